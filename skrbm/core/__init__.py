@@ -1,0 +1,1 @@
+"""The mathematics of restricted Boltzmann machines; never imports scikit-learn."""

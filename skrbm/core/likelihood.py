@@ -1,0 +1,208 @@
+"""Exact sums over the states of small layers, and the exact pseudo-likelihood of any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.sparse import issparse
+from scipy.special import logsumexp
+
+from skrbm.core.machine import Machine, exchange_layers
+from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.units import Units
+
+MAX_UNITS = 25
+BLOCK_STATES = 2**14
+MONITOR_ROWS = 100
+MONITOR_EVALUATIONS = 2**24
+QUADRATURE_NODES = 32  # a guess of their number, to bound the cost of monitoring
+DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
+BLOCK_ELEMENTS = 2**16  # of one temporary array: half a megabyte stays in a core's cache
+
+
+def enumerate_states(units: Units, dtype: Any) -> Iterator[Array]:
+    """All states of a discrete layer, in blocks.
+
+    Parameters
+    ----------
+    units : Units
+        Discrete layer.
+    dtype : dtype
+        Floating-point type of the states.
+
+    Yields
+    ------
+    states : ndarray of shape (n_states, n_units)
+        Next block of states.
+    """
+    assert units.states is not None
+    values = np.array(units.states, dtype=dtype)
+    shape = (len(values),) * units.n_units
+    n_states = len(values) ** units.n_units
+    for begin in range(0, n_states, BLOCK_STATES):
+        block = np.arange(begin, min(begin + BLOCK_STATES, n_states))
+        yield values[np.stack(np.unravel_index(block, shape), axis=1)]
+
+
+def log_partition(machine: Machine) -> float:
+    r"""Exact logarithm of the partition function, summed over the smaller discrete layer.
+
+    .. math:: \log Z = \log \sum_s e^{-F(s)}
+
+    Parameters
+    ----------
+    machine : Machine
+        At least one layer discrete with at most `MAX_UNITS` units.
+
+    Returns
+    -------
+    log_partition : float
+        In nats.
+
+    Raises
+    ------
+    ValueError
+        If no discrete layer is small enough.
+    """
+    marginal = _enumerable(machine)
+    dtype = machine.weights.dtype
+    blocks = enumerate_states(marginal.visible, dtype)
+    return float(logsumexp([logsumexp(-marginal.free_energy(s)) for s in blocks]))
+
+
+def expected_gradient(machine: Machine) -> dict[str, Array]:
+    """Exact negative phase: `Machine.gradient` averaged over the model's distribution.
+
+    Parameters
+    ----------
+    machine : Machine
+        At least one layer discrete with at most `MAX_UNITS` units.
+
+    Returns
+    -------
+    gradient : dict of str to ndarray
+        Same keys and shapes as `Machine.parameters`.
+
+    Raises
+    ------
+    ValueError
+        If no discrete layer is small enough.
+    """
+    marginal = _enumerable(machine)
+    normaliser = log_partition(machine)
+    total: dict[str, Array] = {}
+    for states in enumerate_states(marginal.visible, machine.weights.dtype):
+        probabilities = np.exp(-marginal.free_energy(states) - normaliser)
+        part = marginal.gradient(states, probabilities=probabilities)
+        total = {name: total.get(name, 0) + array for name, array in part.items()}
+    return total if marginal is machine else exchange_layers(total)
+
+
+def pseudo_likelihood(machine: Machine, v: Any, n_jobs: int | None = None) -> Array:
+    r"""Exact log pseudo-likelihood of visible states.
+
+    .. math:: \log \mathrm{PL}(v) = \sum_i \log p(v_i \mid v_{-i})
+
+    Each conditional law is a sum, or for continuous units a quadrature, of
+    :math:`e^{-F}` over the values of one unit.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Visible states.
+    n_jobs : int, default=None
+        Number of joblib threads over blocks of rows; the result does not depend on it.
+
+    Returns
+    -------
+    pseudo_likelihood : ndarray of shape (n_samples,)
+        In nats, summed over the visible units.
+
+    References
+    ----------
+    .. [1] Besag (1975), "Statistical analysis of non-lattice data", The Statistician 24(3),
+       179-195. :doi:`10.2307/2987782`
+    """
+    n_visible, n_hidden = machine.weights.shape
+    n_rows = max(1, min(BLOCK_ELEMENTS // n_hidden, DENSE_ELEMENTS // n_visible))
+    blocks = (v[begin : begin + n_rows] for begin in range(0, v.shape[0], n_rows))
+    parts = Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_pseudo_likelihood_block)(machine, block) for block in blocks
+    )
+    return np.concatenate(parts)
+
+
+def monitor(machine: Machine, v: Any) -> float:
+    """Mean exact pseudo-likelihood of some rows: a training curve at bounded cost.
+
+    The rows are evenly spaced and always the same, so that no random number is drawn and
+    the curve is smooth.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Data.
+
+    Returns
+    -------
+    score : float
+        In nats per row.
+    """
+    per_value = 1 if machine.visible.states is not None else QUADRATURE_NODES
+    n_rows = MONITOR_EVALUATIONS // (machine.weights.size * per_value)
+    rows = spread_rows(v, min(max(n_rows, 1), MONITOR_ROWS))
+    return float(_pseudo_likelihood_block(machine, rows).mean())
+
+
+def _pseudo_likelihood_block(machine: Machine, v: Any) -> Array:
+    v = v.astype(machine.weights.dtype, copy=False)
+    field = machine.hidden_field(v)
+    v = v.toarray() if issparse(v) else v
+    total = np.zeros(len(v), dtype=field.dtype)
+    own = machine.hidden.log_partition(field)
+    lowest, highest = _field_bounds(machine)
+    for i in range(machine.visible.n_units):
+        unit = machine.visible.take(i)
+        states, weights = v[:, i : i + 1], machine.weights[i]
+        values, measure = unit.alternatives(states, lowest[i : i + 1], highest[i : i + 1])
+        log_odds = own - unit.energy(states)
+        others = np.empty((len(v), values.shape[1]), dtype=field.dtype)
+        for k in range(values.shape[1]):
+            value = values[:, k : k + 1]
+            change = unit.signal(value) - unit.signal(states)
+            shifted = machine.hidden.log_partition(field + change * weights)
+            others[:, k] = measure[k] + shifted - unit.energy(value) - log_odds
+        if unit.states is not None:
+            others = np.pad(others, ((0, 0), (0, 1)))
+        total -= logsumexp(others, axis=1)
+    return total
+
+
+def _field_bounds(machine: Machine) -> tuple[Array, Array]:
+    """Bounds of the field of every visible unit over all hidden states."""
+    states = machine.hidden.states
+    assert states is not None
+    extremes = np.array([[min(states)], [max(states)]], dtype=machine.weights.dtype)
+    low, high = machine.hidden.signal(np.tile(extremes, machine.hidden.n_units))
+    at_low, at_high = machine.weights * low, machine.weights * high
+    return np.minimum(at_low, at_high).sum(axis=1), np.maximum(at_low, at_high).sum(axis=1)
+
+
+def _enumerable(machine: Machine) -> Machine:
+    """The machine, or its transpose, whose visible layer is the one to enumerate."""
+    candidates = [m for m in (machine, machine.transposed) if m.visible.states is not None]
+    smallest = min(candidates, key=lambda m: m.visible.n_units, default=None)
+    if smallest is None or smallest.visible.n_units > MAX_UNITS:
+        raise ValueError(
+            f"Exact enumeration needs a layer of at most {MAX_UNITS} discrete units, but this "
+            f"machine has {machine.visible.n_units} visible and {machine.hidden.n_units} hidden "
+            f"units. Train with algorithm='pcd' instead, or use fewer n_components."
+        )
+    return smallest

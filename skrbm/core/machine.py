@@ -1,0 +1,264 @@
+"""Two layers of units and the weights between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from skrbm.core.numerics import Array, average_rows
+from skrbm.core.units import Units
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Machine:
+    r"""Restricted Boltzmann machine over any two unit types.
+
+    .. math::
+
+        E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h), \qquad
+        p(v, h) = e^{-E(v, h)} / Z
+
+    with the energies and signals of :class:`~skrbm.core.units.Units`.
+
+    Parameters
+    ----------
+    visible, hidden : Units
+        The layers.
+    weights : ndarray of shape (n_visible, n_hidden)
+        Coupling of the two signals.
+
+    References
+    ----------
+    .. [1] Fischer, Igel (2014), "Training restricted Boltzmann machines: an introduction",
+       Pattern Recognition 47(1), 25-39. :doi:`10.1016/j.patcog.2013.05.025`
+    """
+
+    visible: Units
+    hidden: Units
+    weights: Array
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """Arrays that training may change, without copies: weights and each layer's own."""
+        return {
+            "weights": self.weights,
+            **_named("visible", self.visible.parameters),
+            **_named("hidden", self.hidden.parameters),
+        }
+
+    @cached_property
+    def transposed(self) -> Machine:
+        """The same distribution with the layers' names exchanged."""
+        return Machine(self.hidden, self.visible, self.weights.T)
+
+    def astype(self, dtype: Any, *, copy: bool = False) -> Machine:
+        """Machine with arrays of another precision, or with arrays of its own.
+
+        Parameters
+        ----------
+        dtype : dtype
+            Floating-point type.
+        copy : bool, default=False
+            Whether to copy arrays that have the type already, the weights into C order.
+
+        Returns
+        -------
+        machine : Machine
+            Shares the arrays that were not copied.
+        """
+
+        def cast(array: Array) -> Array:
+            return (
+                array
+                if array.dtype == bool
+                else array.astype(dtype, order="C" if copy else "K", copy=copy)
+            )
+
+        return Machine(
+            self.visible.map_arrays(cast), self.hidden.map_arrays(cast), cast(self.weights)
+        )
+
+    def hidden_field(self, v: Any) -> Array:
+        """Field that the hidden units feel.
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Visible states.
+
+        Returns
+        -------
+        field : ndarray of shape (n_samples, n_hidden)
+            Hidden bias excluded.
+        """
+        return np.asarray(self.visible.signal(v) @ self.weights)
+
+    def visible_field(self, h: Any) -> Array:
+        """Field that the visible units feel.
+
+        Parameters
+        ----------
+        h : {ndarray, sparse matrix} of shape (n_samples, n_hidden)
+            Hidden states.
+
+        Returns
+        -------
+        field : ndarray of shape (n_samples, n_visible)
+            Visible bias excluded.
+        """
+        return self.transposed.hidden_field(h)
+
+    def mean_hidden(self, v: Any) -> Array:
+        """Expected hidden states given the visible ones, (n_samples, n_hidden)."""
+        return self.hidden.mean(self.hidden_field(v))
+
+    def mean_visible(self, h: Any) -> Array:
+        """Expected visible states given the hidden ones, (n_samples, n_visible)."""
+        return self.visible.mean(self.visible_field(h))
+
+    def sample_hidden(self, v: Any, rng: np.random.Generator) -> Array:
+        """Hidden states drawn given the visible ones, (n_samples, n_hidden)."""
+        return self.hidden.sample(self.hidden_field(v), rng)
+
+    def sample_visible(self, h: Any, rng: np.random.Generator) -> Array:
+        """Visible states drawn given the hidden ones, (n_samples, n_visible)."""
+        return self.visible.sample(self.visible_field(h), rng)
+
+    def energy(self, v: Any, h: Any) -> Array:
+        """Energy of pairs of states.
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Visible states.
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states.
+
+        Returns
+        -------
+        energy : ndarray of shape (n_samples,)
+            In nats.
+        """
+        coupling = np.einsum("ij,ij->i", self.hidden_field(v), self.hidden.signal(h))
+        return np.asarray(self.visible.energy(v) + self.hidden.energy(h) - coupling)
+
+    def free_energy(self, v: Any) -> Array:
+        r"""Energy of visible states with the hidden ones summed out.
+
+        .. math:: F(v) = -\log \sum_h e^{-E(v, h)}
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Visible states.
+
+        Returns
+        -------
+        free_energy : ndarray of shape (n_samples,)
+            In nats.
+        """
+        return self.visible.energy(v) - self.hidden.log_partition(self.hidden_field(v))
+
+    def gradient(
+        self, v: Any, *, field: Array | None = None, probabilities: Array | None = None
+    ) -> dict[str, Array]:
+        r"""Average over visible states of minus the free energy's gradient.
+
+        .. math::
+
+            \left\langle -\frac{\partial F(v)}{\partial \theta} \right\rangle =
+            \left\langle -\frac{\partial E(v, h)}{\partial \theta}
+            \right\rangle_{v,\; h \sim p(h \mid v)}
+
+        Averaged over data it is the positive phase, averaged over the model's own states the
+        negative phase; their difference is the gradient of the log-likelihood.
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Visible states.
+        field : ndarray of shape (n_samples, n_hidden), default=None
+            Their `hidden_field`, when it is already known.
+        probabilities : ndarray of shape (n_samples,), default=None
+            Weights of the states; None weighs them alike.
+
+        Returns
+        -------
+        gradient : dict of str to ndarray
+            Same keys and shapes as `parameters`.
+        """
+        if field is None:
+            field = self.hidden_field(v)
+        if probabilities is None:
+            probabilities = np.full(len(field), 1 / len(field), dtype=field.dtype)
+        signal = self.hidden.mean_signal(field) * probabilities[:, None]
+        weights = np.asarray(self.visible.signal(v).T @ signal)
+        work = self.weights * weights
+        visible = self.visible.gradient(
+            self.visible.moments(v, probabilities),
+            field=self.weights @ signal.sum(axis=0),
+            work=work.sum(axis=1),
+        )
+        hidden = self.hidden.gradient(
+            self.hidden.mean_moments(field, probabilities),
+            field=average_rows(field, probabilities),
+            work=work.sum(axis=0),
+        )
+        return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}
+
+
+def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
+    """Parameters or gradient of a machine from those of its transpose.
+
+    Parameters
+    ----------
+    parameters : dict of str to ndarray
+        As in `Machine.parameters` of the transposed machine.
+
+    Returns
+    -------
+    exchanged : dict of str to ndarray
+        Views, under the names that they have in the machine itself.
+    """
+    other = {"visible": "hidden", "hidden": "visible"}
+    exchanged = {"weights": parameters["weights"].T}
+    for name, array in parameters.items():
+        layer, _, own = name.partition("_")
+        if own:
+            exchanged[f"{other[layer]}_{own}"] = array
+    return exchanged
+
+
+def replace_parameters(machine: Machine, parameters: dict[str, Array]) -> Machine:
+    """Machine with some of its parameters exchanged.
+
+    Parameters
+    ----------
+    machine : Machine
+        Left as it is.
+    parameters : dict of str to ndarray
+        New arrays under their names in `Machine.parameters`.
+
+    Returns
+    -------
+    machine : Machine
+        Shares all other arrays with the old one.
+    """
+    own: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
+    for name, array in parameters.items():
+        layer, _, parameter = name.partition("_")
+        if parameter:
+            own[layer][parameter] = array
+    return Machine(
+        replace(machine.visible, **own["visible"]),
+        replace(machine.hidden, **own["hidden"]),
+        parameters.get("weights", machine.weights),
+    )
+
+
+def _named(layer: str, parameters: dict[str, Array]) -> dict[str, Array]:
+    return {f"{layer}_{name}": array for name, array in parameters.items()}

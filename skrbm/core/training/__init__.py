@@ -1,0 +1,1 @@
+"""Training: negative phases, update rules, starts and the loop over mini-batches."""

@@ -1,0 +1,38 @@
+"""Bernoulli units: off or on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from skrbm.core.units.two_state import TwoStateUnits
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Bernoulli(TwoStateUnits):
+    r"""Units that are 0 or 1, with :math:`p(s = 1 \mid f) = 1 / (1 + e^{-(b + f)})`.
+
+    Parameters
+    ----------
+    bias : ndarray of shape (n_units,)
+        Log-odds of being 1 without a field.
+    offset : ndarray of shape (n_units,), default=None
+        Constant subtracted from the states in the energy; None for a plain layer.
+
+    References
+    ----------
+    .. [1] Smolensky (1986), "Information processing in dynamical systems: foundations of
+       harmony theory", in Parallel Distributed Processing, vol. 1, MIT Press, 194-281.
+
+    Examples
+    --------
+    An unbiased unit without field has two equally likely states:
+
+    >>> import numpy as np
+    >>> unit = Bernoulli(bias=np.zeros(1))
+    >>> float(unit.log_partition(np.zeros((1, 1)))[0] / np.log(2))
+    1.0
+    """
+
+    states = (0.0, 1.0)

@@ -1,0 +1,259 @@
+"""Examination of a unit type, one's own included: does it keep what the protocol promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.integrate import quad
+
+from skrbm.core.numerics import Array
+from skrbm.core.units.base import Units
+
+N_ROWS = 5
+N_DRAWS = 20_000
+STEP = 1e-3  # of finite differences by the five-point rule, whose error is of order step^4
+TOLERANCE = 1e-6
+WIDTH = 30  # standard deviations on either side that a quadrature covers
+STANDARD_ERRORS = 6  # of a draw's average: one correct unit in a billion fails
+
+
+def check_units(units: Units, rng: np.random.Generator) -> None:
+    """Examine a layer: its law, its gradients, its offsets and its start.
+
+    Every answer is compared with what follows from `energy` and `signal` alone, by
+    enumeration or quadrature and by finite differences.
+
+    Parameters
+    ----------
+    units : Units
+        A double precision layer of a few units with parameters of ordinary size.
+    rng : numpy.random.Generator
+        Source of fields and draws.
+
+    Raises
+    ------
+    AssertionError
+        At the first broken promise, with its name.
+
+    Examples
+    --------
+    >>> from skrbm.core.units import Spin
+    >>> check_units(Spin(np.array([-1.0, 0.5])), np.random.default_rng(0))
+    """
+    field = rng.standard_normal((N_ROWS, units.n_units))
+    for check in (
+        _check_types,
+        _check_law,
+        _check_draws,
+        _check_signal,
+        _check_gradient,
+        _check_recentering,
+        _check_uncentering,
+        _check_alternatives,
+        _check_start,
+    ):
+        check(units, field, rng)
+
+
+def _check_types(units: Units, field: Array, rng: np.random.Generator) -> None:
+    for name, array in units.parameters.items():
+        assert array is getattr(units, name), f"parameters[{name!r}] is not the layer's own array"
+    single = units.map_arrays(lambda a: a.astype(np.float32) if a.dtype == float else a)
+    h = field.astype(np.float32)
+    states = single.sample(h, rng)
+    answers = {
+        "sample": states,
+        "mean": single.mean(h),
+        "signal": single.signal(states),
+        "energy": single.energy(states),
+        "log_partition": single.log_partition(h),
+    }
+    for name, answer in answers.items():
+        assert answer.dtype == np.float32, f"{name} of single precision returned {answer.dtype}"
+        shape = h.shape if answer.ndim == 2 else h.shape[:1]
+        assert answer.shape == shape, f"{name} expected shape {shape}, got {answer.shape}"
+
+
+def _check_law(units: Units, field: Array, rng: np.random.Generator) -> None:
+    for row in field:
+        log_partition, mean = zip(*_integrals(units, row, lambda s: s), strict=True)
+        _close(units.log_partition(row[None])[0], sum(log_partition), "log_partition")
+        _close(units.mean(row[None])[0], mean, "mean")
+
+
+def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
+    row = field[0]
+    draws = units.sample(np.broadcast_to(row, (N_DRAWS, units.n_units)), rng)
+    if units.states is not None:
+        assert np.isin(draws, units.states).all(), f"sample drew values outside {units.states}"
+    for power in (1, 2, 3):
+        exact, square = (
+            np.array([m for _, m in _integrals(units, row, lambda s, p=p: s**p)])  # type: ignore[misc]
+            for p in (power, 2 * power)
+        )
+        error = np.sqrt(np.maximum(square - exact**2, 1e-12) / N_DRAWS)
+        gap = np.abs((draws**power).mean(axis=0) - exact)
+        assert (gap < STANDARD_ERRORS * error).all(), f"sample misses moment {power} by {gap}"
+
+
+def _check_signal(units: Units, field: Array, rng: np.random.Generator) -> None:
+    s, t = units.sample(field, rng), units.sample(-field, rng)
+    _close(units.signal(0.3 * s + 0.7 * t), 0.3 * units.signal(s) + 0.7 * units.signal(t), "signal")
+    _close(units.mean_signal(field), units.signal(units.mean(field)), "mean_signal")
+
+
+def _check_gradient(units: Units, field: Array, rng: np.random.Generator) -> None:
+    states = units.sample(field, rng)
+    probabilities = rng.dirichlet(np.ones(len(field)))
+
+    def log_weight(layer: Units) -> float:
+        exponent = (layer.signal(states) * field).sum(axis=1) - layer.energy(states)
+        return float(probabilities @ exponent)
+
+    def log_normaliser(layer: Units) -> float:
+        return float(probabilities @ layer.log_partition(field))
+
+    mean_field = probabilities @ field
+    for name, function, signal, moments in (
+        ("moments", log_weight, units.signal(states), units.moments(states, probabilities)),
+        (
+            "mean_moments",
+            log_normaliser,
+            units.mean_signal(field),
+            units.mean_moments(field, probabilities),
+        ),
+    ):
+        gradient = units.gradient(moments, mean_field, probabilities @ (signal * field))
+        assert gradient.keys() == units.parameters.keys(), "gradient and parameters differ in keys"
+        for parameter, array in gradient.items():
+            expected = _derivatives(function, units, parameter)
+            _close(array, expected, f"gradient in {parameter} from {name}")
+
+
+def _check_recentering(units: Units, field: Array, rng: np.random.Generator) -> None:
+    states = units.sample(field, rng)
+    for offset in (field[1], None):
+        moved = units.recentered(offset, field[0])
+        absorbed = units.energy(states) - moved.signal(states) @ field[0]
+        gap = moved.energy(states) - absorbed
+        _close(gap, np.full_like(gap, gap[0]), "recentered, up to a constant,")
+
+
+def _check_uncentering(units: Units, field: Array, rng: np.random.Generator) -> None:
+    plain = units.recentered(None, np.zeros(units.n_units))
+    offset, pull = field[0], field[1]
+    centred = plain.recentered(offset, -pull)
+    answer = plain.uncentering(offset, pull)
+    origin = np.zeros((1, units.n_units))
+
+    def bias(layer: Units, pull: Array) -> Array:
+        return layer.recentered(None, pull).bias
+
+    def shift(layer: Units, pull: Array) -> Array:
+        moved = layer.recentered(None, pull)
+        return np.asarray((moved.signal(origin) - layer.signal(origin))[0])
+
+    _close(bias(centred, pull), plain.bias, "bias after a round trip through recentered")
+    _close(answer.shift, shift(centred, pull), "uncentering: shift")
+    for name, function, stated in (
+        ("bias", bias, answer.bias_by_field),
+        ("shift", shift, answer.shift_by_field),
+    ):
+        slope = _five_point(lambda t, f=function: f(centred, pull + t))  # type: ignore[misc]
+        _close(np.broadcast_to(stated, slope.shape), slope, f"uncentering: {name} by field")
+    for name, stated_pair in answer.by_parameter.items():
+        own = getattr(centred, name)
+        for function, stated in zip((bias, shift), stated_pair, strict=True):
+            slope = _five_point(
+                lambda t, f=function, n=name, o=own: f(replace(centred, **{n: o + t}), pull)  # type: ignore[misc]
+            )
+            _close(stated, slope, f"uncentering: {function.__name__} by {name}")
+
+
+def _check_alternatives(units: Units, field: Array, rng: np.random.Generator) -> None:
+    low, high = np.sort(field[:2], axis=0)
+    for i in range(units.n_units):
+        unit = units.take(i)
+        states = unit.sample(field[:, i : i + 1], rng)
+        values, log_weights = unit.alternatives(states, low[i : i + 1], high[i : i + 1])
+        if units.states is not None:
+            for state, others in zip(states[:, 0], values, strict=True):
+                expected = sorted(set(units.states) - {float(state)})
+                assert sorted(others) == expected, f"alternatives to {state} are {others}"
+            continue
+        for pull in np.linspace(low[i], high[i], 5):
+            exponent = unit.signal(values.T)[:, 0] * pull - unit.energy(values.T)
+            total = np.log(np.exp(exponent + log_weights).sum())
+            _close(total, unit.log_partition(np.array([[pull]]))[0], "alternatives: quadrature")
+
+
+def _check_start(units: Units, field: Array, rng: np.random.Generator) -> None:
+    options = {n: v for n, v in vars(units).items() if not isinstance(v, np.ndarray)}
+    options.pop("offset", None)
+    low, high = units.domain or (-1.0, 1.0)
+    mean = np.linspace(low, high, 7)
+    for n_samples in (1, 10**6):
+        for values in (mean, 1e6 * mean, np.full(7, 1e30)):
+            layer = type(units).start(values, np.zeros(7), n_samples, **options)
+            for name, array in layer.parameters.items():
+                assert np.isfinite(array).all(), f"start made {name} infinite or NaN"
+    layer = type(units).start(mean[1:-1], np.ones(5), 10**6, **options)
+    _close(layer.mean(np.zeros((1, 5)))[0], mean[1:-1], "start: mean without a field")
+
+
+def _integrals(
+    units: Units, field: Array, function: Callable[[Array], Array]
+) -> Iterator[tuple[float, float]]:
+    """For each unit the log-normaliser and the mean of a function, from energy and signal."""
+    for i in range(units.n_units):
+        unit, pull = units.take(i), field[i]
+
+        def exponent(s: Array, unit: Units = unit, pull: float = pull) -> Array:
+            return np.asarray(unit.signal(s)[:, 0] * pull - unit.energy(s))
+
+        if units.states is not None:
+            states = np.array(units.states)[:, None]
+            weights = np.exp(exponent(states))
+            total = weights.sum()
+            yield float(np.log(total)), float(weights @ function(states[:, 0]) / total)
+            continue
+        centre = float(unit.mean(np.array([[pull]]))[0, 0])
+        curvature = np.diff(exponent(centre + np.array([[-1.0], [0.0], [1.0]])), 2)[0]
+        reach = WIDTH / np.sqrt(-curvature)
+        top = exponent(np.array([[centre]]))[0]
+
+        def weight(s: float, power: Any, top: float = top, exponent: Any = exponent) -> float:
+            return float(np.exp(exponent(np.array([[s]]))[0] - top) * power(s))
+
+        total, first = (
+            quad(weight, centre - reach, centre + reach, (p,), points=[centre], limit=200)[0]
+            for p in (lambda s: 1.0, function)
+        )
+        yield float(np.log(total) + top), float(first / total)
+
+
+def _five_point(function: Callable[[float], Array]) -> Array:
+    """Derivative at zero."""
+    near, far = (np.asarray(function(k * STEP) - function(-k * STEP)) for k in (1, 2))
+    return np.asarray((8 * near - far) / (12 * STEP))
+
+
+def _derivatives(function: Callable[[Units], float], units: Units, name: str) -> Array:
+    """Derivatives of a function of the layer in each entry of one of its parameters."""
+    array = units.parameters[name]
+
+    def along(direction: Array) -> Array:
+        return _five_point(
+            lambda t: np.array(function(replace(units, **{name: array + t * direction})))
+        )
+
+    return np.array([along(direction) for direction in np.eye(len(array))])
+
+
+def _close(actual: Any, expected: Any, what: str) -> None:
+    np.testing.assert_allclose(
+        actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{what} differs"
+    )

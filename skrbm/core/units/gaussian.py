@@ -1,0 +1,203 @@
+"""Gaussian units: real values in three published parameterisations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
+
+import numpy as np
+
+from skrbm.core.numerics import Array, average_rows, draw_normal
+from skrbm.core.units.base import Uncentering, Units
+
+QUADRATURE_STEP = (
+    0.8  # standard deviations: the trapezoid rule errs by 2 exp(-2 pi^2 / step^2) = 8e-14
+)
+QUADRATURE_MARGIN = 8  # standard deviations beyond the outermost mean: exp(-margin^2 / 2) = 1e-14
+MAX_NODES = 100_000
+
+
+@dataclass(frozen=True)
+class Parameterization:
+    r"""What tells the three Gaussian energies apart: the signal that a unit sends.
+
+    .. math:: \varphi(v) = \frac{v - o - [\text{subtracts\_bias}]\, a}{\sigma^{2\,\text{power}}}
+
+    Parameters
+    ----------
+    power : float
+        Power of the variance that divides the signal.
+    subtracts_bias : bool
+        Whether the bias is taken out of the signal.
+    """
+
+    power: float
+    subtracts_bias: bool
+
+
+PARAMETERIZATIONS = {
+    "krizhevsky": Parameterization(power=0.5, subtracts_bias=False),
+    "cho": Parameterization(power=1.0, subtracts_bias=False),
+    "goodfellow": Parameterization(power=1.0, subtracts_bias=True),
+}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Gaussian(Units):
+    r"""Real-valued units with a normal law given the field.
+
+    .. math::
+
+        A(v) = \sum_i \frac{(v_i - a_i - o_i)^2}{2 \sigma_i^2}, \qquad
+        v_i \mid f \sim \mathcal{N}\left(
+            a_i + o_i + \sigma_i^{2 - 2\,\text{power}} f_i,\; \sigma_i^2 \right)
+
+    with bias :math:`a`, offset :math:`o` and :math:`z = \log \sigma^2`, the parameter that is
+    learned. The signal is :class:`Parameterization`'s.
+
+    Parameters
+    ----------
+    bias : ndarray of shape (n_units,)
+        Mean of each unit without a field.
+    log_variance : ndarray of shape (n_units,)
+        Logarithm of the variance of each unit given the other layer.
+    parameterization : {"krizhevsky", "cho", "goodfellow"}
+        Which energy: [1]_ divides the states by :math:`\sigma`, [2]_ by :math:`\sigma^2`,
+        [3]_ also subtracts the bias.
+    learn_variance : bool or ndarray of shape (n_units,), default=True
+        Which of the variances training may change.
+    offset : ndarray of shape (n_units,), default=None
+        Constant subtracted from the states in the energy; None for a plain layer.
+
+    References
+    ----------
+    .. [1] Krizhevsky (2009), "Learning multiple layers of features from tiny images",
+       technical report, University of Toronto, section 1.4.
+    .. [2] Cho, Ilin, Raiko (2011), "Improved learning of Gaussian-Bernoulli restricted
+       Boltzmann machines", ICANN, eq. 3. :doi:`10.1007/978-3-642-21735-7_2`
+    .. [3] Goodfellow, Bengio, Courville (2016), "Deep Learning", MIT Press, section 20.5.
+
+    Examples
+    --------
+    >>> unit = Gaussian(np.array([1.0]), np.log([4.0]), parameterization="krizhevsky")
+    >>> float(unit.mean(np.array([[0.5]]))[0, 0])
+    2.0
+    """
+
+    log_variance: Array
+    parameterization: str
+    learn_variance: bool | Array = True
+
+    states = None
+    domain = None
+
+    @classmethod
+    def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
+        return cls(mean, np.log(np.where(variance > 0, variance, 1)), **options)
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        learned = {"bias": self.bias}
+        if np.any(self.learn_variance):
+            learned["log_variance"] = self.log_variance
+        return learned
+
+    def signal(self, states: Any) -> Any:
+        centred = states if self.offset is None else states - self.offset
+        return (centred - self._kind.subtracts_bias * self.bias) / self._scale
+
+    def energy(self, states: Any) -> Array:
+        return np.asarray((self._residual(states) ** 2 / (2 * self._variance)).sum(axis=1))
+
+    def log_partition(self, field: Array) -> Array:
+        drift = 0.0 if self._kind.subtracts_bias else self.bias / self._scale
+        own = 0.5 * (math.log(2 * math.pi) + self.log_variance)
+        return np.asarray(
+            (own + field * (drift + 0.5 * self._gain * field / self._scale)).sum(axis=1)
+        )
+
+    def mean(self, field: Array) -> Array:
+        return np.asarray(self._location + self._gain * field)
+
+    def sample(self, field: Array, rng: np.random.Generator) -> Array:
+        return draw_normal(self.mean(field), np.sqrt(self._variance), rng)
+
+    def moments(self, states: Any, probabilities: Array | None) -> tuple[Array, ...]:
+        residual = self._residual(states)
+        return average_rows(residual, probabilities), average_rows(residual**2, probabilities)
+
+    def mean_moments(self, field: Array, probabilities: Array | None) -> tuple[Array, ...]:
+        residual = self._gain * field
+        return (
+            average_rows(residual, probabilities),
+            average_rows(residual**2 + self._variance, probabilities),
+        )
+
+    def gradient(self, moments: tuple[Array, ...], field: Array, work: Array) -> dict[str, Array]:
+        residual, square = moments
+        bias = residual / self._variance - self._kind.subtracts_bias * field / self._scale
+        if not np.any(self.learn_variance):
+            return {"bias": bias}
+        log_variance = square / (2 * self._variance) - self._kind.power * work
+        return {"bias": bias, "log_variance": self.learn_variance * log_variance}
+
+    def recentered(self, offset: Array | None, field: Array) -> Self:
+        location = self._location + self._gain * field
+        return replace(self, bias=location if offset is None else location - offset, offset=offset)
+
+    def uncentering(self, offset: Array, field: Array) -> Uncentering:
+        moving = self._kind.subtracts_bias
+        shift = (-field if moving else offset) / self._scale
+        return Uncentering(
+            shift=shift,
+            bias_by_field=self._gain,
+            shift_by_field=-1 / self._scale if moving else 0.0,
+            by_parameter={
+                "log_variance": (
+                    (1 - self._kind.power) * self._gain * field,
+                    -self._kind.power * shift,
+                )
+            },
+        )
+
+    def alternatives(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        deviation = float(np.sqrt(self._variance)[0])
+        first = float(self.mean(low[None])[0, 0]) - QUADRATURE_MARGIN * deviation
+        last = float(self.mean(high[None])[0, 0]) + QUADRATURE_MARGIN * deviation
+        n_steps = np.ceil((last - first) / (QUADRATURE_STEP * deviation))
+        if not n_steps < MAX_NODES:
+            raise ValueError(
+                f"The law of a visible unit of standard deviation {deviation:.3g} given the others "
+                f"ranges from {first:.3g} to {last:.3g}, more than the {MAX_NODES} quadrature nodes "
+                f"that are allowed can cover. Reduce components_ or enlarge noise_variance_."
+            )
+        values, step = np.linspace(first, last, int(n_steps) + 1, dtype=states.dtype, retstep=True)
+        return values[None], np.full(len(values), np.log(step), dtype=states.dtype)
+
+    @property
+    def _kind(self) -> Parameterization:
+        return PARAMETERIZATIONS[self.parameterization]
+
+    @property
+    def _variance(self) -> Array:
+        return np.asarray(np.exp(self.log_variance))
+
+    @property
+    def _scale(self) -> Array:
+        """Divisor of the signal."""
+        return np.asarray(np.exp(self._kind.power * self.log_variance))
+
+    @property
+    def _gain(self) -> Array:
+        """Change of the mean for a unit of field."""
+        return np.asarray(np.exp((1 - self._kind.power) * self.log_variance))
+
+    @property
+    def _location(self) -> Array:
+        """Mean without a field."""
+        return self.bias if self.offset is None else self.bias + self.offset
+
+    def _residual(self, states: Any) -> Array:
+        return np.asarray(states - self._location)

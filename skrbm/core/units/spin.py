@@ -1,0 +1,40 @@
+"""Spin units: down or up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from skrbm.core.units.two_state import TwoStateUnits
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Spin(TwoStateUnits):
+    r"""Units that are -1 or +1, with :math:`p(s = +1 \mid f) = 1 / (1 + e^{-2(b + f)})`.
+
+    The mean is not the probability: it is :math:`\tanh(b + f)`.
+
+    Parameters
+    ----------
+    bias : ndarray of shape (n_units,)
+        Half the log-odds of being +1 without a field.
+    offset : ndarray of shape (n_units,), default=None
+        Constant subtracted from the states in the energy; None for a plain layer.
+
+    References
+    ----------
+    .. [1] Ackley, Hinton, Sejnowski (1985), "A learning algorithm for Boltzmann machines",
+       Cognitive Science 9(1), 147-169. :doi:`10.1207/s15516709cog0901_7`
+
+    Examples
+    --------
+    A field of one turns the unit up on average, not quite always:
+
+    >>> import numpy as np
+    >>> unit = Spin(bias=np.zeros(1))
+    >>> round(float(unit.mean(np.ones((1, 1)))[0, 0]), 3)
+    0.762
+    """
+
+    states = (-1.0, 1.0)
