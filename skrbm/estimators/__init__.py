@@ -1,0 +1,1 @@
+"""The estimators: the only folder that knows scikit-learn."""

@@ -1,0 +1,41 @@
+"""Private names of scikit-learn's class that its clients call all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+
+
+class ScikitLearnAliases:
+    """The four helpers of ``sklearn.neural_network.BernoulliRBM``.
+
+    They take one state (1-D) or many (2-D), dense or sparse, check nothing, and draw from a
+    ``RandomState`` or a ``Generator``.
+    """
+
+    _machine: Callable[..., Machine]
+
+    def _mean_hiddens(self, v: Any) -> Array:
+        return self._on_rows(lambda machine, v: machine.mean_hidden(v), v)
+
+    def _sample_hiddens(self, v: Any, rng: Any) -> Array:
+        return self._on_rows(lambda machine, v: machine.sample_hidden(v, rng), v)
+
+    def _sample_visibles(self, h: Any, rng: Any) -> Array:
+        return self._on_rows(lambda machine, h: machine.sample_visible(h, rng), h)
+
+    def _free_energy(self, v: Any) -> Array:
+        return self._on_rows(lambda machine, v: machine.free_energy(v), v)
+
+    def _on_rows(self, function: Callable[[Machine, Any], Array], states: Any) -> Array:
+        states = states if issparse(states) else np.asarray(states)
+        machine = self._machine(states)
+        rows = states[None] if states.ndim == 1 else states
+        result = function(machine, rows.astype(machine.weights.dtype, copy=False))
+        return result[0] if states.ndim == 1 else result

@@ -1,0 +1,117 @@
+"""The public arrays are the model: from arrays to machine and back, and checks of what comes in."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.units import Units
+from skrbm.estimators.validation import (
+    check_domain,
+    check_parameter,
+    check_width,
+    floating_type,
+    generators,
+)
+
+ArrayMap = Callable[..., Array]
+
+ROWS = 2048  # of the data at a time in inference
+
+
+class ModelArrays(BaseEstimator):
+    """Estimator whose public arrays are a machine over the unit types that a subclass declares.
+
+    Every method builds its machine from the arrays, so that arrays assigned by hand are as
+    good as fitted ones.
+    """
+
+    _visible_type: ClassVar[type[Units]]
+    _hidden_type: ClassVar[type[Units]]
+    # Public arrays of one value per unit: layer, field of its units, maps from and to the field.
+    _layer_arrays: ClassVar[dict[str, tuple[str, str, ArrayMap, ArrayMap]]] = {
+        "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
+        "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
+    }
+
+    check_input: str
+    random_state: Any
+    components_: Array
+
+    @abstractmethod
+    def _unit_options(self, varying: Any) -> dict[str, Any]:
+        """Further arguments of the visible unit type; `varying` tells which features do."""
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return all(hasattr(self, name) for name in ("components_", *self._layer_arrays))
+
+    def _machine(self, X: Any = None, varying: Any = True) -> Machine:
+        """Model of the public arrays, in the precision of `X` if that is floating-point."""
+        check_is_fitted(self)
+        weights = check_parameter(self, "components_", 2).T
+        layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
+        sizes = dict(zip(layers, weights.shape, strict=True))
+        for name, (layer, own, to_own, _) in self._layer_arrays.items():
+            array = check_parameter(self, name, 1)
+            if len(array) != sizes[layer]:
+                raise ValueError(
+                    f"Expected {name} of shape ({sizes[layer]},) to go with components_ of shape "
+                    f"{weights.T.shape}, got {array.shape}."
+                )
+            layers[layer][own] = to_own(array)
+        machine = Machine(
+            self._visible_type(**layers["visible"], **self._unit_options(varying)),
+            self._hidden_type(**layers["hidden"]),
+            weights,
+        )
+        return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
+
+    def _publish(self, machine: Machine) -> None:
+        """Make a plain machine the public arrays."""
+        self.components_ = machine.weights.T
+        for name, (layer, own, _, from_own) in self._layer_arrays.items():
+            setattr(self, name, from_own(getattr(getattr(machine, layer), own)))
+
+    def _open_streams(self) -> None:
+        """Start the random streams of training and, apart from it, of inference."""
+        self._rng, self._sampling_rng = generators(self.random_state, 2)
+
+    def _stream(self) -> np.random.Generator:
+        """Random stream of inference, opened here for arrays that were assigned by hand."""
+        if not hasattr(self, "_sampling_rng"):
+            self._open_streams()
+        return self._sampling_rng
+
+    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
+        if not reset:
+            check_is_fitted(self)
+        accept = "csr" if self._visible_type.states is not None else False
+        X = validate_data(self, X, reset=reset, accept_sparse=accept, dtype="numeric")
+        if not reset:
+            check_width(X, np.shape(self.components_)[1], self)
+        check_domain(X, self._visible_type, self.check_input)
+        return X
+
+    def _check_H(self, H: Any, *, name: str) -> Array:
+        check_is_fitted(self)
+        H = check_array(H, dtype="numeric", input_name=name)
+        check_width(H, np.shape(self.components_)[0], self, what="components")
+        check_domain(H, self._hidden_type, self.check_input, name)
+        return np.asarray(H)
+
+    def _map_rows(self, function: Callable[..., Array], X: Any, *args: Any) -> Array:
+        """Apply a function of machine and visible states to blocks of checked rows."""
+        X = self._check_X(X)
+        machine = self._machine(X)
+        blocks = (X[begin : begin + ROWS] for begin in range(0, X.shape[0], ROWS))
+        parts = [
+            function(machine, b.astype(machine.weights.dtype, copy=False), *args) for b in blocks
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,199 @@
+"""The same distribution in other coordinates: with offsets, or over other states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from skrbm.core import centering
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.estimators.base import BaseRBM
+from skrbm.estimators.bernoulli import BernoulliRBM
+from skrbm.estimators.spin import SpinRBM
+
+RBM = TypeVar("RBM", bound=BaseRBM)
+
+
+class CenteredParameters(NamedTuple):
+    """Parameters of the centred energy, shaped as the public attributes.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_components, n_features)
+        Weights, the same as without offsets.
+    intercept_visible : ndarray of shape (n_features,)
+        Biases of the visible units.
+    intercept_hidden : ndarray of shape (n_components,)
+        Biases of the hidden units.
+    visible_offset : ndarray of shape (n_features,)
+        Constants subtracted from the visible states.
+    hidden_offset : ndarray of shape (n_components,)
+        Constants subtracted from the hidden states.
+    """
+
+    weights: Array
+    intercept_visible: Array
+    intercept_hidden: Array
+    visible_offset: Array
+    hidden_offset: Array
+
+
+def recenter(rbm: BaseRBM, visible_offset: Any, hidden_offset: Any) -> CenteredParameters:
+    """Parameters of the centred energy with the distribution of an RBM.
+
+    Parameters
+    ----------
+    rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
+        Fitted, or with its arrays assigned; left as it is.
+    visible_offset : array-like of shape (n_features,)
+        Constants to subtract from the visible states, such as the data's means.
+    hidden_offset : array-like of shape (n_components,)
+        Constants to subtract from the hidden states.
+
+    Returns
+    -------
+    parameters : CenteredParameters
+        Copies.
+
+    Raises
+    ------
+    ValueError
+        If an offset has the wrong shape or is not finite.
+
+    References
+    ----------
+    .. [1] Montavon, Müller (2012), "Deep Boltzmann machines and the centering trick", Neural
+       Networks: Tricks of the Trade, 621-637. :doi:`10.1007/978-3-642-35289-8_33`
+    """
+    machine = rbm._machine()
+    n_visible, n_hidden = machine.weights.shape
+    alpha = _checked(visible_offset, (n_visible,), "visible_offset", machine)
+    beta = _checked(hidden_offset, (n_hidden,), "hidden_offset", machine)
+    centred = centering.recenter(machine, alpha, beta)
+    return CenteredParameters(
+        centred.weights.T.copy(),
+        centred.visible.bias.copy(),
+        centred.hidden.bias.copy(),
+        alpha.copy(),
+        beta.copy(),
+    )
+
+
+def uncenter(rbm: BaseRBM, parameters: CenteredParameters) -> BaseRBM:
+    """Write the plain parameters of a centred energy into an RBM: the inverse of `recenter`.
+
+    Parameters
+    ----------
+    rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
+        Changed in place; a Gaussian one must have its `noise_variance_`.
+    parameters : CenteredParameters
+        Of the centred energy.
+
+    Returns
+    -------
+    rbm : object
+        The estimator that was given.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit together or are not finite.
+    """
+    weights = check_array(parameters.weights, dtype=(np.float64, np.float32), input_name="weights")
+    twin = copy(rbm)
+    twin.components_ = np.array(weights)
+    twin.intercept_visible_ = np.array(parameters.intercept_visible)
+    twin.intercept_hidden_ = np.array(parameters.intercept_hidden)
+    plain = twin._machine()
+    n_visible, n_hidden = plain.weights.shape
+    alpha = _checked(parameters.visible_offset, (n_visible,), "visible_offset", plain)
+    beta = _checked(parameters.hidden_offset, (n_hidden,), "hidden_offset", plain)
+    centred = Machine(
+        replace(plain.visible, offset=alpha), replace(plain.hidden, offset=beta), plain.weights
+    )
+    rbm._publish(centering.recenter(centred, None, None))
+    return rbm
+
+
+def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
+    r"""RBM over units that are 0 or 1 with the distribution of one over -1 and +1.
+
+    With :math:`v = 2 u - 1` and :math:`h = 2 g - 1`,
+
+    .. math:: W' = 4 W, \qquad a' = 2 (a - W 1), \qquad b' = 2 (b - W^T 1)
+
+    Parameters
+    ----------
+    rbm : SpinRBM
+        Fitted, or with its arrays assigned; left as it is.
+
+    Returns
+    -------
+    twin : BernoulliRBM
+        Same constructor parameters, chains mapped along.
+    """
+    W, a, b = _plain(rbm)
+    return _assign(
+        BernoulliRBM, rbm, 4 * W, 2 * (a - W.sum(0)), 2 * (b - W.sum(1)), lambda h: (h + 1) / 2
+    )
+
+
+def to_spin(rbm: BernoulliRBM) -> SpinRBM:
+    r"""RBM over units that are -1 or +1 with the distribution of one over 0 and 1.
+
+    The inverse of `to_bernoulli`.
+
+    .. math:: W' = \tfrac14 W, \qquad a' = \tfrac12 a + \tfrac14 W 1, \qquad
+        b' = \tfrac12 b + \tfrac14 W^T 1
+
+    Parameters
+    ----------
+    rbm : BernoulliRBM
+        Fitted, or with its arrays assigned; left as it is.
+
+    Returns
+    -------
+    twin : SpinRBM
+        Same constructor parameters, chains mapped along.
+    """
+    W, a, b = _plain(rbm)
+    return _assign(
+        SpinRBM, rbm, W / 4, a / 2 + W.sum(0) / 4, b / 2 + W.sum(1) / 4, lambda h: 2 * h - 1
+    )
+
+
+def _plain(rbm: BaseRBM) -> tuple[Array, Array, Array]:
+    check_is_fitted(rbm)
+    machine = rbm._machine()
+    return machine.weights.T, machine.visible.bias, machine.hidden.bias
+
+
+def _assign(
+    kind: type[RBM],
+    rbm: BaseRBM,
+    W: Array,
+    a: Array,
+    b: Array,
+    map_hidden: Callable[[Array], Array],
+) -> RBM:
+    twin = kind(**rbm.get_params())
+    twin.components_, twin.intercept_visible_, twin.intercept_hidden_ = W, a, b
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(rbm, name):
+            setattr(twin, name, getattr(rbm, name))
+    if hasattr(rbm, "h_samples_"):
+        twin.h_samples_ = map_hidden(rbm.h_samples_)
+    return twin
+
+
+def _checked(offset: Any, shape: tuple[int], name: str, machine: Machine) -> Array:
+    array = check_array(offset, dtype=machine.weights.dtype, ensure_2d=False, input_name=name)
+    if array.shape != shape:
+        raise ValueError(f"Expected {name} of shape {shape}, got {array.shape}.")
+    return np.asarray(array)

@@ -1,0 +1,202 @@
+"""Learning: fit, partial_fit and what they carry on."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from copy import deepcopy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+
+from skrbm.core.likelihood import monitor
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.training.initialization import (
+    column_statistics,
+    initial_machine,
+    initial_particles,
+)
+from skrbm.core.training.loop import Trainer, TrainingState
+from skrbm.core.training.negative_phase import ALGORITHMS
+from skrbm.core.training.optimizer import SGD
+from skrbm.estimators.arrays import ModelArrays
+from skrbm.estimators.validation import (
+    check_parameter,
+    check_width,
+    floating_type,
+    restored_on_error,
+)
+
+
+class Learner(ModelArrays):
+    """Estimator that learns its arrays from data, all at once or in a stream."""
+
+    n_components: int
+    learning_rate: float
+    batch_size: int
+    n_iter: int
+    algorithm: str
+    n_gibbs_steps: int
+    n_particles: int | None
+    centering: bool
+    shuffle: bool
+    verbose: int
+    _offsets: tuple[Any, Any]
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to data, from a new start.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; integers, booleans and memory maps are cast one mini-batch at a time.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator. After an interrupt (with a warning) or a divergence it keeps the
+            last good parameters.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; the estimator is then left as it was.
+        DivergenceError
+            If the parameters do not stay finite.
+        """
+        with restored_on_error(self):
+            X = self._check_X(X, reset=True)
+            machine, state = self._start(X)
+            self._train(machine, state, X, self.n_iter, watch=True)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Make one pass over some rows, going on from the present parameters.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Any number of rows; they are visited in mini-batches of `batch_size`. Their pass is
+            watched, and recorded in `history_`, only if `verbose`.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            Estimator with chains, random stream and parameters moved on.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; the estimator is then left as it was.
+        DivergenceError
+            If the parameters do not stay finite.
+        """
+        self._validate_params()
+        with restored_on_error(self):
+            if self.__sklearn_is_fitted__():
+                X = self._check_X(X, reset=not hasattr(self, "n_features_in_"))
+                machine, state = self._resume()
+                check_width(X, machine.visible.n_units, self)
+            else:
+                X = self._check_X(X, reset=True)
+                machine, state = self._start(X)
+            self._train(machine, state, X, 1, watch=False)
+        return self
+
+    def _start(self, X: Any) -> tuple[Machine, TrainingState]:
+        """Machine that resembles the data's statistics, new chains and streams."""
+        self._open_streams()
+        mean, variance = column_statistics(X)
+        self._varying = (variance > 0) | (X.shape[0] == 1)
+        if self._visible_type.states is None and not self._varying.all():
+            warnings.warn(
+                f"Features {np.flatnonzero(~self._varying)[:10].tolist()} of X are constant; their "
+                f"noise_variance_ stays at 1. Drop them, for example with "
+                f"sklearn.feature_selection.VarianceThreshold.",
+                UserWarning,
+                stacklevel=4,
+            )
+        options = self._unit_options(self._varying)
+        visible = self._visible_type.start(mean, variance, X.shape[0], **options)
+        hidden = self._hidden_type(np.zeros(self.n_components))
+        machine = initial_machine(visible, hidden, self._rng)
+        machine = machine.astype(floating_type(X, np.float64), copy=True)
+        self.n_iter_, self.history_, self._offsets = 0, _empty_history(), (None, None)
+        self._n_components = self.n_components
+        return machine, TrainingState(self._new_particles(machine))
+
+    def _resume(self) -> tuple[Machine, TrainingState]:
+        """Copy of the machine that the public arrays are, with its chains and streams."""
+        machine = self._machine(varying=getattr(self, "_varying", True))
+        machine = machine.astype(machine.weights.dtype, copy=True)
+        n_hidden = machine.hidden.n_units
+        if self.n_components not in (n_hidden, getattr(self, "_n_components", self.n_components)):
+            raise ValueError(
+                f"n_components={self.n_components} was changed since fit, but components_ has "
+                f"{n_hidden} rows. Call fit to start anew, or set n_components={n_hidden} to go on."
+            )
+        self._n_components = self.n_components
+        if not hasattr(self, "_rng"):
+            self._open_streams()
+        if not hasattr(self, "_offsets"):
+            self.n_iter_, self.history_, self._offsets = 0, _empty_history(), (None, None)
+        if np.shape(getattr(self, "h_samples_", ()))[1:] == (n_hidden,):
+            particles = check_parameter(self, "h_samples_", 2).astype(machine.weights.dtype)
+        else:
+            particles = self._new_particles(machine)
+        offsets = tuple(map(np.size, self._offsets)) == machine.weights.shape and self._offsets
+        return machine, TrainingState(particles, *(offsets or (None, None)))
+
+    def _new_particles(self, machine: Machine) -> Array:
+        n_particles = self.batch_size if self.n_particles is None else self.n_particles
+        return initial_particles(machine, n_particles, self._rng)
+
+    def _train(
+        self, machine: Machine, state: TrainingState, X: Any, n_iter: int, *, watch: bool
+    ) -> None:
+        """Train machine and state, and make them public whatever stops the training."""
+        trainer = Trainer(
+            ALGORITHMS[self.algorithm](n_gibbs_steps=self.n_gibbs_steps),
+            SGD(self.learning_rate),
+            self.batch_size,
+            shuffle=self.shuffle,
+            centering=self.centering,
+        )
+        rng = deepcopy(self._rng)
+        begin = time.perf_counter()
+        try:
+            for _ in trainer.run(machine, state, X, n_iter, rng):
+                self.n_iter_ += 1
+                if watch or self.verbose:
+                    begin = self._report(monitor(machine, X), begin)
+        except KeyboardInterrupt:
+            warnings.warn("Training interrupted by user.", UserWarning, stacklevel=4)
+        finally:
+            self._publish(machine)
+            self.h_samples_, self._rng = state.particles, rng
+            self._offsets = (state.visible_offset, state.hidden_offset)
+
+    def _report(self, score: float, begin: float) -> float:
+        """Add a pass to the history, print its line, and return the time at its end."""
+        end = time.perf_counter()
+        self.history_["pseudo_likelihood"].append(score)
+        self.history_["time"].append(end - begin)
+        if self.verbose:
+            print(
+                f"[{type(self).__name__}] Iteration {self.n_iter_}, "
+                f"pseudo-likelihood = {score:.2f}, time = {end - begin:.2f}s",
+                flush=True,
+            )
+        return end
+
+
+def _empty_history() -> dict[str, list[float]]:
+    return {"pseudo_likelihood": [], "time": []}

@@ -1,0 +1,153 @@
+"""Checks of what users hand over, and the promise that a failed fit leaves no trace."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array
+
+from skrbm.core.numerics import Array
+from skrbm.core.training.loop import DivergenceError
+from skrbm.core.units import Units
+
+FLOATS = (np.float64, np.float32)
+
+
+class DomainWarning(UserWarning):
+    """Data have values that the units cannot take."""
+
+
+@contextmanager
+def restored_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """Put every attribute back if the body fails; a diverged fit keeps what it reached.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Whose attributes the body may set.
+
+    Yields
+    ------
+    None
+        Control.
+    """
+    before = dict(vars(estimator))
+    try:
+        yield
+    except DivergenceError:
+        raise
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def floating_type(X: Any, fallback: Any) -> Any:
+    """Precision of `X` if it is single or double, else `fallback`."""
+    return X.dtype if X.dtype in FLOATS else np.dtype(fallback)
+
+
+def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
+    """Public array of an estimator, fitted or assigned by hand.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Has the attribute.
+    name : str
+        Name of the attribute.
+    ndim : int
+        Number of dimensions that it must have.
+
+    Returns
+    -------
+    array : ndarray
+        Single or double precision; the attribute itself when it is such an array.
+
+    Raises
+    ------
+    ValueError
+        If the attribute is not a finite array of that many dimensions.
+    """
+    array = check_array(
+        getattr(estimator, name), dtype=FLOATS, ensure_2d=ndim == 2, input_name=name
+    )
+    if array.ndim != ndim:
+        raise ValueError(f"Expected {name} to be {ndim}-dimensional, got shape {array.shape}.")
+    return np.asarray(array)
+
+
+def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "features") -> None:
+    """Raise a ValueError unless `X` has as many columns as the model has units."""
+    if X.shape[1] != expected:
+        raise ValueError(
+            f"X has {X.shape[1]} {what}, but {type(estimator).__name__} is expecting "
+            f"{expected} {what} as input."
+        )
+
+
+def check_domain(X: Any, units: type[Units], action: str, name: str = "X") -> None:
+    """Compare data with what the units can take.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_samples, n_units)
+        Finite numbers.
+    units : type
+        Unit type; its domain decides.
+    action : {"warn", "raise", "ignore"}
+        What to do about values outside.
+    name : str, default="X"
+        What to call the data.
+
+    Raises
+    ------
+    ValueError
+        If a value lies outside and the action is "raise".
+    """
+    if units.domain is None or action == "ignore" or (X.dtype == bool and units.domain[0] == 0):
+        return
+    values = X.data if issparse(X) else X
+    lowest, highest = (values.min(), values.max()) if values.size else (0, 0)
+    if issparse(X) and X.nnz < np.prod(X.shape):
+        lowest, highest = min(lowest, 0), max(highest, 0)
+    low, high = units.domain
+    if lowest >= low and highest <= high:
+        return
+    message = (
+        f"{units.__name__} units expect values in [{low:g}, {high:g}], but {name} has values from "
+        f"{lowest:g} to {highest:g}. Rescale them, for example with "
+        f"sklearn.preprocessing.MinMaxScaler(({low:g}, {high:g})), or set check_input='ignore'."
+    )
+    if action == "raise":
+        raise ValueError(message)
+    warnings.warn(message, DomainWarning, stacklevel=4)
+
+
+def generators(random_state: Any, n_generators: int) -> list[np.random.Generator]:
+    """Independent NumPy generators from what scikit-learn accepts as a random state.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        Seed, stream that is drawn from, or None for the global stream.
+    n_generators : int
+        How many.
+
+    Returns
+    -------
+    generators : list of numpy.random.Generator
+        Not kept in step with the random state.
+    """
+    stream = check_random_state(random_state)
+    return [
+        np.random.default_rng(stream.randint(2**32, size=4, dtype=np.uint32).tolist())
+        for _ in range(n_generators)
+    ]
