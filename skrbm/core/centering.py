@@ -98,11 +98,8 @@ def centered_direction(
     # J^T G: what the centred parameters would feel.
     along_shift = -(weights @ hidden_bias)
     along_field = layer.bias_by_field * bias + layer.shift_by_field * along_shift
-    direction = {
-        "weights": gradient["weights"]
-        - np.outer(along_field, hidden_offset)
-        - np.outer(layer.shift, hidden_bias)
-    }
+    pulled = np.column_stack([along_field, layer.shift]) @ np.stack([hidden_offset, hidden_bias])
+    direction = {"weights": np.subtract(gradient["weights"], pulled, out=pulled)}
     for name, (bias_by, shift_by) in others.items():
         key = f"visible_{name}"
         direction[key] = gradient[key] + bias_by * bias + shift_by * along_shift

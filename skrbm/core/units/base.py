@@ -30,7 +30,8 @@ class Uncentering(NamedTuple):
         Derivative of the shift in the field.
     by_parameter : mapping of str to (ndarray, ndarray)
         For each own parameter but the bias, the derivatives of the plain bias and of the
-        shift in that parameter, each of shape (n_units,).
+        shift in that parameter, each of shape (n_units,); zero for a unit whose parameter is
+        not learned.
     """
 
     shift: Array

@@ -29,7 +29,8 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
     Parameters
     ----------
     units : Units
-        A double precision layer of a few units with parameters of ordinary size.
+        A double precision layer of a few units with parameters of ordinary size, each of
+        them learned or fixed for all units alike.
     rng : numpy.random.Generator
         Source of fields and draws.
 
@@ -79,7 +80,7 @@ def _check_types(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 def _check_law(units: Units, field: Array, rng: np.random.Generator) -> None:
     for row in field:
-        log_partition, mean = zip(*_integrals(units, row, lambda s: s), strict=True)
+        log_partition, mean = zip(*_integrals(units, row, 1), strict=True)
         _close(units.log_partition(row[None])[0], sum(log_partition), "log_partition")
         _close(units.mean(row[None])[0], mean, "mean")
 
@@ -91,8 +92,7 @@ def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
         assert np.isin(draws, units.states).all(), f"sample drew values outside {units.states}"
     for power in (1, 2, 3):
         exact, square = (
-            np.array([m for _, m in _integrals(units, row, lambda s, p=p: s**p)])  # type: ignore[misc]
-            for p in (power, 2 * power)
+            np.array([mean for _, mean in _integrals(units, row, p)]) for p in (power, 2 * power)
         )
         error = np.sqrt(np.maximum(square - exact**2, 1e-12) / N_DRAWS)
         gap = np.abs((draws**power).mean(axis=0) - exact)
@@ -158,19 +158,21 @@ def _check_uncentering(units: Units, field: Array, rng: np.random.Generator) -> 
 
     _close(bias(centred, pull), plain.bias, "bias after a round trip through recentered")
     _close(answer.shift, shift(centred, pull), "uncentering: shift")
-    for name, function, stated in (
-        ("bias", bias, answer.bias_by_field),
-        ("shift", shift, answer.shift_by_field),
-    ):
-        slope = _five_point(lambda t, f=function: f(centred, pull + t))  # type: ignore[misc]
-        _close(np.broadcast_to(stated, slope.shape), slope, f"uncentering: {name} by field")
-    for name, stated_pair in answer.by_parameter.items():
-        own = getattr(centred, name)
-        for function, stated in zip((bias, shift), stated_pair, strict=True):
-            slope = _five_point(
-                lambda t, f=function, n=name, o=own: f(replace(centred, **{n: o + t}), pull)  # type: ignore[misc]
-            )
-            _close(stated, slope, f"uncentering: {function.__name__} by {name}")
+    for function, stated in ((bias, answer.bias_by_field), (shift, answer.shift_by_field)):
+
+        def by_field(t: float, function: Any = function) -> Array:
+            return np.asarray(function(centred, pull + t))
+
+        slope = _five_point(by_field)
+        _close(np.broadcast_to(stated, slope.shape), slope, f"{function.__name__} by field")
+    for name in answer.by_parameter.keys() & units.parameters.keys():
+        for function, stated in zip((bias, shift), answer.by_parameter[name], strict=True):
+
+            def by_parameter(t: float, name: str = name, function: Any = function) -> Array:
+                layer = replace(centred, **{name: getattr(centred, name) + t})
+                return np.asarray(function(layer, pull))
+
+            _close(stated, _five_point(by_parameter), f"{function.__name__} by {name}")
 
 
 def _check_alternatives(units: Units, field: Array, rng: np.random.Generator) -> None:
@@ -204,10 +206,8 @@ def _check_start(units: Units, field: Array, rng: np.random.Generator) -> None:
     _close(layer.mean(np.zeros((1, 5)))[0], mean[1:-1], "start: mean without a field")
 
 
-def _integrals(
-    units: Units, field: Array, function: Callable[[Array], Array]
-) -> Iterator[tuple[float, float]]:
-    """For each unit the log-normaliser and the mean of a function, from energy and signal."""
+def _integrals(units: Units, field: Array, power: int) -> Iterator[tuple[float, float]]:
+    """For each unit the log-normaliser and the mean of a power, from energy and signal."""
     for i in range(units.n_units):
         unit, pull = units.take(i), field[i]
 
@@ -218,19 +218,19 @@ def _integrals(
             states = np.array(units.states)[:, None]
             weights = np.exp(exponent(states))
             total = weights.sum()
-            yield float(np.log(total)), float(weights @ function(states[:, 0]) / total)
+            yield float(np.log(total)), float(weights @ states[:, 0] ** power / total)
             continue
         centre = float(unit.mean(np.array([[pull]]))[0, 0])
         curvature = np.diff(exponent(centre + np.array([[-1.0], [0.0], [1.0]])), 2)[0]
         reach = WIDTH / np.sqrt(-curvature)
         top = exponent(np.array([[centre]]))[0]
 
-        def weight(s: float, power: Any, top: float = top, exponent: Any = exponent) -> float:
-            return float(np.exp(exponent(np.array([[s]]))[0] - top) * power(s))
+        def weight(s: float, power: int, top: float = top, exponent: Any = exponent) -> float:
+            return float(np.exp(exponent(np.array([[s]]))[0] - top) * s**power)
 
         total, first = (
             quad(weight, centre - reach, centre + reach, (p,), points=[centre], limit=200)[0]
-            for p in (lambda s: 1.0, function)
+            for p in (0, power)
         )
         yield float(np.log(total) + top), float(first / total)
 

@@ -156,8 +156,8 @@ class Gaussian(Units):
             shift_by_field=-1 / self._scale if moving else 0.0,
             by_parameter={
                 "log_variance": (
-                    (1 - self._kind.power) * self._gain * field,
-                    -self._kind.power * shift,
+                    self.learn_variance * (1 - self._kind.power) * self._gain * field,
+                    self.learn_variance * -self._kind.power * shift,
                 )
             },
         )
