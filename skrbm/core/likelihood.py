@@ -181,7 +181,7 @@ def _pseudo_likelihood_block(machine: Machine, v: Any) -> Array:
             others[:, k] = measure[k] + shifted - unit.energy(value) - log_odds
         if unit.states is not None:
             others = np.pad(others, ((0, 0), (0, 1)))
-        total -= logsumexp(others, axis=1)
+        total -= np.logaddexp.reduce(others, axis=1)
     return total
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -26,7 +26,7 @@ ArrayMap = Callable[..., Array]
 ROWS = 2048  # of the data at a time in inference
 
 
-class ModelArrays(BaseEstimator):
+class ModelArrays(BaseEstimator, ABC):
     """Estimator whose public arrays are a machine over the unit types that a subclass declares.
 
     Every method builds its machine from the arrays, so that arrays assigned by hand are as
@@ -95,23 +95,21 @@ class ModelArrays(BaseEstimator):
         accept = "csr" if self._visible_type.states is not None else False
         X = validate_data(self, X, reset=reset, accept_sparse=accept, dtype="numeric")
         if not reset:
-            check_width(X, np.shape(self.components_)[1], self)
+            check_width(X, check_parameter(self, "components_", 2).shape[1], self)
         check_domain(X, self._visible_type, self.check_input)
         return X
 
     def _check_H(self, H: Any, *, name: str) -> Array:
         check_is_fitted(self)
         H = check_array(H, dtype="numeric", input_name=name)
-        check_width(H, np.shape(self.components_)[0], self, what="components")
+        check_width(H, len(check_parameter(self, "components_", 2)), self, what="components")
         check_domain(H, self._hidden_type, self.check_input, name)
         return np.asarray(H)
 
-    def _map_rows(self, function: Callable[..., Array], X: Any, *args: Any) -> Array:
+    def _map_rows(self, function: Callable[[Machine, Any], Array], X: Any) -> Array:
         """Apply a function of machine and visible states to blocks of checked rows."""
         X = self._check_X(X)
         machine = self._machine(X)
         blocks = (X[begin : begin + ROWS] for begin in range(0, X.shape[0], ROWS))
-        parts = [
-            function(machine, b.astype(machine.weights.dtype, copy=False), *args) for b in blocks
-        ]
+        parts = [function(machine, b.astype(machine.weights.dtype, copy=False)) for b in blocks]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -207,7 +207,7 @@ class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMi
         v_new : ndarray of shape (n_samples, n_features)
             Visible states after the step; booleans for Bernoulli units.
         """
-        v_new = self._map_rows(sampling.gibbs, v, 1, self._stream())
+        v_new = self._map_rows(lambda machine, v: sampling.gibbs(machine, v, 1, self._stream()), v)
         return v_new if self._state_dtype is None else v_new.astype(self._state_dtype)
 
     @validate_params(

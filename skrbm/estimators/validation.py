@@ -115,9 +115,10 @@ def check_domain(X: Any, units: type[Units], action: str, name: str = "X") -> No
     if units.domain is None or action == "ignore" or (X.dtype == bool and units.domain[0] == 0):
         return
     values = X.data if issparse(X) else X
-    lowest, highest = (values.min(), values.max()) if values.size else (0, 0)
+    # Adding zero turns minus zero into zero, which reads better.
+    lowest, highest = (values.min() + 0.0, values.max() + 0.0) if values.size else (0.0, 0.0)
     if issparse(X) and X.nnz < np.prod(X.shape):
-        lowest, highest = min(lowest, 0), max(highest, 0)
+        lowest, highest = min(lowest, 0.0), max(highest, 0.0)
     low, high = units.domain
     if lowest >= low and highest <= high:
         return

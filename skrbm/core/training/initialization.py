@@ -30,12 +30,16 @@ def column_statistics(v: Any) -> tuple[Array, Array]:
     variance : ndarray of shape (n_visible,)
         Exactly zero for a constant column.
     """
-    n_samples = v.shape[0]
-    mean = np.asarray(v.mean(axis=0, dtype=np.float64)).ravel()
+    n_samples, n_visible = v.shape
     if issparse(v):
-        square = v.astype(np.float64).power(2)
-        variance = np.asarray(square.mean(axis=0)).ravel() - mean**2
+        v = v.tocsc()
+        n_stored = np.diff(v.indptr)
+        columns = np.repeat(np.arange(n_visible), n_stored)
+        mean = np.bincount(columns, v.data, n_visible) / n_samples
+        square = np.bincount(columns, np.square(v.data - mean[columns]), n_visible)
+        variance = (square + (n_samples - n_stored) * mean**2) / n_samples
     else:
+        mean = np.asarray(v.mean(axis=0, dtype=np.float64))
         variance = np.zeros_like(mean)
         for begin in range(0, n_samples, BLOCK_ROWS):
             variance += np.square(v[begin : begin + BLOCK_ROWS] - mean).sum(axis=0) / n_samples

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -100,16 +99,16 @@ class Trainer:
         if self.centering and state.visible_offset is None:
             _start_offsets(machine, state, v)
         for epoch in range(1, n_iter + 1):
-            last = deepcopy((machine.parameters, vars(state)))
-            with np.errstate(over="ignore", invalid="ignore"):
+            last = {name: array.copy() for name, array in machine.parameters.items()}
+            last_state = vars(state).copy()
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 for rows in _minibatches(v.shape[0], self.batch_size, self.shuffle, rng):
                     self.update(machine, state, _cast(v[rows], machine.weights.dtype), rng)
-            broken = [n for n, p in machine.parameters.items() if not np.isfinite(p).all()]
+                broken = _broken(machine)
             if broken:
-                parameters, attributes = last
                 for name, array in machine.parameters.items():
-                    array[...] = parameters[name]
-                vars(state).update(attributes)
+                    array[...] = last[name]
+                vars(state).update(last_state)
                 raise DivergenceError(
                     f"Training diverged in epoch {epoch}: {', '.join(broken)} expected finite, got "
                     f"infinite or NaN. Reduce learning_rate={self.optimizer.learning_rate}, or "
@@ -148,6 +147,15 @@ class Trainer:
                 machine, direction, state.visible_offset, state.hidden_offset
             )
         self.optimizer.step(machine.parameters, direction)
+
+
+def _broken(machine: Machine) -> list[str]:
+    """Names of what is no longer finite: parameters, or the moments that they imply."""
+    still = np.zeros((1, machine.visible.n_units), dtype=machine.weights.dtype)
+    numbers = dict(machine.parameters)
+    for order, moment in enumerate(machine.visible.mean_moments(still, None), 1):
+        numbers[f"visible moment {order}"] = moment
+    return [name for name, array in numbers.items() if not np.isfinite(array).all()]
 
 
 def _start_offsets(machine: Machine, state: TrainingState, v: Any) -> None:

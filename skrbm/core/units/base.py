@@ -64,8 +64,6 @@ class Units(ABC):
 
     Attributes
     ----------
-    states : tuple of float or None
-        Values that a unit can take; None when it takes real ones.
     domain : tuple of two floats or None
         Least and largest meaningful value of a state or of its mean; None if all are.
 
@@ -77,8 +75,12 @@ class Units(ABC):
     bias: Array
     offset: Array | None = field(default=None, kw_only=True)
 
-    states: ClassVar[tuple[float, ...] | None]
     domain: ClassVar[tuple[float, float] | None]
+
+    @property
+    @abstractmethod
+    def states(self) -> tuple[float, ...] | None:
+        """Values that a unit can take, declared by the type; None when it takes real ones."""
 
     @property
     def n_units(self) -> int:

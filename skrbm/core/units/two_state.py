@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -33,13 +34,17 @@ class TwoStateUnits(Units):
         Constant subtracted from the states in the energy; None for a plain layer.
     """
 
-    states: ClassVar[tuple[float, float]]
     middle: ClassVar[float]
     reach: ClassVar[float]
 
-    def __init_subclass__(cls) -> None:
-        low, high = cls.states
-        cls.domain = cls.states
+    @property
+    @abstractmethod
+    def states(self) -> tuple[float, float]:
+        """The two values, declared by the type."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.domain = low, high = cast(tuple[float, float], cls.states)
         cls.middle, cls.reach = (low + high) / 2, (high - low) / 2
 
     @classmethod

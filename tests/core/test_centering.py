@@ -1,0 +1,122 @@
+"""Offsets: the law that does not move, and the step of a machine that has them."""
+
+import numpy as np
+import oracles
+import pytest
+from core.models import (
+    CASES,
+    GAUSSIAN_CASES,
+    assert_same_arrays,
+    case_id,
+    explicit_direction,
+    fields,
+    hidden_states,
+    machine_from,
+    model,
+    parameters_from,
+    random_offsets,
+    recentered,
+    renamed,
+    visible_states,
+)
+
+from skrbm.core.centering import centered_direction, recenter
+from skrbm.core.likelihood import expected_gradient, log_partition
+
+PLAIN = [case for case in CASES if not case[3]]
+
+
+def gradient_of(machine, v):
+    """Exact gradient of the mean log-likelihood of visible states."""
+    negative = expected_gradient(machine)
+    return {name: array - negative[name] for name, array in machine.gradient(v).items()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_recentering_leaves_the_law_alone(case, seed, rng):
+    # Slips: W(beta' - beta) left out or with the wrong sign, the wrong power of sigma.
+    p = model(case, seed)
+    moved = parameters_from(p.kind, recenter(machine_from(p), *random_offsets(p, rng)))
+    v, h = visible_states(p, rng), hidden_states(p)
+    for answer, argument in (
+        (oracles.log_likelihood, v),
+        (oracles.mean_hidden, v),
+        (oracles.mean_visible, h),
+    ):
+        np.testing.assert_allclose(answer(moved, argument), answer(p, argument), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_recentering_follows_the_table_and_round_trips(case, seed, rng):
+    p = model(case, seed)
+    offsets = random_offsets(p, rng)
+    machine = machine_from(p)
+    moved = recenter(machine, *offsets)
+    expected = fields(recentered(p, *offsets))
+    assert_same_arrays(fields(parameters_from(p.kind, moved)), expected, atol=1e-12)
+    back = recenter(moved, machine.visible.offset, machine.hidden.offset)
+    assert_same_arrays(fields(parameters_from(p.kind, back)), fields(p), atol=1e-12)
+    assert moved.weights is machine.weights
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_recentering_shifts_all_free_energies_alike(case, seed, rng):
+    p = model(case, seed)
+    machine = machine_from(p)
+    v = visible_states(p, rng)
+    for offsets in (random_offsets(p, rng), (None, None)):
+        moved = recenter(machine, *offsets)
+        shift = log_partition(moved) - log_partition(machine)
+        np.testing.assert_allclose(
+            moved.free_energy(v), machine.free_energy(v) - shift, rtol=0, atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=case_id)
+def test_centered_direction_is_an_explicitly_centered_step(case, seed, rng):
+    # Slips: an offset that is not multiplied by the gradient of the other layer's bias, Delta W
+    # replaced by G_W in the biases, the pull on log sigma^2 or on goodfellow's hidden bias lost.
+    p = model(case, seed)
+    machine, offsets, v = machine_from(p), random_offsets(p, rng), visible_states(p, rng)
+    actual = centered_direction(machine, gradient_of(machine, v), *offsets)
+    assert_same_arrays(renamed(actual), explicit_direction(p, v, offsets), atol=1e-6)
+
+
+@pytest.mark.parametrize("case", [c for c in PLAIN if c not in GAUSSIAN_CASES], ids=case_id)
+def test_centered_direction_of_discrete_units_has_a_closed_form(case, seed, rng):
+    p = model(case, seed)
+    machine, (alpha, beta), v = machine_from(p), random_offsets(p, rng), visible_states(p, rng)
+    G = gradient_of(machine, v)
+    actual = centered_direction(machine, G, alpha, beta)
+    weights = G["weights"] - np.outer(alpha, G["hidden_bias"]) - np.outer(G["visible_bias"], beta)
+    expected = {
+        "weights": weights,
+        "visible_bias": G["visible_bias"] - weights @ beta,
+        "hidden_bias": G["hidden_bias"] - weights.T @ alpha,
+    }
+    assert_same_arrays(actual, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=case_id)
+def test_offsets_of_zero_leave_the_gradient_alone(case, seed, rng):
+    p = model(case, seed)
+    machine = machine_from(p)
+    gradient = gradient_of(machine, visible_states(p, rng))
+    zeros = [np.zeros(n) for n in p.weights.shape]
+    direction = centered_direction(machine, dict(gradient), *zeros)
+    assert_same_arrays(direction, gradient, atol=1e-12)
+
+
+@pytest.mark.parametrize("learned", ["none", "some"])
+@pytest.mark.parametrize("case", [c for c in GAUSSIAN_CASES if not c[3]], ids=case_id)
+def test_variance_that_is_not_learned_stays_when_centered(case, learned, seed, rng):
+    # Slip: the pull of the biases on log sigma^2 added to a variance that training may not change.
+    p = model(case, seed)
+    mask = np.arange(p.weights.shape[0]) % 2 == 0
+    machine = machine_from(p, learn_variance=mask if learned == "some" else False)
+    offsets, v = random_offsets(p, rng), visible_states(p, rng)
+    actual = centered_direction(machine, gradient_of(machine, v), *offsets)
+    expected = explicit_direction(p, v, offsets, learned=mask if learned == "some" else 0.0)
+    if learned == "none":
+        del expected["log_variance"]
+    assert_same_arrays(renamed(actual), expected, atol=1e-6)

@@ -1,0 +1,251 @@
+"""One update against the oracle's gradient, and what the loop promises about rows and numbers."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import oracles
+import pytest
+from core.models import (
+    CASES,
+    assert_mean,
+    assert_same_arrays,
+    balanced_model,
+    case_id,
+    explicit_direction,
+    machine_from,
+    model,
+    renamed,
+    visible_states,
+)
+from scipy import sparse
+
+from skrbm.core.training.initialization import initial_particles
+from skrbm.core.training.loop import OFFSET_RATE, DivergenceError, Trainer, TrainingState
+from skrbm.core.training.negative_phase import (
+    ALGORITHMS,
+    Exact,
+    NegativePhase,
+    PersistentContrastiveDivergence,
+)
+from skrbm.core.training.optimizer import SGD
+
+PLAIN = [case for case in CASES if not case[3]]
+SMALL = [(kind, 4, 3, 0) for kind in oracles.ENERGIES]
+
+
+@dataclass(frozen=True)
+class Scripted(NegativePhase):
+    """Negative phase that moves nothing, records the fields and breaks a parameter when told."""
+
+    fields: list = field(default_factory=list)
+    breaks: dict = field(default_factory=dict)
+
+    def __call__(self, machine, particles, field, rng):
+        self.fields.append(field.copy())
+        gradient = {name: np.zeros_like(array) for name, array in machine.parameters.items()}
+        name = self.breaks.get(len(self.fields))
+        if name is not None:
+            gradient[name] = gradient[name] + np.nan
+        return gradient, particles + 1
+
+
+def state_of(machine, rng, n_particles=5):
+    return TrainingState(initial_particles(machine, n_particles, rng))
+
+
+def copies(machine):
+    return {name: array.copy() for name, array in machine.parameters.items()}
+
+
+def moves(machine, before):
+    return {name: array - before[name] for name, array in machine.parameters.items()}
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=case_id)
+def test_exact_update_moves_parameters_by_learning_rate_times_gradient(case, seed, rng):
+    # Slips: descent, learning rate applied twice, sums in place of means.
+    p = model(case, seed)
+    machine, v = machine_from(p), visible_states(p, rng)[:5]
+    trainer = Trainer(Exact(), SGD(1e-3), batch_size=len(v), centering=False)
+    assert list(trainer.run(machine, state_of(machine, rng), v, 1, rng)) == [1]
+    expected = {n: 1e-3 * g for n, g in oracles.log_likelihood_gradient(p, v).items()}
+    assert_same_arrays(renamed(moves(machine, copies(machine_from(p)))), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=case_id)
+def test_centered_update_is_an_explicitly_centered_step(case, seed, rng):
+    # Slip: offsets of one layer used for the other, or applied to one phase only.
+    p = model(case, seed)
+    machine, v = machine_from(p), visible_states(p, rng)[:5]
+    state = state_of(machine, rng)
+    list(Trainer(Exact(), SGD(1e-3), batch_size=len(v)).run(machine, state, v, 1, rng))
+    offsets = state.visible_offset, state.hidden_offset
+    np.testing.assert_allclose(offsets[0], v.mean(axis=0), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(offsets[1], oracles.mean_hidden(p, v).mean(axis=0), atol=1e-12)
+    expected = {n: 1e-3 * d for n, d in explicit_direction(p, v, offsets).items()}
+    assert_same_arrays(renamed(moves(machine, copies(machine_from(p)))), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+@pytest.mark.parametrize("case", [(kind, 3, 2, 0) for kind in oracles.ENERGIES], ids=case_id)
+def test_each_phase_is_averaged_over_its_own_samples(case, n_rows, seed, rng):
+    # Slip: both phases divided by the number of rows (a ragged last batch of 1 row against m chains
+    # drives the biases away) or of chains.
+    p = balanced_model(case, seed)
+    v = visible_states(p, rng)[-n_rows:]
+    n_repeats, n_particles = 150, 47
+    _, h = oracles.sample_exact(p, n_repeats * n_particles, rng)
+    trainer = Trainer(PersistentContrastiveDivergence(), SGD(1.0), 100, centering=False)
+    draws = []
+    for particles in np.split(h, n_repeats):
+        machine = machine_from(p)
+        trainer.update(machine, TrainingState(particles), v, rng)
+        change = renamed(moves(machine, machine_from(p).parameters))
+        draws.append(np.concatenate([change[name].ravel() for name in sorted(change)]))
+    gradient = oracles.log_likelihood_gradient(p, v)
+    assert_mean(draws, np.concatenate([gradient[name].ravel() for name in sorted(gradient)]))
+
+
+@pytest.mark.parametrize("centering", [False, True])
+@pytest.mark.parametrize("case", SMALL, ids=case_id)
+def test_repeating_the_rows_of_a_batch_changes_nothing(case, centering, seed, rng):
+    p = model(case, seed)
+    v = visible_states(p, rng)[:5]
+    trainer = Trainer(Exact(), SGD(0.1), batch_size=100, centering=centering, shuffle=False)
+    results = []
+    for rows in (v, np.tile(v, (3, 1))):
+        machine = machine_from(p)
+        list(trainer.run(machine, state_of(machine, rng), rows, 3, rng))
+        results.append(machine.parameters)
+    assert_same_arrays(*results, atol=1e-12)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    ("n_samples", "batch_size"), [(1, 1), (1, 10), (10, 10), (101, 10), (19, 10), (7, 1), (23, 8)]
+)
+def test_minibatches_cover_every_row_once_and_are_even(n_samples, batch_size, shuffle, rng):
+    # Slips: a ragged last batch, rows dropped, one order for all passes.
+    p = oracles.Parameters("cho", [[1.0]], [0.0], [0.0], [0.0], [0.0], [0.0])
+    machine, phase = machine_from(p), Scripted()  # the field is the row's number
+    v = np.arange(n_samples, dtype=float)[:, None]
+    trainer = Trainer(phase, SGD(0.0), batch_size, shuffle=shuffle)
+    n_passes = 3
+    list(trainer.run(machine, state_of(machine, rng), v, n_passes, rng))
+    n_batches = -(-n_samples // batch_size)
+    assert len(phase.fields) == n_passes * n_batches
+    orders = []
+    for begin in range(0, len(phase.fields), n_batches):
+        batches = phase.fields[begin : begin + n_batches]
+        sizes = [len(batch) for batch in batches]
+        assert max(sizes) <= min(batch_size, min(sizes) + 1)
+        orders.append(np.concatenate(batches).ravel())
+        np.testing.assert_array_equal(np.sort(orders[-1]), np.arange(n_samples))
+    if shuffle and n_samples > 15:  # two equal permutations: less than 1 in 15!
+        assert (orders[0] != orders[1]).any()
+        assert (orders[0] != np.arange(n_samples)).any()
+    if not shuffle:
+        np.testing.assert_array_equal(orders, [np.arange(n_samples)] * n_passes)
+
+
+@pytest.mark.parametrize("centering", [False, True])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("case", SMALL, ids=case_id)
+def test_precisions_stay_within_rounding(case, algorithm, centering, seed, rng):
+    # Slip: other random numbers in single precision, after one draw of which all chains differ.
+    p = model(case, seed, scale=0.3)
+    v = visible_states(p, rng, 16)[:16].astype(np.float32)
+    n_iter, batch_size = 3, 4
+    trainer = Trainer(ALGORITHMS[algorithm](), SGD(0.01), batch_size, centering=centering)
+    results = {}
+    for dtype in (np.float32, np.float64):
+        machine, stream = machine_from(p, dtype), np.random.default_rng(seed)
+        state = state_of(machine, stream)
+        list(trainer.run(machine, state, v, n_iter, stream))
+        assert {array.dtype for array in machine.parameters.values()} == {np.dtype(dtype)}
+        assert state.particles.dtype == dtype
+        results[dtype] = machine.parameters, stream.random()
+    assert results[np.float32][1] == results[np.float64][1]
+    n_updates = n_iter * len(v) // batch_size
+    tolerance = 16 * n_updates * np.finfo(np.float32).eps
+    assert_same_arrays(results[np.float32][0], results[np.float64][0], atol=tolerance)
+
+
+@pytest.mark.parametrize("centering", [False, True])
+@pytest.mark.parametrize(
+    "container", [np.uint8, bool, np.float32, sparse.csr_array, sparse.csr_matrix]
+)
+def test_type_of_the_data_does_not_matter(container, centering, seed, rng):
+    # Slips: integer arithmetic before the cast, a sparse mean of shape (1, n_visible).
+    p = model(("bernoulli", 4, 3, 0), seed)
+    v = rng.choice([0.0, 1.0], (21, 4))
+    data = (
+        container(v) if container in (sparse.csr_array, sparse.csr_matrix) else v.astype(container)
+    )
+    results = []
+    for rows in (v, data):
+        machine, stream = machine_from(p), np.random.default_rng(seed)
+        trainer = Trainer(PersistentContrastiveDivergence(), SGD(0.1), 5, centering=centering)
+        list(trainer.run(machine, state_of(machine, stream), rows, 2, stream))
+        results.append(machine.parameters)
+    assert_same_arrays(*results, atol=1e-12)
+
+
+def test_offsets_follow_the_data(seed, rng):
+    # Slips: offsets frozen at their start, or those of a single batch.
+    p = model(("bernoulli", 4, 3, 0), seed)
+    machine = machine_from(p)
+    state = state_of(machine, rng)
+    early, late = (rng.random((40, 4)) < q for q in (0.1, 0.9))
+    trainer = Trainer(PersistentContrastiveDivergence(), SGD(0.0), batch_size=40)
+    list(trainer.run(machine, state, early, 1, rng))
+    means = [early.mean(axis=0), oracles.mean_hidden(p, early).mean(axis=0)]
+    np.testing.assert_allclose(state.visible_offset, means[0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(state.hidden_offset, means[1], rtol=0, atol=1e-12)
+    n_updates = 30
+    list(trainer.run(machine, state, late, n_updates, rng))
+    kept = (1 - OFFSET_RATE) ** n_updates
+    targets = [late.mean(axis=0), oracles.mean_hidden(p, late).mean(axis=0)]
+    offsets = [state.visible_offset, state.hidden_offset]
+    for offset, mean, target in zip(offsets, means, targets, strict=True):
+        np.testing.assert_allclose(offset, target + kept * (mean - target), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["weights", "visible_bias", "hidden_bias"])
+@pytest.mark.parametrize("centering", [False, True])
+def test_divergence_restores_the_last_finite_parameters(name, centering, seed, rng):
+    # Slip: parameters of the broken pass, or of the start, left behind.
+    p = model(("bernoulli", 4, 3, 0), seed)
+    machine, v = machine_from(p), rng.choice([0.0, 1.0], (10, 4))
+    state = state_of(machine, rng)
+    trainer = Trainer(Scripted(breaks={6: name}), SGD(0.125), batch_size=5, centering=centering)
+    run = trainer.run(machine, state, v, 9, rng)
+    assert [next(run), next(run)] == [1, 2]
+    before, attributes = copies(machine), dict(vars(state))
+    with pytest.raises(DivergenceError, match=rf"epoch 3: .*{name}.* learning_rate=0\.125"):
+        next(run)
+    assert_same_arrays(machine.parameters, before, atol=0)
+    assert_same_arrays(
+        {n: a for n, a in vars(state).items() if a is not None},
+        {n: a for n, a in attributes.items() if a is not None},
+        atol=0,
+    )
+
+
+@pytest.mark.parametrize("kind", oracles.GAUSSIAN_ENERGIES)
+def test_learning_rate_far_too_large_is_named(kind, seed, rng):
+    p = model((kind, 4, 3, 0), seed)
+    machine, v = machine_from(p), rng.normal(0, 100, (20, 4))
+    trainer = Trainer(PersistentContrastiveDivergence(), SGD(1e4), batch_size=5)
+    with pytest.raises(DivergenceError, match=r"Reduce learning_rate=10000\.0"):
+        list(trainer.run(machine, state_of(machine, rng), v, 50, rng))
+    assert all(np.isfinite(array).all() for array in machine.parameters.values())
+
+
+def test_data_are_left_as_they_were(seed, rng):
+    p = model(("cho", 4, 3, 0), seed)
+    machine, v = machine_from(p), rng.normal(size=(20, 4))
+    before = v.copy()
+    trainer = Trainer(PersistentContrastiveDivergence(), SGD(0.01), 5, shuffle=False)
+    list(trainer.run(machine, state_of(machine, rng), v, 2, rng))
+    np.testing.assert_array_equal(v, before)

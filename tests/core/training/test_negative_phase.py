@@ -1,0 +1,110 @@
+"""Negative phases against the enumerated chains that they simulate."""
+
+import numpy as np
+import oracles
+import pytest
+from core.models import (
+    CASES,
+    assert_law,
+    assert_mean,
+    assert_same_arrays,
+    balanced_model,
+    case_id,
+    chain,
+    hidden_given_visible,
+    hidden_law,
+    hidden_states,
+    machine_from,
+    mean_gradient,
+    model,
+    renamed,
+)
+
+from skrbm.core.training.negative_phase import (
+    ALGORITHMS,
+    ContrastiveDivergence,
+    Exact,
+    PersistentContrastiveDivergence,
+)
+
+CHAINS = [ContrastiveDivergence, PersistentContrastiveDivergence]  # the random ones
+N_REPEATS = 200
+N_ROWS, N_PARTICLES = 31, 47  # unequal, so that neither phase can be divided by the other's count
+KINDS = [(kind, 2, 2, 0) for kind in oracles.ENERGIES]
+
+
+@pytest.fixture(params=KINDS, ids=case_id)
+def p(request, seed):
+    return balanced_model(request.param, seed)
+
+
+def flat(gradient):
+    """All parameters' gradient as one vector, in the oracle's order of names."""
+    gradient = renamed(gradient)
+    return np.concatenate([gradient[name].ravel() for name in sorted(gradient)])
+
+
+def test_every_random_algorithm_is_tested():
+    assert {*CHAINS, Exact} == set(ALGORITHMS.values())
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_exact_phase_is_the_gradient_of_the_log_partition(case, seed, rng):
+    p = model(case, seed)
+    particles = np.full((3, p.weights.shape[1]), p.hidden_values[0])
+    gradient, kept = Exact()(machine_from(p), particles, np.zeros((2, p.weights.shape[1])), rng)
+    expected = oracles.finite_difference_gradient(oracles.log_partition, p)
+    assert_same_arrays(renamed(gradient), expected, atol=1e-6)
+    assert kept is particles
+
+
+@pytest.mark.parametrize("algorithm", CHAINS)
+@pytest.mark.parametrize("n_gibbs_steps", [1, 2])
+def test_chains_that_start_in_the_model_average_to_the_exact_phase(
+    p, algorithm, n_gibbs_steps, rng
+):
+    # Slips: a sum divided by the batch size where there are more particles; samples without noise.
+    machine, phase = machine_from(p), algorithm(n_gibbs_steps)
+    v, _ = oracles.sample_exact(p, N_REPEATS * N_ROWS, rng)
+    _, h = oracles.sample_exact(p, N_REPEATS * N_PARTICLES, rng)
+    draws = [
+        flat(phase(machine, particles, machine.hidden_field(rows), rng)[0])
+        for rows, particles in zip(np.split(v, N_REPEATS), np.split(h, N_REPEATS), strict=True)
+    ]
+    assert_mean(draws, flat(oracles.finite_difference_gradient(oracles.log_partition, p)))
+
+
+@pytest.mark.parametrize("algorithm", CHAINS)
+@pytest.mark.parametrize("n_gibbs_steps", [1, 2, 3])
+def test_phase_averages_over_the_law_after_its_steps(p, algorithm, n_gibbs_steps, rng):
+    # Slips: hidden samples of a previous state reused (in the model's own law that would cancel),
+    # one step too many or too few, chains that start where they should not.
+    machine, phase = machine_from(p), algorithm(n_gibbs_steps)
+    unlikely = np.argmin(hidden_law(p))
+    start = np.arange(4) == unlikely
+    particles = np.repeat(hidden_states(p)[start], N_PARTICLES, axis=0)
+    v = np.repeat(oracles.mean_visible(p, hidden_states(p)[start]), N_ROWS, axis=0)
+    if algorithm is ContrastiveDivergence:
+        start = hidden_given_visible(p, v[:1])[0]
+    field = machine.hidden_field(v)
+    draws = [flat(phase(machine, particles, field, rng)[0]) for _ in range(N_REPEATS)]
+    states, law, _ = chain(p, start.astype(float), n_gibbs_steps)
+    assert_mean(draws, flat(mean_gradient(p, states, law)))
+
+
+@pytest.mark.parametrize("n_gibbs_steps", [1, 2, 3])
+def test_persistent_particles_take_as_many_steps_as_they_are_told(p, n_gibbs_steps, rng):
+    machine = machine_from(p)
+    start = np.arange(4) == np.argmin(hidden_law(p))
+    particles = np.repeat(hidden_states(p)[start], 20_000, axis=0)
+    phase = PersistentContrastiveDivergence(n_gibbs_steps)
+    _, particles = phase(machine, particles, np.zeros((N_ROWS, 2)), rng)
+    _, _, law = chain(p, start.astype(float), n_gibbs_steps)
+    assert_law(particles, hidden_states(p), law)
+
+
+def test_particles_rest_while_chains_start_at_the_batch(p, rng):
+    machine = machine_from(p)
+    v, particles = oracles.sample_exact(p, N_PARTICLES, rng)
+    _, kept = ContrastiveDivergence(2)(machine, particles, machine.hidden_field(v), rng)
+    assert kept is particles
