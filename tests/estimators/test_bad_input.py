@@ -1,0 +1,349 @@
+"""Bad data and bad parameters: a message that names the value and the cure, and no trace."""
+
+import re
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from estimators.instances import (
+    DISCRETE_KINDS,
+    ESTIMATORS,
+    KINDS,
+    arrays,
+    assigned,
+    bits,
+    new,
+    random_machine,
+)
+from sklearn.exceptions import NotFittedError
+
+from skrbm import (
+    BernoulliRBM,
+    DomainWarning,
+    GaussianBernoulliRBM,
+    SpinRBM,
+    recenter,
+    to_bernoulli,
+    to_spin,
+)
+from skrbm.core.likelihood import MAX_UNITS
+
+# Every method that takes visible data, as a function of estimator and data.
+LEARNERS = {
+    "fit": lambda rbm, X: rbm.fit(X),
+    "fit_transform": lambda rbm, X: rbm.fit_transform(X),
+    "partial_fit": lambda rbm, X: rbm.partial_fit(X),
+}
+READERS = {
+    "transform": lambda rbm, X: rbm.transform(X),
+    "score_samples": lambda rbm, X: rbm.score_samples(X),
+    "score": lambda rbm, X: rbm.score(X),
+    "free_energy": lambda rbm, X: rbm.free_energy(X),
+    "energy": lambda rbm, X: rbm.energy(X, H),
+    "gibbs": lambda rbm, X: rbm.gibbs(X),
+    "sample": lambda rbm, X: rbm.sample(init=X, n_gibbs_steps=1),
+}
+METHODS = LEARNERS | READERS
+# Every method that takes hidden states.
+HIDDEN = {
+    "inverse_transform": lambda rbm, H: rbm.inverse_transform(H),
+    "energy": lambda rbm, H: rbm.energy(X, H),
+}
+STREAMS = ("_rng", "_sampling_rng")  # opened by the first draw from arrays assigned by hand
+X = np.tile([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]], (2, 1))
+H = np.tile([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]], (2, 1))
+
+
+def spoilt(array, value, dtype=float):
+    array = array.astype(dtype)
+    array[1, 0] = value
+    return array
+
+
+# name: how to spoil good data, error, message. Of data and hidden states alike.
+BAD_DATA = {
+    "nan": (lambda a: spoilt(a, np.nan), ValueError, r"contains NaN"),
+    "infinity": (lambda a: spoilt(a, np.inf), ValueError, r"contains infinity"),
+    "float32 nan": (lambda a: spoilt(a, np.nan, np.float32), ValueError, r"contains NaN"),
+    "none": (lambda a: spoilt(a, None, object), ValueError, r"contains NaN"),
+    "complex": (lambda a: a + 1j, ValueError, r"Complex data not supported"),
+    "strings": (
+        lambda a: [["red", "green", "blue"]] * 6,
+        ValueError,
+        r"(dtype=|could not convert|convert)",
+    ),
+    "one-dimensional": (
+        lambda a: a[0],
+        ValueError,
+        r"(?s)Expected 2D array, got 1D array.*[Rr]eshape",
+    ),
+    "three-dimensional": (lambda a: a[None], ValueError, r"dim 3|3 dim|with 3"),
+    "no rows": (lambda a: a[:0], ValueError, r"0 sample\(s\).*minimum of 1"),
+    "no columns": (lambda a: a[:, :0], ValueError, r"0 feature\(s\).*minimum of 1"),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def fitted(kind, **params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return new(kind, 2, n_iter=1, random_state=0, **params).fit(X)
+
+
+# Data
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_bad_data_are_refused_by_every_method_and_leave_no_trace(estimator, case):
+    """Catches a method that does not validate, and an estimator that is half fitted afterwards."""
+    spoil, error, message = BAD_DATA[case]
+    rbm = estimator(2, n_iter=1, random_state=0).fit(X)
+    calls = [(estimator(2), call, X) for call in LEARNERS.values()]
+    calls += [(rbm, call, X) for call in METHODS.values()]
+    calls += [(rbm, call, H) for call in HIDDEN.values()]
+    for subject, call, good in calls:
+        before = bits(subject)
+        with pytest.raises(error, match=message):
+            call(subject, spoil(good))
+        assert bits(subject) == before
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_wrong_width_is_refused(kind, width):
+    """Catches widths that broadcast, and arrays assigned by hand that are not compared."""
+    for rbm in (fitted(kind), assigned(random_machine(kind, 3, 2)[0])):
+        before = bits(rbm, without=STREAMS)
+        message = rf"X has {width} features, but {type(rbm).__name__} is expecting 3 features"
+        for call in (*READERS.values(), LEARNERS["partial_fit"]):
+            with pytest.raises(ValueError, match=message):
+                call(rbm, np.ones((6, width)))
+        assert bits(rbm, without=STREAMS) == before
+
+
+@pytest.mark.parametrize("method", HIDDEN)
+def test_wrong_number_of_hidden_states_is_refused(kind, method):
+    with pytest.raises(ValueError, match=r"X has 3 components, but \w+ is expecting 2 components"):
+        HIDDEN[method](fitted(kind), np.ones((6, 3)))
+
+
+def test_energy_needs_pairs(kind):
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[6, 5\]"):
+        fitted(kind).energy(X, H[:5])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", DISCRETE_KINDS)
+def test_values_outside_the_domain_warn_raise_or_pass(kind, method):
+    """Catches a domain that is compared in some methods only, and spins taken for bits."""
+    wild = 3 * X - 1.5
+    low = {"bernoulli": 0, "spin": -1}[kind]
+    message = rf"\[{low}, 1\], but X has values from -1.5 to 1.5.*MinMaxScaler\(\({low}, 1\)\)"
+    rbm = fitted(kind).set_params(check_input="raise")
+    before = bits(rbm)
+    with pytest.raises(ValueError, match=message):
+        METHODS[method](rbm, wild)
+    assert bits(rbm) == before
+    with pytest.warns(DomainWarning, match=message):
+        METHODS[method](rbm.set_params(check_input="warn"), wild)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        METHODS[method](rbm.set_params(check_input="ignore"), wild)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_the_domain_has_closed_ends_and_knows_implicit_zeros(form):
+    """Catches a comparison of stored values only, and one that refuses the ends or the middle."""
+    inside = form(np.array([[0.0, 1.0], [0.5, 1.0]]))
+    BernoulliRBM(2, check_input="raise").fit(inside)
+    SpinRBM(2, check_input="raise").fit(inside)
+    SpinRBM(2, check_input="raise").fit(-inside)
+    with pytest.raises(ValueError, match=r"X has values from -1 to -?0"):
+        BernoulliRBM(2, check_input="raise").fit(-inside)
+
+
+@pytest.mark.parametrize("method", HIDDEN)
+def test_hidden_states_outside_the_domain_warn(kind, method):
+    with pytest.warns(DomainWarning, match=r"but (X|H) has values from 0 to 3.*MinMaxScaler"):
+        HIDDEN[method](fitted(kind), 3 * H)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_gaussian_refuses_sparse_data(method):
+    for rbm in (fitted("cho"), GaussianBernoulliRBM(2)):
+        if method in READERS and not hasattr(rbm, "components_"):
+            continue
+        before = bits(rbm)
+        with pytest.raises(TypeError, match=r"[Ss]parse data was passed.*toarray\(\)"):
+            METHODS[method](rbm, sp.csr_array(X))
+        assert bits(rbm) == before
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [0.0, 7.3, 1e6])
+@pytest.mark.parametrize("method", LEARNERS)
+@pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)
+def test_constant_gaussian_features_warn_by_name_and_do_no_harm(
+    parameterization, method, value, dtype
+):
+    """Catches the logarithm of a variance of zero, or one of rounding that takes its place."""
+    data = np.random.default_rng(0).normal(size=(50, 4)).astype(dtype)
+    data[:, [1, 3]] = value
+    rbm = new(parameterization, 2, random_state=0)
+    with pytest.warns(UserWarning, match=r"Features \[1, 3\] of X are constant.*VarianceThreshold"):
+        LEARNERS[method](rbm, data)
+    np.testing.assert_array_equal(rbm.noise_variance_[[1, 3]], 1)
+    rbm.partial_fit(data)
+    assert all(np.isfinite(array).all() for array in arrays(rbm).values())
+    assert np.isfinite(rbm.score(data))
+
+
+def test_constant_discrete_features_do_no_harm():
+    """Catches the logit of zero."""
+    for rbm, data in ((BernoulliRBM(2), X[:, :1] * 0), (SpinRBM(2), X[:, :1] * 0 - 1)):
+        rbm.fit(data)
+        assert all(np.isfinite(array).all() for array in arrays(rbm).values())
+
+
+# Parameters of the constructor
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_components", 0),
+        ("n_components", 2.5),
+        ("learning_rate", np.nan),
+        ("learning_rate", np.inf),
+        ("learning_rate", -0.1),
+        ("learning_rate", "fast"),
+        ("batch_size", 0),
+        ("n_iter", -1),
+        ("algorithm", "sgd"),
+        ("n_gibbs_steps", 0),
+        ("n_particles", 0),
+        ("centering", "yes"),
+        ("shuffle", None),
+        ("check_input", "maybe"),
+        ("n_jobs", 1.5),
+        ("verbose", -1),
+        ("random_state", "zero"),
+        ("parameterization", "hinton"),
+        ("learn_variance", 2),
+    ],
+)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_bad_parameters_are_named_with_their_value(estimator, name, value):
+    """Catches a parameter that is checked in one of the learning methods only, or too late."""
+    if name not in estimator().get_params():
+        pytest.skip("has no such parameter")
+    rule = (
+        rf"The '{name}' parameter of {estimator.__name__} must be .* Got {re.escape(repr(value))}"
+    )
+    for rbm in (estimator(2, n_iter=1).fit(X), estimator(2)):
+        before = bits(rbm.set_params(**{name: value}))
+        for call in LEARNERS.values():
+            with pytest.raises(ValueError, match=rule):
+                call(rbm, X)
+            assert bits(rbm) == before
+
+
+@pytest.mark.parametrize("method", LEARNERS)
+@pytest.mark.parametrize("is_fitted", [True, False])
+def test_a_failure_inside_training_leaves_no_trace(kind, method, is_fitted):
+    """Catches attributes that are set before training can fail."""
+    n_components = MAX_UNITS + 1
+    options = {"algorithm": "exact", "random_state": 0}
+    data = np.eye(n_components + 2)
+    rbm = new(kind, n_components, **options)
+    if is_fitted:
+        rbm.set_params(algorithm="pcd").fit(data).set_params(algorithm="exact")
+    before = bits(rbm)
+    message = rf"at most {MAX_UNITS} discrete.*{n_components + 2} visible and {n_components} hidden"
+    with pytest.raises(ValueError, match=message + r".*algorithm='pcd'"):
+        LEARNERS[method](rbm, data)
+    assert bits(rbm) == before
+
+
+# Arrays assigned by hand
+
+
+BAD_ARRAYS = [
+    ("components_", np.full((2, 3), np.nan), "components_ contains NaN"),
+    ("components_", np.ones(3), "Expected 2D array, got 1D array|components_"),
+    ("components_", np.ones((2, 3), dtype=complex), "Complex data not supported"),
+    ("intercept_visible_", np.ones(2), r"intercept_visible_ of shape \(3,\).*got \(2,\)"),
+    ("intercept_visible_", np.ones((3, 1)), r"intercept_visible_ .*got shape \(3, 1\)"),
+    ("intercept_visible_", np.full(3, np.inf), "intercept_visible_ contains infinity"),
+    ("intercept_hidden_", np.ones(3), r"intercept_hidden_ of shape \(2,\).*got \(3,\)"),
+    ("intercept_hidden_", np.full(2, np.nan), "intercept_hidden_ contains NaN"),
+    ("noise_variance_", np.ones(2), r"noise_variance_ of shape \(3,\).*got \(2,\)"),
+    ("noise_variance_", np.full(3, np.nan), "noise_variance_ contains NaN"),
+    ("noise_variance_", np.zeros(3), "noise_variance_ to be positive, got a value of 0"),
+    ("noise_variance_", -np.ones(3), "noise_variance_ to be positive, got a value of -1"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), BAD_ARRAYS)
+@pytest.mark.parametrize("kind", ["bernoulli", "spin", "cho"])
+def test_bad_assigned_arrays_are_named_by_every_method(kind, name, value, message):
+    """Catches shapes that broadcast, NaN that spreads, and variances without a logarithm."""
+    rbm = assigned(random_machine(kind, 3, 2)[0])
+    if not hasattr(rbm, name):
+        pytest.skip("has no such array")
+    setattr(rbm, name, value)
+    before = bits(rbm, without=STREAMS)
+    calls = [(call, X) for call in (*READERS.values(), LEARNERS["partial_fit"])]
+    calls += [(call, H) for call in HIDDEN.values()]
+    for call, data in calls:
+        with pytest.raises(ValueError, match=message):
+            call(rbm, data)
+    assert bits(rbm, without=STREAMS) == before
+
+
+# Before fit
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_reading_method_needs_a_model_and_says_so(estimator):
+    """Catches an AttributeError where NotFittedError names the cure."""
+    calls = [lambda rbm, call=call: call(rbm, X) for call in READERS.values()]
+    calls += [
+        lambda rbm: rbm.inverse_transform(H),
+        lambda rbm: rbm.sample(),
+        lambda rbm: rbm._mean_hiddens(X),
+        lambda rbm: rbm._free_energy(X),
+        lambda rbm: rbm._sample_hiddens(X, np.random.default_rng(0)),
+        lambda rbm: rbm._sample_visibles(H, np.random.default_rng(0)),
+        lambda rbm: rbm.get_feature_names_out(),
+        lambda rbm: recenter(rbm, np.zeros(3), np.zeros(2)),
+    ]
+    calls += [to_bernoulli] * (estimator is SpinRBM) + [to_spin] * (estimator is BernoulliRBM)
+    for call in calls:
+        rbm = estimator(2)
+        with pytest.raises(
+            NotFittedError, match=rf"{estimator.__name__} instance is not fitted yet"
+        ):
+            call(rbm)
+        assert vars(rbm) == rbm.get_params()
+
+
+@pytest.mark.parametrize("missing", ["components_", "intercept_visible_", "intercept_hidden_"])
+def test_half_a_model_is_not_fitted(kind, missing):
+    rbm = assigned(random_machine(kind, 3, 2)[0])
+    delattr(rbm, missing)
+    with pytest.raises(NotFittedError):
+        rbm.transform(X)
+
+
+def test_gaussian_without_variance_is_not_fitted():
+    rbm = assigned(random_machine("cho", 3, 2)[0])
+    del rbm.noise_variance_
+    with pytest.raises(NotFittedError):
+        rbm.score(X)

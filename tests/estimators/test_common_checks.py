@@ -1,0 +1,54 @@
+"""scikit-learn's contract: the common checks and those that it runs only on itself."""
+
+import unittest
+
+import pytest
+from estimators.instances import ESTIMATORS
+from sklearn.utils import estimator_checks
+
+# Checks that scikit-learn applies to its own estimators and leaves out of `check_estimator`.
+FURTHER_CHECKS = (
+    "check_dataframe_column_names_consistency",
+    "check_estimators_partial_fit_n_features",
+    "check_get_feature_names_out_error",
+    "check_global_output_transform_pandas",
+    "check_global_set_output_transform_polars",
+    "check_n_features_in_after_fitting",
+    "check_param_validation",
+    "check_set_output_transform",
+    "check_set_output_transform_pandas",
+    "check_set_output_transform_polars",
+    "check_transformer_get_feature_names_out",
+    "check_transformer_get_feature_names_out_pandas",
+)
+
+# The checks feed data outside the units' domain, tiny samples and constant features.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def run(check, *arguments):
+    try:
+        check(*arguments)
+    except unittest.SkipTest as error:
+        pytest.fail(f"A check must not skip: {error}")
+
+
+@estimator_checks.parametrize_with_checks([estimator() for estimator in ESTIMATORS])
+def test_every_common_check_passes_and_none_skips(estimator, check):
+    run(check, estimator)
+
+
+@pytest.mark.parametrize("name", FURTHER_CHECKS)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_checks_that_scikit_learn_keeps_for_itself_pass(estimator, name):
+    run(getattr(estimator_checks, name), estimator.__name__, estimator(n_components=2))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_no_check_is_switched_off_or_expected_to_fail(estimator):
+    tags = estimator().__sklearn_tags__()
+    assert not tags.non_deterministic
+    assert not tags.no_validation
+    assert not tags._skip_test
+    assert tags.requires_fit
+    assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]

@@ -1,0 +1,496 @@
+"""Inference: what a model says follows its public arrays, and nothing else moves."""
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from estimators.instances import (
+    DISCRETE_KINDS,
+    ESTIMATORS,
+    KINDS,
+    assert_same_arrays,
+    assigned,
+    bits,
+    kind_of,
+    learned_bits,
+    new,
+    parameters,
+    random_machine,
+)
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from skrbm import (
+    BernoulliRBM,
+    CenteredParameters,
+    recenter,
+    to_bernoulli,
+    to_spin,
+    uncenter,
+)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+# Every public method that takes data, as a function of estimator, visible and hidden states.
+ORACLES = {
+    "transform": lambda p, v, h: oracles.mean_hidden(p, v),
+    "inverse_transform": lambda p, v, h: oracles.mean_visible(p, h),
+    "score_samples": lambda p, v, h: oracles.log_pseudo_likelihood(p, v),
+    "score": lambda p, v, h: oracles.log_pseudo_likelihood(p, v).mean(),
+    "free_energy": lambda p, v, h: oracles.free_energy(p, v),
+    "energy": lambda p, v, h: np.diag(oracles.energy(p, v, h)),
+}
+CALLS = {
+    "transform": lambda rbm, v, h: rbm.transform(v),
+    "inverse_transform": lambda rbm, v, h: rbm.inverse_transform(h),
+    "score_samples": lambda rbm, v, h: rbm.score_samples(v),
+    "score": lambda rbm, v, h: rbm.score(v),
+    "free_energy": lambda rbm, v, h: rbm.free_energy(v),
+    "energy": lambda rbm, v, h: rbm.energy(v, h),
+    "gibbs": lambda rbm, v, h: rbm.gibbs(v),
+    "sample": lambda rbm, v, h: rbm.sample(init=v, n_gibbs_steps=1),
+    "_mean_hiddens": lambda rbm, v, h: rbm._mean_hiddens(v),
+    "_free_energy": lambda rbm, v, h: rbm._free_energy(v),
+    "get_feature_names_out": lambda rbm, v, h: rbm.get_feature_names_out(),
+}
+
+
+@pytest.fixture(params=ORACLES)
+def method(request):
+    return request.param
+
+
+# Against the oracles; the arrays are assigned by hand on a fresh object, without fit
+
+
+def test_methods_agree_with_enumeration_and_quadrature(kind, method):
+    """Catches expit(x) for expit(2x) and p for 2p - 1 of spins, sigma for its square, an energy
+    of another sign than the conditionals, a random or clipped pseudo-likelihood.
+    """
+    p, v, h = random_machine(kind)
+    result = CALLS[method](assigned(p), v[:10], h[:10])
+    expected = ORACLES[method](p, v[:10], h[:10])
+    tolerance = 1e-6 if method.startswith("score") else 1e-9
+    np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance)
+
+
+def test_pseudo_likelihood_of_confident_models_does_not_overflow(kind):
+    """Catches log(1 + exp(x)) and the logarithm of a clipped probability."""
+    p, v, _ = random_machine(kind, scale=30.0)
+    rbm = assigned(p)
+    np.testing.assert_allclose(
+        rbm.score_samples(v[:5]), oracles.log_pseudo_likelihood(p, v[:5]), rtol=1e-7, atol=1e-6
+    )
+    assert np.isfinite(rbm.free_energy(v)).all()
+
+
+def test_lists_may_be_assigned(kind, method):
+    """Catches arithmetic that takes the attributes for arrays."""
+    p, v, h = random_machine(kind)
+    expected = CALLS[method](assigned(p), v, h)
+    rbm = assigned(p)
+    for name in ("components_", *rbm._layer_arrays):
+        setattr(rbm, name, getattr(rbm, name).tolist())
+    np.testing.assert_array_equal(CALLS[method](rbm, v.tolist(), h.tolist()), expected)
+
+
+def test_edited_arrays_are_followed(kind, method):
+    """Catches a model that is cached."""
+    _, v, h = random_machine(kind)
+    other = random_machine(kind, seed=1)[0]
+    rbm = new(kind, random_state=0).fit(v)
+    CALLS[method](rbm, v, h)
+    rbm.components_[...] = other.weights.T
+    rbm.intercept_visible_ = other.visible_bias
+    rbm.intercept_hidden_[:] = other.hidden_bias
+    if other.is_gaussian:
+        rbm.noise_variance_ = np.exp(other.log_variance)
+    np.testing.assert_allclose(
+        CALLS[method](rbm, v, h), CALLS[method](assigned(other), v, h), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["pcd", "cd", "exact"])
+@pytest.mark.parametrize("as_lists", [False, True])
+def test_partial_fit_goes_on_from_assigned_arrays(kind, algorithm, as_lists):
+    """Catches a partial_fit that starts anew, or that trains arrays in the user's hands."""
+    p, v, _ = random_machine(kind)
+    rbm = assigned(p, algorithm=algorithm, learning_rate=1e-6, random_state=0)
+    given = {name: getattr(rbm, name) for name in ("components_", *rbm._layer_arrays)}
+    if as_lists:
+        given = {name: array.tolist() for name, array in given.items()}
+        vars(rbm).update(given)
+    kept = copy.deepcopy(given)
+    rbm.partial_fit(v)
+    for name, array in given.items():
+        np.testing.assert_array_equal(array, kept[name])
+        np.testing.assert_allclose(getattr(rbm, name), array, atol=1e-3)
+        assert np.any(getattr(rbm, name) != array)
+    assert rbm.n_features_in_ == 4
+
+
+def test_transform_of_spins_is_a_mean_and_not_a_probability():
+    p, v, _ = random_machine("spin")
+    expected = np.tanh(v @ p.weights + p.hidden_bias)
+    np.testing.assert_allclose(assigned(p).transform(v), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix, sp.coo_array])
+@pytest.mark.parametrize("kind", DISCRETE_KINDS)
+def test_sparse_rows_give_the_same(kind, form):
+    """Catches offsets subtracted from stored values only, and rows lost in a conversion."""
+    p, v, h = random_machine(kind)
+    for name in ("transform", "score_samples", "free_energy", "energy", "gibbs", "sample"):
+        results = [CALLS[name](assigned(p, random_state=0), states, h) for states in (v, form(v))]
+        assert type(results[1]) is np.ndarray
+        np.testing.assert_allclose(results[1], results[0], atol=1e-12, err_msg=name)
+
+
+def test_results_have_the_precision_of_the_data(kind, method):
+    """Catches single precision that is lost, and double precision that is not used."""
+    p, v, h = random_machine(kind)
+    v, h = v.astype(np.float32), h.astype(np.float32)
+    single = CALLS[method](assigned(p), v, h)
+    double = CALLS[method](assigned(p), v.astype(float), h.astype(float))
+    if method == "score":
+        assert type(single) is type(double) is float
+    else:
+        assert (single.dtype, double.dtype) == (np.float32, np.float64)
+    np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-3)
+
+
+def test_rows_are_worked_on_in_blocks_without_a_seam(kind):
+    """Catches rows that are dropped or repeated where blocks meet, or that depend on n_jobs."""
+    p, v, _ = random_machine(kind, 2, 2)
+    rows = np.resize(v, (2500, 2))
+    rbm = assigned(p)
+    for call in (rbm.transform, rbm.free_energy, rbm.score_samples):
+        expected = np.concatenate([call(rows[i : i + 250]) for i in range(0, 2500, 250)])
+        np.testing.assert_allclose(call(rows), expected, atol=1e-12)
+        np.testing.assert_array_equal(
+            call(rows), getattr(rbm.set_params(n_jobs=2), call.__name__)(rows)
+        )
+
+
+# Sampling
+
+
+def assert_law(v, p):
+    """Samples have the law p(v) of a discrete machine: every state within 4 standard errors.
+
+    For Gaussian units, mean and variance of every feature and the mean of every hidden unit.
+    """
+    n = len(v)
+    if not p.is_gaussian:
+        states = oracles.states(p.visible_values, v.shape[1])
+        expected = oracles.model_probabilities(p)
+        observed = (v[:, None, :] == states).all(axis=2).mean(axis=0)
+        assert observed.sum() == pytest.approx(1)
+        error = np.sqrt(expected * (1 - expected) / n)
+        assert (np.abs(observed - expected) < 4 * error + 1 / n).all()
+        return
+    exact, _ = oracles.sample_exact(p, 10 * n, np.random.default_rng(1))
+    for statistic in (lambda v: v, np.square, lambda v: oracles.mean_hidden(p, v)):
+        left, right = statistic(v), statistic(exact)
+        error = np.sqrt(left.var(axis=0) / len(left) + right.var(axis=0) / len(right))
+        assert (np.abs(left.mean(axis=0) - right.mean(axis=0)) < 4 * error).all()
+
+
+@pytest.mark.parametrize("draw", ["gibbs", "sample"])
+def test_gibbs_steps_leave_the_law_as_it_is(kind, draw):
+    """Catches expit(x) for expit(2x), Gaussian samples without noise or with sigma for its square,
+    and means in place of samples: exact samples keep their law.
+    """
+    p, _, _ = random_machine(kind, 3, 2)
+    v, _ = oracles.sample_exact(p, 20_000, np.random.default_rng(0))
+    rbm = assigned(p, random_state=0)
+    assert_law(rbm.gibbs(v) if draw == "gibbs" else rbm.sample(init=v, n_gibbs_steps=2), p)
+
+
+def test_chains_reach_the_law_from_their_own_start(kind):
+    """Catches chains that stay at the start, or restart."""
+    p, _, _ = random_machine(kind, 3, 2, scale=0.5)
+    assert_law(assigned(p, random_state=0).sample(5_000, 200), p)
+
+
+def test_states_are_of_the_units_kind(kind):
+    p, v, _ = random_machine(kind)
+    rbm = assigned(p)
+    sample, step = rbm.sample(7, 3), rbm.gibbs(v)
+    assert (sample.shape, step.shape) == ((7, 4), v.shape)
+    assert step.dtype == (bool if kind == "bernoulli" else np.float64)
+    if kind in DISCRETE_KINDS:
+        assert set(np.unique(sample)) == set(np.unique(step)) == set(p.visible_values)
+    assert rbm.sample().shape == (1, 4)
+
+
+def test_successive_draws_differ_and_a_seed_repeats_them(kind):
+    """Catches a stream that is opened anew in every call."""
+    p, v, _ = random_machine(kind)
+    rbm, twin = assigned(p, random_state=0), assigned(p, random_state=0)
+    for call in ("gibbs", "sample"):
+        first, second = CALLS[call](rbm, v, None), CALLS[call](rbm, v, None)
+        assert np.any(first != second)
+        np.testing.assert_array_equal(CALLS[call](twin, v, None), first)
+        CALLS[call](twin, v, None)
+    before = bits(rbm)
+    seeded = rbm.sample(5, 2, random_state=3)
+    np.testing.assert_array_equal(rbm.sample(5, 2, random_state=3), seeded)
+    np.testing.assert_array_equal(rbm.sample(5, 2, random_state=np.random.RandomState(3)), seeded)
+    assert bits(rbm) == before
+
+
+def test_sampling_resumes_from_init(kind):
+    """Catches an init that is ignored: no steps return it, and one step of strong coupling stays."""
+    p, v, _ = random_machine(kind)
+    rbm = assigned(p)
+    np.testing.assert_array_equal(rbm.sample(init=v, n_gibbs_steps=0), v)
+    np.testing.assert_array_equal(rbm.sample(len(v), 0, init=v), v)
+    with pytest.raises(ValueError, match=r"n_samples=3 .*rows of init.*\(50, 4\)"):
+        rbm.sample(3, init=v)
+    with pytest.raises(ValueError, match=r"'n_samples' parameter.*Got 0 instead"):
+        rbm.sample(0)
+    with pytest.raises(ValueError, match=r"'n_gibbs_steps' parameter.*Got -1 instead"):
+        rbm.sample(1, -1)
+
+
+# Inference leaves no trace
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_inference_adds_and_changes_no_attribute(kind, name):
+    """Catches caches, moved chains and a training stream that is drawn from."""
+    _, v, h = random_machine(kind)
+    rbm = new(kind, random_state=0).fit(v)
+    stream = ("_sampling_rng",)
+    names, before = set(vars(rbm)), bits(rbm, without=stream)
+    CALLS[name](rbm, v, h)
+    assert set(vars(rbm)) == names
+    assert bits(rbm, without=stream) == before
+
+
+# Offsets and other states
+
+
+def centred_oracle(rbm, c):
+    return parameters(rbm).replace(
+        weights=c.weights.T,
+        visible_bias=c.intercept_visible,
+        hidden_bias=c.intercept_hidden,
+        visible_offset=c.visible_offset,
+        hidden_offset=c.hidden_offset,
+    )
+
+
+def test_recentred_energy_has_the_same_distribution(kind):
+    """Catches a recentring rule with a term of the wrong sign or parameterisation: the two
+    energies may differ by one constant only, over all pairs of states.
+    """
+    p, v, h = random_machine(kind)
+    rbm, rng = assigned(p), np.random.default_rng(1)
+    before = bits(rbm)
+    c = recenter(rbm, rng.normal(size=4), rng.normal(size=3))
+    assert isinstance(c, CenteredParameters)
+    assert bits(rbm) == before
+    assert c.weights.shape == rbm.components_.shape
+    difference = oracles.energy(centred_oracle(rbm, c), v, h) - oracles.energy(p, v, h)
+    np.testing.assert_allclose(difference, difference[0, 0], atol=1e-9)
+
+
+def test_uncentre_is_the_inverse_of_recentre(kind):
+    """Catches an inverse that forgets an offset; the reference is the oracles' centred energy."""
+    rng = np.random.default_rng(0)
+    p = oracles.random_parameters(kind, 4, 3, rng)
+    v, h = oracles.sample_exact(p, 10, rng)
+    c = CenteredParameters(
+        p.weights.T, p.visible_bias, p.hidden_bias, p.visible_offset, p.hidden_offset
+    )
+    rbm = new(kind)
+    if p.is_gaussian:
+        rbm.noise_variance_ = np.exp(p.log_variance)
+    assert uncenter(rbm, c) is rbm
+    difference = np.diag(oracles.energy(p, v, h)) - rbm.energy(v, h)
+    np.testing.assert_allclose(difference, difference[0], atol=1e-9)
+    for there, back in zip(c, recenter(rbm, p.visible_offset, p.hidden_offset), strict=True):
+        np.testing.assert_allclose(back, there, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("visible", "hidden", "message"),
+    [
+        ([0.0] * 3, [0.0] * 3, r"visible_offset of shape \(4,\), got \(3,\)"),
+        ([0.0] * 4, [0.0] * 4, r"hidden_offset of shape \(3,\), got \(4,\)"),
+        ([np.nan] * 4, [0.0] * 3, "visible_offset contains NaN"),
+    ],
+)
+def test_bad_offsets_are_refused(kind, visible, hidden, message):
+    rbm = assigned(random_machine(kind)[0])
+    with pytest.raises(ValueError, match=message):
+        recenter(rbm, visible, hidden)
+    c = recenter(rbm, np.zeros(4), np.zeros(3))
+    before = bits(rbm)
+    with pytest.raises(ValueError, match=message):
+        uncenter(rbm, c._replace(visible_offset=visible, hidden_offset=hidden))
+    assert bits(rbm) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "convert", "back"),
+    [("spin", to_bernoulli, to_spin), ("bernoulli", to_spin, to_bernoulli)],
+)
+def test_spin_and_bernoulli_are_one_model_in_two_spellings(kind, convert, back):
+    """Catches a factor of 2 or 4, or a bias that forgets the weights' sum."""
+    p, v, _ = random_machine(kind)
+    rbm = new(kind, learning_rate=0.3, random_state=0).fit(v)
+    vars(rbm).update(vars(assigned(p)) | rbm.get_params())
+    before = bits(rbm)
+    twin = convert(rbm)
+    assert bits(rbm) == before
+    q = parameters(twin)
+    np.testing.assert_allclose(
+        oracles.model_probabilities(q), oracles.model_probabilities(p), atol=1e-12
+    )
+    low, high = q.hidden_values
+    assert set(np.unique(twin.h_samples_)) <= {low, high}
+    assert twin.get_params() == rbm.get_params()
+    assert kind_of(twin) == {"spin": "bernoulli", "bernoulli": "spin"}[kind]
+    assert_same_arrays(back(twin), rbm, atol=1e-12)
+    twin.partial_fit(oracles.sample_exact(q, 20, np.random.default_rng(0))[0])
+
+
+# Names that clients of scikit-learn's class call
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.ndarray.tolist, np.ndarray.astype])
+@pytest.mark.parametrize("rng", [np.random.RandomState, np.random.default_rng])
+def test_private_names_of_scikit_learns_class_work(kind, form, rng):
+    """Catches an alias that takes one shape, one container or one kind of generator only."""
+    if form is sp.csr_array and kind not in DISCRETE_KINDS:
+        pytest.skip("takes dense data only")
+    p, v, h = random_machine(kind)
+    rbm = assigned(p)
+    as_given = (lambda x: x.astype(np.float32)) if form is np.ndarray.astype else form
+    tolerance = 1e-4 if form is np.ndarray.astype else 1e-12
+    for call, expected in (
+        (rbm._mean_hiddens, rbm.transform(v)),
+        (rbm._free_energy, rbm.free_energy(v)),
+    ):
+        np.testing.assert_allclose(call(as_given(v)), expected, atol=tolerance)
+        if form is not sp.csr_array:
+            np.testing.assert_allclose(call(as_given(v[0])), expected[0], atol=tolerance)
+    for call, states, width in ((rbm._sample_hiddens, v, 3), (rbm._sample_visibles, h, 4)):
+        drawn = call(as_given(states), rng(0))
+        assert drawn.shape == (len(states), width)
+        if form is not sp.csr_array:
+            np.testing.assert_array_equal(
+                call(as_given(states[:1]), rng(0))[0], call(as_given(states[0]), rng(0))
+            )
+
+
+def test_private_samples_have_the_conditional_law(kind):
+    """Catches an alias that returns means or draws from the wrong layer; 4 standard errors."""
+    p, v, h = random_machine(kind)
+    rbm, rng, n = assigned(p), np.random.RandomState(0), 4000
+    for call, states, mean, variance in (
+        (rbm._sample_hiddens, v, oracles.mean_hidden(p, v[:1])[0], None),
+        (
+            rbm._sample_visibles,
+            h,
+            oracles.mean_visible(p, h[:1])[0],
+            oracles.variance_visible(p, h[:1])[0],
+        ),
+    ):
+        drawn = call(np.repeat(states[:1], n, axis=0), rng)
+        low, high = p.hidden_values
+        variance = (mean - low) * (high - mean) if variance is None else variance
+        assert (np.abs(drawn.mean(axis=0) - mean) < 4 * np.sqrt(variance / n) + 1 / n).all()
+        if len(np.unique(drawn)) <= 2:  # the mean of a two-state unit determines its law
+            assert set(np.unique(drawn)) <= {low, high}
+            continue
+        square = (drawn - mean) ** 2
+        error = 4 * square.std(axis=0) / np.sqrt(n)
+        assert (np.abs(square.mean(axis=0) - variance) < error).all()
+
+
+# Copies, and scikit-learn's tools
+
+
+@pytest.mark.parametrize("copier", [copy.deepcopy, lambda rbm: pickle.loads(pickle.dumps(rbm))])
+def test_copies_resume_training_bitwise(kind, copier):
+    """Catches chains, offsets or streams that are left behind, or shared with the original."""
+    _, v, _ = random_machine(kind)
+    rbm = new(kind, random_state=0).fit(v)
+    twin = copier(rbm)
+    assert bits(twin) == bits(rbm)
+    rbm.partial_fit(v)
+    after = learned_bits(rbm)
+    assert learned_bits(twin.partial_fit(v)) == after
+    assert learned_bits(rbm) == after
+    np.testing.assert_array_equal(twin.sample(3, 2), rbm.sample(3, 2))
+
+
+def test_clone_is_unfitted(kind):
+    _, v, _ = random_machine(kind)
+    rbm = new(kind, learning_rate=0.03, random_state=0).fit(v)
+    twin = clone(rbm)
+    assert vars(twin) == rbm.get_params()
+    assert learned_bits(twin.fit(v)) == learned_bits(rbm)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_constructor_stores_and_takes_keywords_after_n_components(estimator):
+    parameters = inspect.signature(estimator).parameters
+    given = {name: object() for name in parameters}
+    assert vars(estimator(**given)) == given
+    positional = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert positional == ["n_components"]
+
+
+def test_names_of_the_features(kind):
+    rbm = assigned(random_machine(kind)[0])
+    prefix = type(rbm).__name__.lower()
+    assert list(rbm.get_feature_names_out()) == [f"{prefix}{i}" for i in range(3)]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_grid_search_needs_no_scoring(estimator):
+    """Catches a score that is an array or None."""
+    X = np.random.default_rng(0).integers(0, 2, (40, 4)).astype(float)
+    search = GridSearchCV(
+        estimator(2, random_state=0), {"n_components": [1, 2], "learning_rate": [0.001, 0.01]}, cv=2
+    ).fit(X)
+    assert type(search.score(X)) is float
+    assert search.score(X) == search.best_estimator_.score_samples(X).mean()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_pipeline_and_subclasses(estimator):
+    """Catches an __init__ that a subclass with arguments of its own cannot extend."""
+
+    class Labelled(estimator):
+        def __init__(self, n_components=4, *, label="a", learning_rate=0.01, random_state=None):
+            super().__init__(n_components, learning_rate=learning_rate, random_state=random_state)
+            self.label = label
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    X = np.repeat(2.0 * y[:, None] - 1, 5, axis=1)
+    X = X if estimator is not BernoulliRBM else (X + 1) / 2
+    flips = rng.random(X.shape) < 0.1
+    X = np.where(flips, X.max() + X.min() - X, X)
+    pipeline = make_pipeline(Labelled(random_state=0), LogisticRegression())
+    pipeline.set_params(labelled__n_components=3).fit(X, y)
+    assert pipeline[:-1].transform(X).shape == (60, 3)
+    twin = clone(pipeline)
+    assert twin.named_steps["labelled"].label == "a"
+    np.testing.assert_array_equal(twin.fit(X, y).predict(X), pipeline.predict(X))

@@ -1,0 +1,428 @@
+"""Learning: the exact gradient, honest averages, recovery of known models, reproducibility."""
+
+import re
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from estimators.instances import (
+    DISCRETE_KINDS,
+    KINDS,
+    arrays,
+    assert_same_arrays,
+    assigned,
+    bits,
+    learned_bits,
+    new,
+    parameters,
+    random_machine,
+)
+from scipy.special import expit, softmax
+
+from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM, SpinRBM
+from skrbm.core.training.loop import Trainer
+
+ALGORITHMS = ("pcd", "cd", "exact")
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(params=ALGORITHMS)
+def algorithm(request):
+    return request.param
+
+
+def draw(kind, n_samples=47, n_visible=4, seed=0):
+    """Correlated data in the units' domain."""
+    p, _, _ = random_machine(kind, n_visible, seed=seed)
+    return oracles.sample_exact(p, n_samples, np.random.default_rng(seed))[0]
+
+
+# The gradient
+
+
+def test_one_exact_step_follows_the_gradient_of_the_log_likelihood(kind):
+    """Catches a wrong sign, factor or argument of the gradient in any parameter: p in place of
+    2p - 1 for spins, sigma's gradient 4 times too small, phases exchanged, the rate applied twice.
+    """
+    p, v, _ = random_machine(kind)
+    rate = 0.01
+    rbm = assigned(
+        p, algorithm="exact", centering=False, batch_size=len(v), learning_rate=rate
+    ).partial_fit(v)
+    moved = parameters(rbm)
+    for name, gradient in oracles.log_likelihood_gradient(p, v).items():
+        step = (getattr(moved, name) - getattr(p, name)) / rate
+        np.testing.assert_allclose(step, gradient, rtol=0, atol=1e-7, err_msg=name)
+
+
+def test_zero_learning_rate_leaves_the_parameters(kind, algorithm):
+    """Catches parameters that change outside the optimiser's step, as through moving offsets."""
+    p, v, _ = random_machine(kind)
+    rbm = assigned(p, learning_rate=0, algorithm=algorithm, batch_size=10)
+    before = arrays(rbm)
+    rbm.partial_fit(v).partial_fit(v)
+    for name, array in before.items():
+        np.testing.assert_array_equal(getattr(rbm, name), array, err_msg=name)
+
+
+def test_fixed_variance_stays(kind):
+    """Catches a `learn_variance` that is ignored."""
+    if kind in DISCRETE_KINDS:
+        pytest.skip("has no variance")
+    X = draw(kind)
+    rbm = new(kind, learn_variance=False, random_state=0).fit(X)
+    np.testing.assert_allclose(rbm.noise_variance_, X.var(axis=0), rtol=1e-12)
+
+
+# Averages over batches of any size
+
+
+@pytest.mark.slow
+def test_ragged_batches_keep_fair_coins_fair():
+    """Catches phases that are normalised by one batch size: with 101 rows the batches have fewer
+    rows than there are chains. The 100 coins are nearly independent, hence the standard error;
+    partial_fit, because fit also watches the pseudo-likelihood, which costs more than learning.
+    """
+    X = (np.random.default_rng(0).random((101, 100)) < 0.5).astype(float)
+    intercepts = []
+    for n_samples in (100, 101):
+        rbm = BernoulliRBM(2, batch_size=10, random_state=0)
+        for _ in range(100):
+            rbm.partial_fit(X[:n_samples])
+        intercepts.append(rbm.intercept_visible_)
+    difference = intercepts[1] - intercepts[0]
+    assert abs(difference.mean()) < 4 * difference.std(ddof=1) / np.sqrt(len(difference))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("chunk", "n_passes", "every"), [(1, 3, 10), (7, 22, 3), (100, 50, 1), (1000, 50, 1)]
+)
+def test_chunks_of_any_size_keep_the_mean_of_biased_coins(chunk, n_passes, every):
+    """Catches a chunk taken for one mini-batch, and phases normalised by one batch size.
+
+    The model's mean is exact, and averaged over the last two thirds of the passes: at least 2000
+    updates with 10 particles each, so that their noise is 0.5 / sqrt(20000) = 0.0035 per coin.
+    """
+    rng = np.random.default_rng(0)
+    X = (rng.random((1000, 30)) < rng.uniform(0.1, 0.9, 30)).astype(float)
+    rbm = BernoulliRBM(2, learning_rate=0.05, batch_size=10, random_state=0)
+    h = oracles.states((0, 1), 2)
+    means = []
+    for epoch in range(n_passes):
+        for number, begin in enumerate(range(0, len(X), chunk)):
+            rbm.partial_fit(X[begin : begin + chunk])
+            if 3 * epoch >= n_passes - 1 and number % every == 0:
+                field = h @ rbm.components_ + rbm.intercept_visible_
+                log_weights = h @ rbm.intercept_hidden_ + np.logaddexp(0, field).sum(axis=1)
+                means.append(softmax(log_weights) @ expit(field))
+    assert np.abs(np.mean(means, axis=0) - X.mean(axis=0)).max() < 0.02
+
+
+def test_number_of_particles_is_not_the_number_of_rows(kind, algorithm):
+    """Catches shapes or normalisations that confuse chains with rows: many particles estimate the
+    same direction as few, so the step from 4 rows and 20000 chains is the exact one within
+    4 standard errors of the chains.
+    """
+    p, _, _ = random_machine(kind, scale=0.3)
+    v, h = oracles.sample_exact(p, 20000, np.random.default_rng(0))
+    rbm = assigned(
+        p, algorithm=algorithm, n_particles=len(h), batch_size=4, centering=False, random_state=0
+    )
+    rbm.h_samples_ = h
+    rows = v[:4]
+    rbm.partial_fit(rows)
+    assert rbm.h_samples_.shape == h.shape
+    if algorithm == "pcd":
+        step = (rbm.intercept_visible_ - p.visible_bias) / rbm.learning_rate
+        exact = oracles.log_likelihood_gradient(p, rows)["visible_bias"]
+        scale = np.exp(p.log_variance) if p.is_gaussian else 1.0
+        error = 4 * (v / scale).std(axis=0) / np.sqrt(len(h))
+        if kind == "goodfellow":
+            deviation = (v - oracles.mean_visible(p, oracles.mean_hidden(p, v[:1]))).std(axis=0)
+            error = np.maximum(error, 4 * deviation / scale / np.sqrt(len(h)))
+        assert (np.abs(step - exact) < error).all()
+
+
+# Recovery
+
+
+def log_likelihood(rbm, X):
+    return oracles.log_likelihood(parameters(rbm), X).mean()
+
+
+def learn_in_stages(rbm, X, stages):
+    for learning_rate, n_passes in stages:
+        rbm.set_params(learning_rate=learning_rate)
+        for _ in range(n_passes):
+            rbm.partial_fit(X)
+
+
+@pytest.mark.slow
+def test_spin_rbm_learns_as_well_as_a_bernoulli_rbm():
+    """Catches chains of spins that start or step in {0, 1}, and expit(x) in place of expit(2x).
+
+    Bars and stripes on 2 by 2 pixels. A Bernoulli RBM is the spin RBM of weights W / 4 and biases
+    a / 2, so that its learning rates correspond to 1/16 and 1/4 of theirs for spins; both learn in
+    two stages, the second ten times slower.
+    """
+    pictures = ["0000", "1111", "1100", "0011", "1010", "0101"]
+    X = np.array([[int(pixel) for pixel in picture] for picture in 50 * pictures])
+    reached = {}
+    for estimator, data, rate in ((BernoulliRBM, X, 0.8), (SpinRBM, 2 * X - 1, 0.1)):
+        reached[estimator] = []
+        for seed in range(4):
+            rbm = estimator(3, batch_size=30, n_particles=100, random_state=seed)
+            learn_in_stages(rbm, data, ((rate, 40), (rate / 10, 20)))
+            reached[estimator].append(log_likelihood(rbm, data))
+    spread = np.std(reached[SpinRBM], ddof=1)
+    assert np.mean(reached[SpinRBM]) > np.mean(reached[BernoulliRBM]) - spread
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)
+def test_gaussian_rbm_recovers_a_known_one(parameterization):
+    """Catches wrong gradients and samples without noise, and sigma taken for the variance.
+
+    The eight clusters of the true model are three standard deviations apart along orthogonal
+    axes and equally likely. Two stages: one to find them, one to settle. About one start in fifty
+    ends in a local optimum 0.28 nat below, hence two, of which the training score picks one.
+    """
+    sigma = np.array([0.4, 0.8, 1.2, 1.6])
+    axes = np.array([[1, 1, 1], [1, -1, 1], [1, 1, -1], [1, -1, -1]])
+    weights = 1.5 * sigma[:, None] * axes
+    truth = oracles.Parameters(
+        "cho",
+        weights,
+        visible_bias=-weights.sum(axis=1) / 2,
+        hidden_bias=np.zeros(3),
+        visible_offset=np.zeros(4),
+        hidden_offset=np.zeros(3),
+        log_variance=2 * np.log(sigma),
+    )
+    rng = np.random.default_rng(0)
+    X, fresh = (oracles.sample_exact(truth, 10_000, rng)[0] for _ in range(2))
+    starts = [
+        GaussianBernoulliRBM(3, parameterization=parameterization, random_state=seed)
+        for seed in range(2)
+    ]
+    for rbm in starts:
+        learn_in_stages(rbm, X, ((0.1, 90), (0.01, 8)))
+    rbm = max(starts, key=lambda rbm: rbm.score(X[:2000]))
+    assert log_likelihood(rbm, fresh) > oracles.log_likelihood(truth, fresh).mean() - 0.05
+    np.testing.assert_allclose(np.sqrt(rbm.noise_variance_), sigma, rtol=0.1)
+
+
+# Reproducibility
+
+
+def test_fit_of_one_epoch_is_one_partial_fit(kind, algorithm):
+    """Catches a fit that starts or steps in another way than partial_fit."""
+    X = draw(kind)
+    options = {"algorithm": algorithm, "batch_size": 10, "random_state": 0}
+    fitted = new(kind, n_iter=1, **options).fit(X)
+    assert learned_bits(fitted) == learned_bits(new(kind, **options).partial_fit(X))
+
+
+def test_fit_of_many_epochs_is_as_many_partial_fits(kind):
+    """Catches chains, offsets or stream that are not carried from pass to pass. Of the variance,
+    partial_fit takes the logarithm anew, which rounds.
+    """
+    X = draw(kind)
+    fitted = new(kind, n_iter=3, batch_size=10, random_state=0).fit(X)
+    streamed = new(kind, batch_size=10, random_state=0)
+    for _ in range(3):
+        streamed.partial_fit(X)
+    assert_same_arrays(fitted, streamed, rtol=1e-10)
+    if kind in DISCRETE_KINDS:
+        assert learned_bits(fitted) == learned_bits(streamed)
+
+
+def test_same_seed_gives_the_same_bits(kind, algorithm):
+    """Catches numbers drawn from a global stream, or by the monitor, the printer or threads."""
+    X = draw(kind)
+    options = {"algorithm": algorithm, "batch_size": 10, "n_iter": 3, "random_state": 0}
+    first = learned_bits(new(kind, **options).fit(X))
+    np.random.random()  # noqa: NPY002, the global stream must not matter
+    again = new(kind, verbose=1, n_jobs=2, **options)
+    assert learned_bits(again.fit(X)) == first
+    assert learned_bits(again.fit(X)) == first
+    assert learned_bits(new(kind, **options | {"random_state": 1}).fit(X)) != first
+
+
+def test_calls_between_two_partial_fit_change_nothing(kind):
+    """Catches inference that draws from the training stream or moves the chains."""
+    X = draw(kind)
+    quiet = new(kind, random_state=0).partial_fit(X).partial_fit(X)
+    busy = new(kind, random_state=0).partial_fit(X)
+    H = busy.transform(X)
+    busy.score(X), busy.gibbs(X), busy.sample(2, 3), busy.free_energy(X), busy.energy(X, H)
+    busy.inverse_transform(H), busy._sample_hiddens(X, np.random.default_rng(0))
+    busy.partial_fit(X)
+    stream = ("_sampling_rng",)
+    assert bits(busy, without=stream) == bits(quiet, without=stream)
+
+
+FORMATS = {
+    "float32": lambda X, path: X.astype(np.float32),
+    "fortran": lambda X, path: np.asfortranarray(X),
+    "strided": lambda X, path: np.repeat(X, 2, axis=0)[::2],
+    "list": lambda X, path: X.tolist(),
+    "int8": lambda X, path: X.astype(np.int8),
+    "int64": lambda X, path: X.astype(np.int64),
+    "csr_matrix": lambda X, path: sp.csr_matrix(X),
+    "csr_array": lambda X, path: sp.csr_array(X),
+    "csc_array": lambda X, path: sp.csc_array(X),
+    "sparse float32": lambda X, path: sp.csr_array(X.astype(np.float32)),
+    "sparse int": lambda X, path: sp.csr_array(X.astype(np.int64)),
+    "memmap": lambda X, path: memory_map(X, path),
+}
+
+
+def memory_map(X, path):
+    np.save(path, X)
+    return np.load(path, mmap_mode="r")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("algorithm", ["pcd", "cd"])
+def test_every_form_of_the_data_trains_the_same_model(kind, algorithm, form, tmp_path):
+    """Catches draws that depend on dtype or sparsity, a spoilt cast and precision that is lost."""
+    if kind not in DISCRETE_KINDS and ("sparse" in form or "csr" in form or "csc" in form):
+        pytest.skip("takes dense data only")
+    X = np.round(draw(kind))
+    options = {"algorithm": algorithm, "batch_size": 10, "n_iter": 3, "random_state": 0}
+    expected = new(kind, **options).fit(X)
+    rbm = new(kind, **options).fit(FORMATS[form](X, tmp_path / "X.npy"))
+    dtype = np.float32 if "float32" in form else np.float64
+    assert all(array.dtype == dtype for array in arrays(rbm).values())
+    tolerance = 1e-4 if dtype == np.float32 else 1e-10
+    assert_same_arrays(rbm, expected, atol=tolerance)
+    np.testing.assert_allclose(
+        rbm.history_["pseudo_likelihood"], expected.history_["pseudo_likelihood"], atol=tolerance
+    )
+
+
+def test_booleans_train_the_same_model():
+    """Catches arithmetic on booleans, which NumPy refuses or saturates."""
+    X = draw("bernoulli")
+    for data in (X.astype(bool), sp.csr_array(X.astype(bool))):
+        rbm = BernoulliRBM(3, random_state=0).fit(data)
+        assert_same_arrays(rbm, BernoulliRBM(3, random_state=0).fit(X), atol=1e-12)
+
+
+def test_input_is_not_written_to(kind):
+    X = draw(kind)
+    before = X.copy()
+    X.flags.writeable = False
+    rbm = new(kind, random_state=0).fit(X).partial_fit(X)
+    rbm.transform(X), rbm.score_samples(X), rbm.gibbs(X)
+    np.testing.assert_array_equal(X, before)
+
+
+# The protocol of fit and partial_fit
+
+
+def test_partial_fit_returns_self_and_keeps_single_precision(kind):
+    """Catches the two slips of scikit-learn's partial_fit."""
+    X = draw(kind).astype(np.float32)
+    rbm = new(kind, random_state=0)
+    for data in (X, X, X.astype(np.float64)):
+        assert rbm.partial_fit(data) is rbm
+        assert {array.dtype for array in arrays(rbm).values()} == {np.dtype(np.float32)}
+
+
+def test_no_epoch_gives_the_start(kind):
+    """Catches a start that a first pass is needed for."""
+    X = draw(kind)
+    rbm = new(kind, n_iter=0, random_state=0).fit(X)
+    assert rbm.n_iter_ == 0
+    assert rbm.history_ == {"pseudo_likelihood": [], "time": []}
+    np.testing.assert_array_equal(rbm.intercept_hidden_, 0)
+    start = rbm.inverse_transform(np.full((1, 3), 0.0 if kind == "spin" else 0.5))[0]
+    assert np.abs(start - X.mean(axis=0)).max() < 0.1 * np.ptp(X)
+
+
+def test_fit_starts_anew(kind):
+    """Catches chains, offsets or history of an earlier fit that leak into the next."""
+    X = draw(kind)
+    fresh = new(kind, random_state=0).fit(X)
+    again = new(kind, random_state=0).fit(draw(kind, n_visible=3)).fit(X)
+    assert learned_bits(again) == learned_bits(fresh)
+    assert len(again.history_["time"]) == again.n_iter
+
+
+def test_history_has_one_entry_for_each_epoch_and_the_line_has_scikit_learns_form(kind, capsys):
+    """Catches lines or entries that are missing, or a score that is a sum over rows."""
+    X = draw(kind)
+    rbm = new(kind, n_iter=4, verbose=1, random_state=0).fit(X)
+    assert rbm.n_iter_ == 4
+    assert [len(column) for column in rbm.history_.values()] == [4, 4]
+    form = r"\[(\w+)\] Iteration (\d+), pseudo-likelihood = (-?\d+\.\d\d), time = \d+\.\d\ds"
+    lines = [re.fullmatch(form, line).groups() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        (type(rbm).__name__, str(epoch), f"{score:.2f}")
+        for epoch, score in enumerate(rbm.history_["pseudo_likelihood"], 1)
+    ]
+    assert rbm.history_["pseudo_likelihood"][-1] == pytest.approx(rbm.score(X), abs=1e-9)
+
+
+def test_nothing_is_printed_without_verbose(kind, capsys):
+    new(kind, random_state=0).fit(draw(kind))
+    assert capsys.readouterr().out == ""
+
+
+def test_changed_number_of_components_needs_a_new_fit(kind):
+    X = draw(kind)
+    rbm = new(kind, random_state=0).fit(X).set_params(n_components=5)
+    with pytest.raises(ValueError, match=r"n_components=5 was changed.*3 rows.*Call fit"):
+        rbm.partial_fit(X)
+    assert rbm.fit(X).components_.shape == (5, 4)
+
+
+def test_chains_follow_the_constructor(kind):
+    X = draw(kind)
+    assert new(kind, batch_size=7).fit(X).h_samples_.shape == (7, 3)
+    rbm = new(kind, batch_size=7, n_particles=2).fit(X)
+    assert rbm.h_samples_.shape == (2, 3)
+    assert set(np.unique(rbm.h_samples_)) <= set(parameters(rbm).hidden_values)
+
+
+def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
+    """Catches an interrupt that loses what was learned since the start or the last epoch."""
+    X = draw(kind, n_samples=50)
+    options = {"batch_size": 10, "shuffle": False, "random_state": 0}
+    expected = new(kind, n_iter=2, **options).fit(X).partial_fit(X[:20])
+    update, n_updates = Trainer.update, iter(range(12))
+
+    def interrupted(*arguments):
+        if next(n_updates, None) is None:
+            raise KeyboardInterrupt
+        update(*arguments)
+
+    monkeypatch.setattr(Trainer, "update", interrupted)
+    rbm = new(kind, n_iter=9, **options)
+    with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
+        rbm.fit(X)
+    assert (rbm.n_iter_, len(rbm.history_["time"])) == (2, 2)
+    assert_same_arrays(rbm, expected, rtol=1e-10)
+    monkeypatch.undo()
+    rbm.partial_fit(X)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_divergence_names_epoch_and_learning_rate_and_keeps_finite_parameters(kind, method):
+    """Catches a model of NaN or infinity that is returned silently or replaces the last good one,
+    a variance included whose logarithm is finite.
+    """
+    X = 1e30 * draw(kind)
+    rbm = new(kind, learning_rate=1e300, check_input="ignore", random_state=0)
+    with pytest.raises(DivergenceError, match=r"epoch 1.*Reduce learning_rate=1e\+300"):
+        getattr(rbm, method)(X)
+    assert all(np.isfinite(array).all() for array in arrays(rbm).values())
+    rbm.set_params(learning_rate=0.0).partial_fit(draw(kind))
