@@ -26,7 +26,7 @@ class BernoulliRBM(BaseRBM):
         Number of hidden units.
     learning_rate : float, default=0.1
         Multiple of the gradient that an update adds to the parameters.
-    batch_size : int, default=100
+    batch_size : int, default=20
         Largest number of rows in a mini-batch.
     n_iter : int, default=10
         Number of passes over the training data in `fit`.
@@ -110,7 +110,7 @@ class BernoulliRBM(BaseRBM):
         n_components: int = 256,
         *,
         learning_rate: float = 0.1,
-        batch_size: int = 100,
+        batch_size: int = 20,
         n_iter: int = 10,
         algorithm: str = "pcd",
         n_gibbs_steps: int = 1,

@@ -51,7 +51,7 @@ class GaussianBernoulliRBM(BaseRBM):
         what is assigned by hand before `partial_fit`.
     learning_rate : float, default=0.01
         Multiple of the gradient that an update adds to the parameters.
-    batch_size : int, default=100
+    batch_size : int, default=20
         Largest number of rows in a mini-batch.
     n_iter : int, default=10
         Number of passes over the training data in `fit`.
@@ -126,7 +126,7 @@ class GaussianBernoulliRBM(BaseRBM):
     >>> from skrbm import GaussianBernoulliRBM
     >>> rng = np.random.default_rng(0)
     >>> X = np.repeat([[-1.0, 1.0], [1.0, -1.0]], 500, axis=0) + rng.normal(0, 0.5, (1000, 2))
-    >>> rbm = GaussianBernoulliRBM(1, learning_rate=0.1, n_iter=60, random_state=0).fit(X)
+    >>> rbm = GaussianBernoulliRBM(1, learning_rate=0.03, n_iter=40, random_state=0).fit(X)
     >>> np.sqrt(rbm.noise_variance_).round(1)
     array([0.5, 0.5])
     """
@@ -150,7 +150,7 @@ class GaussianBernoulliRBM(BaseRBM):
         parameterization: str = "cho",
         learn_variance: bool = True,
         learning_rate: float = 0.01,
-        batch_size: int = 100,
+        batch_size: int = 20,
         n_iter: int = 10,
         algorithm: str = "pcd",
         n_gibbs_steps: int = 1,

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
@@ -114,11 +113,7 @@ def check_domain(X: Any, units: type[Units], action: str, name: str = "X") -> No
     """
     if units.domain is None or action == "ignore" or (X.dtype == bool and units.domain[0] == 0):
         return
-    values = X.data if issparse(X) else X
-    # Adding zero turns minus zero into zero, which reads better.
-    lowest, highest = (values.min() + 0.0, values.max() + 0.0) if values.size else (0.0, 0.0)
-    if issparse(X) and X.nnz < np.prod(X.shape):
-        lowest, highest = min(lowest, 0.0), max(highest, 0.0)
+    lowest, highest = X.min(), X.max()
     low, high = units.domain
     if lowest >= low and highest <= high:
         return
