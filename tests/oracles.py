@@ -9,7 +9,7 @@ import dataclasses
 import itertools
 
 import numpy as np
-from scipy.integrate import quad_vec
+from scipy.integrate import quad_vec, trapezoid
 from scipy.special import logsumexp, softmax
 
 ENERGIES = ("bernoulli", "spin", "krizhevsky", "cho", "goodfellow")
@@ -267,10 +267,10 @@ def _quadrature(p, h):
         v = np.tile(centre, (len(x), 1))
         v[:, i] = x
         density = np.exp(reference - energy(p, v, h[np.newaxis])[:, 0])
-        integral = np.trapezoid(density, x)
+        integral = trapezoid(density, x)
         log_integral += np.log(integral)
-        mean[i] = np.trapezoid(x * density, x) / integral
-        variance[i] = np.trapezoid((x - mean[i]) ** 2 * density, x) / integral
+        mean[i] = trapezoid(x * density, x) / integral
+        variance[i] = trapezoid((x - mean[i]) ** 2 * density, x) / integral
     return log_integral, mean, variance
 
 

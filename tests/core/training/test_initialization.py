@@ -21,7 +21,7 @@ DATA = {
     "integer": lambda rng: rng.integers(-5, 250, (501, 3)).astype(np.int16),
     "boolean": lambda rng: rng.random((501, 3)) < [0.5, 0.01, 0.9],
     "one row": lambda rng: rng.normal(size=(1, 3)),
-    "sparse": lambda rng: sparse.random_array((501, 3), density=0.2, rng=rng, format="csr"),
+    "sparse": lambda rng: sparse.csr_array(rng.random((501, 3)) * (rng.random((501, 3)) < 0.2)),
     "sparse integers": lambda rng: sparse.csr_matrix(rng.integers(0, 3, (501, 3))),
 }
 CONTAINERS = [np.asarray, sparse.csr_array, sparse.csr_matrix]
