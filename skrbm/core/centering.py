@@ -1,4 +1,4 @@
-r"""Offsets: the same distribution in other coordinates, and the gradient that they suggest.
+r"""Offsets: the same distribution in other coordinates, and the gradient in those.
 
 A centred machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. Its
 distribution need not change when they move, if the biases absorb what the offsets added.
@@ -54,25 +54,23 @@ def recenter(
     return Machine(visible, hidden, machine.weights)
 
 
-def centered_direction(
+def centered_gradient(
     machine: Machine,
     gradient: dict[str, Array],
     visible_offset: Array,
     hidden_offset: Array,
 ) -> dict[str, Array]:
-    r"""Direction in which a small centred step moves the plain parameters.
+    r"""Gradient in the parameters of the centred machine, from that in the plain ones.
 
-    With :math:`\theta = U(\vartheta)` the plain parameters of a machine of centred ones
-    :math:`\vartheta` and :math:`J` the Jacobian of :math:`U`, the centred gradient is
-    :math:`J^T G`, and a step along it moves the plain parameters along :math:`J J^T G`. The
-    map is that of `recenter`: with :math:`f = -W \beta` the field that the visible layer
-    absorbs and :math:`c` the constant by which its signal shifts,
+    With :math:`\theta = U(\vartheta)` the plain parameters of the machine of centred ones
+    :math:`\vartheta`, it is :math:`J^T G` with :math:`J` the Jacobian of :math:`U`, the map of
+    `recenter`: with :math:`f = -W \beta` the field that the visible layer absorbs and
+    :math:`c` the constant by which its signal shifts,
 
     .. math:: a = a(\vartheta, f), \qquad b = b_\vartheta - W^T c(\vartheta, f).
 
-    For Bernoulli and spin units it is
-    :math:`\Delta W = G_W - \alpha G_b^T - G_a \beta^T`,
-    :math:`\Delta a = G_a - \Delta W \beta`, :math:`\Delta b = G_b - \Delta W^T \alpha`.
+    For Bernoulli and spin units only the weights' part differs from the plain one:
+    :math:`G_W - \alpha G_b^T - G_a \beta^T`.
 
     Parameters
     ----------
@@ -87,32 +85,18 @@ def centered_direction(
 
     Returns
     -------
-    direction : dict of str to ndarray
-        Same keys and shapes as `gradient`.
+    gradient : dict of str to ndarray
+        Same keys and shapes, for ``recenter(machine, visible_offset, hidden_offset)``.
     """
-    weights = machine.weights
-    layer = machine.visible.uncentering(visible_offset, -(weights @ hidden_offset))
+    layer = machine.visible.uncentering(visible_offset, -(machine.weights @ hidden_offset))
     bias, hidden_bias = gradient["visible_bias"], gradient["hidden_bias"]
-    others = {n: d for n, d in layer.by_parameter.items() if f"visible_{n}" in gradient}
-
-    # J^T G: what the centred parameters would feel.
-    along_shift = -(weights @ hidden_bias)
+    along_shift = -(machine.weights @ hidden_bias)
     along_field = layer.bias_by_field * bias + layer.shift_by_field * along_shift
     pulled = np.column_stack([along_field, layer.shift]) @ np.stack([hidden_offset, hidden_bias])
-    direction = {"weights": np.subtract(gradient["weights"], pulled, out=pulled)}
-    for name, (bias_by, shift_by) in others.items():
+    centred = dict(gradient)
+    centred["weights"] = np.subtract(gradient["weights"], pulled, out=pulled)
+    for name, (bias_by, shift_by) in layer.by_parameter.items():
         key = f"visible_{name}"
-        direction[key] = gradient[key] + bias_by * bias + shift_by * along_shift
-
-    # J times that: how the plain parameters follow.
-    field_change = -(direction["weights"] @ hidden_offset)
-    bias_change = bias + layer.bias_by_field * field_change
-    shift_change = layer.shift_by_field * field_change
-    for name, (bias_by, shift_by) in others.items():
-        bias_change = bias_change + bias_by * direction[f"visible_{name}"]
-        shift_change = shift_change + shift_by * direction[f"visible_{name}"]
-    direction["visible_bias"] = bias_change
-    direction["hidden_bias"] = (
-        hidden_bias - direction["weights"].T @ layer.shift - weights.T @ shift_change
-    )
-    return direction
+        if key in gradient:
+            centred[key] = gradient[key] + bias_by * bias + shift_by * along_shift
+    return centred

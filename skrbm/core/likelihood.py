@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,12 @@ from scipy.special import logsumexp
 
 from skrbm.core.machine import Machine, exchange_layers
 from skrbm.core.numerics import Array, spread_rows
-from skrbm.core.units import Units
+from skrbm.core.units import QuadratureError, Units
 
 MAX_UNITS = 25
 BLOCK_STATES = 2**14
-MONITOR_ROWS = 100
+MONITOR_ROWS, MONITOR_UNITS = 100, 1024
 MONITOR_EVALUATIONS = 2**24
-QUADRATURE_NODES = 32  # a guess of their number, to bound the cost of monitoring
 DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
 BLOCK_ELEMENTS = 2**16  # of one temporary array: half a megabyte stays in a core's cache
 
@@ -130,18 +129,21 @@ def pseudo_likelihood(machine: Machine, v: Any, n_jobs: int | None = None) -> Ar
     """
     n_visible, n_hidden = machine.weights.shape
     n_rows = max(1, min(BLOCK_ELEMENTS // n_hidden, DENSE_ELEMENTS // n_visible))
-    blocks = (v[begin : begin + n_rows] for begin in range(0, v.shape[0], n_rows))
+    bounds = _field_bounds(machine)
     parts = Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_pseudo_likelihood_block)(machine, block) for block in blocks
+        delayed(_pseudo_likelihood_block)(
+            machine, bounds, v[begin : begin + n_rows], range(n_visible)
+        )
+        for begin in range(0, v.shape[0], n_rows)
     )
     return np.concatenate(parts)
 
 
 def monitor(machine: Machine, v: Any) -> float:
-    """Mean exact pseudo-likelihood of some rows: a training curve at bounded cost.
+    """Mean pseudo-likelihood of some rows: a training curve at bounded cost.
 
-    The rows are evenly spaced and always the same, so that no random number is drawn and
-    the curve is smooth.
+    Rows, and of wide data visible units, are evenly spaced and always the same, so that no random
+    number is drawn and the curve is smooth.
 
     Parameters
     ----------
@@ -153,36 +155,55 @@ def monitor(machine: Machine, v: Any) -> float:
     Returns
     -------
     score : float
-        In nats per row.
+        In nats per row; NaN where a continuous unit's law is too wide to be integrated.
     """
-    per_value = 1 if machine.visible.states is not None else QUADRATURE_NODES
-    n_rows = MONITOR_EVALUATIONS // (machine.weights.size * per_value)
-    rows = spread_rows(v, min(max(n_rows, 1), MONITOR_ROWS))
-    return float(_pseudo_likelihood_block(machine, rows).mean())
+    n_visible, n_hidden = machine.weights.shape
+    indices = spread_rows(np.arange(n_visible), MONITOR_UNITS)
+    bounds = _field_bounds(machine)
+    first = _dense(v[:1], machine.weights.dtype)
+    try:
+        n_values = sum(_alternatives(machine, bounds, first, i)[1].size for i in indices)
+        n_rows = max(1, min(MONITOR_ROWS, MONITOR_EVALUATIONS // (n_hidden * n_values)))
+        scores = _pseudo_likelihood_block(machine, bounds, spread_rows(v, n_rows), indices)
+    except QuadratureError:
+        return float("nan")
+    return float(scores.mean() * n_visible / len(indices))
 
 
-def _pseudo_likelihood_block(machine: Machine, v: Any) -> Array:
-    v = v.astype(machine.weights.dtype, copy=False)
+def _pseudo_likelihood_block(
+    machine: Machine, bounds: tuple[Array, Array], v: Any, indices: Iterable[int]
+) -> Array:
+    """Sum of the log conditional probabilities of some visible units, for every row."""
+    v = _dense(v, machine.weights.dtype)
     field = machine.hidden_field(v)
-    v = v.toarray() if issparse(v) else v
     total = np.zeros(len(v), dtype=field.dtype)
     own = machine.hidden.log_partition(field)
-    lowest, highest = _field_bounds(machine)
-    for i in range(machine.visible.n_units):
-        unit = machine.visible.take(i)
-        states, weights = v[:, i : i + 1], machine.weights[i]
-        values, measure = unit.alternatives(states, lowest[i : i + 1], highest[i : i + 1])
+    for i in indices:
+        unit, states, weights = machine.visible.take(i), v[:, i : i + 1], machine.weights[i]
+        values, log_weights = _alternatives(machine, bounds, v, i)
         log_odds = own - unit.energy(states)
         others = np.empty((len(v), values.shape[1]), dtype=field.dtype)
         for k in range(values.shape[1]):
             value = values[:, k : k + 1]
             change = unit.signal(value) - unit.signal(states)
             shifted = machine.hidden.log_partition(field + change * weights)
-            others[:, k] = measure[k] + shifted - unit.energy(value) - log_odds
+            others[:, k] = log_weights[k] + shifted - unit.energy(value) - log_odds
         if unit.states is not None:
             others = np.pad(others, ((0, 0), (0, 1)))
         total -= np.logaddexp.reduce(others, axis=1)
     return total
+
+
+def _alternatives(
+    machine: Machine, bounds: tuple[Array, Array], v: Array, i: int
+) -> tuple[Array, Array]:
+    lowest, highest = (bound[i : i + 1] for bound in bounds)
+    return machine.visible.take(i).alternatives(v[:, i : i + 1], lowest, highest)
+
+
+def _dense(v: Any, dtype: Any) -> Array:
+    v = v.astype(dtype, copy=False)
+    return np.asarray(v.toarray() if issparse(v) else v)
 
 
 def _field_bounds(machine: Machine) -> tuple[Array, Array]:

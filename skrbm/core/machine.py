@@ -113,19 +113,67 @@ class Machine:
         return self.transposed.hidden_field(h)
 
     def mean_hidden(self, v: Any) -> Array:
-        """Expected hidden states given the visible ones, (n_samples, n_hidden)."""
+        """Expected hidden states given the visible ones.
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Visible states.
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states, or means between them.
+        """
         return self.hidden.mean(self.hidden_field(v))
 
     def mean_visible(self, h: Any) -> Array:
-        """Expected visible states given the hidden ones, (n_samples, n_visible)."""
+        """Expected visible states given the hidden ones.
+
+        Parameters
+        ----------
+        h : {ndarray, sparse matrix} of shape (n_samples, n_hidden)
+            Hidden states.
+
+        Returns
+        -------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states, or means between them.
+        """
         return self.visible.mean(self.visible_field(h))
 
     def sample_hidden(self, v: Any, rng: np.random.Generator) -> Array:
-        """Hidden states drawn given the visible ones, (n_samples, n_hidden)."""
+        """Draw hidden states given the visible ones.
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Visible states.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states.
+        """
         return self.hidden.sample(self.hidden_field(v), rng)
 
     def sample_visible(self, h: Any, rng: np.random.Generator) -> Array:
-        """Visible states drawn given the hidden ones, (n_samples, n_visible)."""
+        """Draw visible states given the hidden ones.
+
+        Parameters
+        ----------
+        h : {ndarray, sparse matrix} of shape (n_samples, n_hidden)
+            Hidden states.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states.
+        """
         return self.visible.sample(self.visible_field(h), rng)
 
     def energy(self, v: Any, h: Any) -> Array:
@@ -197,16 +245,15 @@ class Machine:
             probabilities = np.full(len(field), 1 / len(field), dtype=field.dtype)
         signal = self.hidden.mean_signal(field) * probabilities[:, None]
         weights = np.asarray(self.visible.signal(v).T @ signal)
-        work = self.weights * weights
         visible = self.visible.gradient(
             self.visible.moments(v, probabilities),
-            field=self.weights @ signal.sum(axis=0),
-            work=work.sum(axis=1),
+            field=lambda: self.weights @ signal.sum(axis=0),
+            work=lambda: np.einsum("ij,ij->i", self.weights, weights),
         )
         hidden = self.hidden.gradient(
             self.hidden.mean_moments(field, probabilities),
-            field=average_rows(field, probabilities),
-            work=work.sum(axis=0),
+            field=lambda: average_rows(field, probabilities),
+            work=lambda: np.einsum("ij,ij->j", self.weights, weights),
         )
         return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}
 

@@ -1,4 +1,4 @@
-"""Elementwise functions and random draws that neither overflow nor lose digits."""
+"""Elementwise functions that do not overflow, random draws, and averages over rows."""
 
 from __future__ import annotations
 
@@ -35,35 +35,11 @@ def log_two_cosh(x: Array) -> Array:
     return np.asarray(magnitude + np.log1p(tail))
 
 
-def softplus(x: Array) -> Array:
-    r"""Logarithm of one plus the exponential, for arguments of any size.
-
-    .. math:: \log(1 + e^x) = \tfrac{x}{2} + \log\left(2 \cosh \tfrac{x}{2}\right)
-
-    Parameters
-    ----------
-    x : ndarray
-        Any shape.
-
-    Returns
-    -------
-    softplus : ndarray
-        Same shape and dtype as `x`.
-
-    Examples
-    --------
-    >>> softplus(np.array([-1e4, 1e4])).tolist()
-    [0.0, 10000.0]
-    """
-    half = np.multiply(x, 0.5)
-    return np.add(half, log_two_cosh(half))
-
-
 def draw_bernoulli(probability: Array, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Independent draws that are true with the given probabilities.
 
     The uniform numbers are always drawn in double precision: single and double precision
-    models see the same ones, and probabilities far below 2**-24 are honoured.
+    models see the same ones, and no probability is rounded to a multiple of 2**-24.
 
     Parameters
     ----------
@@ -107,7 +83,7 @@ def average_rows(rows: Any, probabilities: Array | None = None) -> Array:
     Parameters
     ----------
     rows : {ndarray, sparse matrix} of shape (n_samples, n_columns)
-        What to average.
+        What to average, floating-point.
     probabilities : ndarray of shape (n_samples,), default=None
         Weights that sum to one; None weighs all rows alike.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
@@ -52,4 +53,4 @@ def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator
     """
     for _ in range(n_gibbs_steps):
         v = machine.sample_visible(machine.sample_hidden(v, rng), rng)
-    return np.asarray(v)
+    return np.asarray(v.toarray() if issparse(v) else v)

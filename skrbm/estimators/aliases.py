@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -20,22 +20,27 @@ class ScikitLearnAliases:
     """
 
     _machine: Callable[..., Machine]
+    _state_dtype: ClassVar[type | None] = None
 
     def _mean_hiddens(self, v: Any) -> Array:
-        return self._on_rows(lambda machine, v: machine.mean_hidden(v), v)
+        return self._on_rows(Machine.mean_hidden, v)
 
     def _sample_hiddens(self, v: Any, rng: Any) -> Array:
-        return self._on_rows(lambda machine, v: machine.sample_hidden(v, rng), v)
+        return self._as_states(self._on_rows(Machine.sample_hidden, v, rng))
 
     def _sample_visibles(self, h: Any, rng: Any) -> Array:
-        return self._on_rows(lambda machine, h: machine.sample_visible(h, rng), h)
+        return self._as_states(self._on_rows(Machine.sample_visible, h, rng))
 
     def _free_energy(self, v: Any) -> Array:
-        return self._on_rows(lambda machine, v: machine.free_energy(v), v)
+        return self._on_rows(Machine.free_energy, v)
 
-    def _on_rows(self, function: Callable[[Machine, Any], Array], states: Any) -> Array:
+    def _as_states(self, states: Array) -> Array:
+        """States in the type that scikit-learn's class gives them, where it has such units."""
+        return states if self._state_dtype is None else states.astype(self._state_dtype)
+
+    def _on_rows(self, function: Callable[..., Array], states: Any, *rng: Any) -> Array:
         states = states if issparse(states) else np.asarray(states)
         machine = self._machine(states)
         rows = states[None] if states.ndim == 1 else states
-        result = function(machine, rows.astype(machine.weights.dtype, copy=False))
+        result = function(machine, rows.astype(machine.weights.dtype, copy=False), *rng)
         return result[0] if states.ndim == 1 else result

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -55,6 +56,7 @@ class ModelArrays(BaseEstimator, ABC):
     def _machine(self, X: Any = None, varying: Any = True) -> Machine:
         """Model of the public arrays, in the precision of `X` if that is floating-point."""
         check_is_fitted(self)
+        self._validate_params()
         weights = check_parameter(self, "components_", 2).T
         layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
         sizes = dict(zip(layers, weights.shape, strict=True))
@@ -90,26 +92,42 @@ class ModelArrays(BaseEstimator, ABC):
         return self._sampling_rng
 
     def _check_X(self, X: Any, *, reset: bool = False) -> Any:
+        """Rows of finite numbers of any type, as wide as the model unless that is to be set."""
+        accept = "csr" if self._visible_type.states is not None else False
+        width = None
         if not reset:
             check_is_fitted(self)
-        accept = "csr" if self._visible_type.states is not None else False
-        X = validate_data(self, X, reset=reset, accept_sparse=accept, dtype="numeric")
-        if not reset:
-            check_width(X, check_parameter(self, "components_", 2).shape[1], self)
+            width = check_parameter(self, "components_", 2).shape[1]
+        if width == getattr(self, "n_features_in_", None) or reset:
+            X = validate_data(self, X, reset=reset, accept_sparse=accept, dtype="numeric")
+        else:  # arrays assigned by hand
+            X = check_array(
+                X, accept_sparse=accept, dtype="numeric", estimator=self, input_name="X"
+            )
+        if width is not None:
+            check_width(X, width, self)
+        if issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         check_domain(X, self._visible_type, self.check_input)
         return X
 
     def _check_H(self, H: Any, *, name: str) -> Array:
         check_is_fitted(self)
-        H = check_array(H, dtype="numeric", input_name=name)
+        H = check_array(H, dtype="numeric", estimator=self, input_name=name)
         check_width(H, len(check_parameter(self, "components_", 2)), self, what="components")
         check_domain(H, self._hidden_type, self.check_input, name)
         return np.asarray(H)
 
-    def _map_rows(self, function: Callable[[Machine, Any], Array], X: Any) -> Array:
-        """Apply a function of machine and visible states to blocks of checked rows."""
-        X = self._check_X(X)
+    def _map_rows(self, function: Callable[..., Array], X: Any, *others: Array) -> Array:
+        """Apply a function of machine and rows to checked rows, a cast block at a time."""
         machine = self._machine(X)
-        blocks = (X[begin : begin + ROWS] for begin in range(0, X.shape[0], ROWS))
-        parts = [function(machine, b.astype(machine.weights.dtype, copy=False)) for b in blocks]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        dtype, n_rows = machine.weights.dtype, X.shape[0]
+        result = np.empty(0)
+        for begin in range(0, n_rows, ROWS):
+            rows = slice(begin, begin + ROWS)
+            part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
+            if begin == 0:
+                result = np.empty((n_rows, *part.shape[1:]), part.dtype)
+            result[rows] = part
+        return result

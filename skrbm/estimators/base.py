@@ -6,7 +6,7 @@ from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from scipy.sparse import issparse
+import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.validation import check_consistent_length
@@ -24,8 +24,6 @@ from skrbm.estimators.validation import generators
 class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
     """Restricted Boltzmann machine over the unit types that a subclass declares."""
 
-    _state_dtype: ClassVar[type | None] = None
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="left")],
@@ -37,7 +35,11 @@ class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMi
         "centering": ["boolean"],
         "shuffle": ["boolean"],
         "check_input": [StrOptions({"warn", "raise", "ignore"})],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -94,7 +96,7 @@ class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMi
             Probabilities of hidden units that are 0 or 1, means in (-1, 1) of spins; of the
             precision of `X`.
         """
-        return self._map_rows(Machine.mean_hidden, X)
+        return self._map_rows(Machine.mean_hidden, self._check_X(X))
 
     @property
     def _n_features_out(self) -> int:
@@ -114,8 +116,7 @@ class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMi
             Means of the visible units.
         """
         H = self._check_H(X, name="X")
-        machine = self._machine(H)
-        return machine.mean_visible(H.astype(machine.weights.dtype, copy=False))
+        return self._map_rows(Machine.mean_visible, H)
 
     def score_samples(self, X: Any) -> Array:
         """Exact log pseudo-likelihood of each row, deterministic.
@@ -169,7 +170,7 @@ class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMi
         free_energy : ndarray of shape (n_samples,)
             In nats.
         """
-        return self._map_rows(Machine.free_energy, X)
+        return self._map_rows(Machine.free_energy, self._check_X(X))
 
     def energy(self, X: Any, H: Any) -> Array:
         """Energy of each pair of visible and hidden states.
@@ -188,9 +189,7 @@ class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         X, H = self._check_X(X), self._check_H(H, name="H")
         check_consistent_length(X, H)
-        machine = self._machine(X)
-        dtype = machine.weights.dtype
-        return machine.energy(X.astype(dtype, copy=False), H.astype(dtype, copy=False))
+        return self._map_rows(Machine.energy, X, H)
 
     def gibbs(self, v: Any) -> Array:
         """One Gibbs step: hidden states given the visible ones, then visible ones given those.
@@ -207,8 +206,13 @@ class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMi
         v_new : ndarray of shape (n_samples, n_features)
             Visible states after the step; booleans for Bernoulli units.
         """
-        v_new = self._map_rows(lambda machine, v: sampling.gibbs(machine, v, 1, self._stream()), v)
-        return v_new if self._state_dtype is None else v_new.astype(self._state_dtype)
+        v = self._check_X(v)
+        rng = self._stream()
+
+        def step(machine: Machine, v: Any) -> Array:
+            return self._as_states(sampling.gibbs(machine, v, 1, rng))
+
+        return self._map_rows(step, v)
 
     @validate_params(
         {
@@ -252,15 +256,20 @@ class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMi
             If `n_samples` is given and not the number of rows of `init`.
         """
         machine = self._machine()
-        rng = self._stream() if random_state is None else generators(random_state, 1)[0]
         if init is None:
-            v = sampling.sample_base(machine, n_samples or 1, rng)
+            chains = np.empty((n_samples or 1, 0), dtype=machine.weights.dtype)
         else:
-            v = self._check_X(init).astype(machine.weights.dtype)
-            v = v.toarray() if issparse(v) else v
-            if n_samples not in (None, v.shape[0]):
+            chains = self._check_X(init)
+            if n_samples not in (None, chains.shape[0]):
                 raise ValueError(
                     f"n_samples={n_samples} expected to be the number of rows of init, got init "
-                    f"of shape {v.shape}. Leave n_samples out."
+                    f"of shape {chains.shape}. Leave n_samples out."
                 )
-        return sampling.gibbs(machine, v, n_gibbs_steps, rng)
+        rng = self._stream() if random_state is None else generators(random_state, 1)[0]
+
+        def run(machine: Machine, v: Any) -> Array:
+            if init is None:
+                v = sampling.sample_base(machine, len(v), rng)
+            return sampling.gibbs(machine, v, n_gibbs_steps, rng)
+
+        return self._map_rows(run, chains)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from skrbm.core import centering
 from skrbm.core.machine import Machine
@@ -137,10 +137,15 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     -------
     twin : BernoulliRBM
         Same constructor parameters, chains mapped along.
+
+    Raises
+    ------
+    TypeError
+        If `rbm` is of another class.
     """
-    W, a, b = _plain(rbm)
+    W, a, b = _plain(rbm, SpinRBM)
     return _assign(
-        BernoulliRBM, rbm, 4 * W, 2 * (a - W.sum(0)), 2 * (b - W.sum(1)), lambda h: (h + 1) / 2
+        BernoulliRBM(), rbm, 4 * W, 2 * (a - W.sum(0)), 2 * (b - W.sum(1)), lambda h: (h + 1) / 2
     )
 
 
@@ -161,28 +166,37 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     -------
     twin : SpinRBM
         Same constructor parameters, chains mapped along.
+
+    Raises
+    ------
+    TypeError
+        If `rbm` is of another class.
     """
-    W, a, b = _plain(rbm)
+    W, a, b = _plain(rbm, BernoulliRBM)
     return _assign(
-        SpinRBM, rbm, W / 4, a / 2 + W.sum(0) / 4, b / 2 + W.sum(1) / 4, lambda h: 2 * h - 1
+        SpinRBM(), rbm, W / 4, a / 2 + W.sum(0) / 4, b / 2 + W.sum(1) / 4, lambda h: 2 * h - 1
     )
 
 
-def _plain(rbm: BaseRBM) -> tuple[Array, Array, Array]:
-    check_is_fitted(rbm)
+def _plain(rbm: BaseRBM, expected: type[BaseRBM]) -> tuple[Array, Array, Array]:
+    if not isinstance(rbm, expected):
+        raise TypeError(
+            f"Expected a {expected.__name__}, whose states can be mapped, got a {type(rbm).__name__}."
+        )
     machine = rbm._machine()
     return machine.weights.T, machine.visible.bias, machine.hidden.bias
 
 
 def _assign(
-    kind: type[RBM],
+    twin: RBM,
     rbm: BaseRBM,
     W: Array,
     a: Array,
     b: Array,
     map_hidden: Callable[[Array], Array],
 ) -> RBM:
-    twin = kind(**rbm.get_params())
+    params = rbm.get_params(deep=False)
+    twin.set_params(**{name: params[name] for name in twin.get_params(deep=False)})
     twin.components_, twin.intercept_visible_, twin.intercept_hidden_ = W, a, b
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(rbm, name):

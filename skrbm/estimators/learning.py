@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from copy import deepcopy
 from typing import Any, Self
 
@@ -14,6 +13,7 @@ from skrbm.core.likelihood import monitor
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.training.initialization import (
+    balanced,
     column_statistics,
     initial_machine,
     initial_particles,
@@ -27,6 +27,7 @@ from skrbm.estimators.validation import (
     check_width,
     floating_type,
     restored_on_error,
+    warn_user,
 )
 
 
@@ -99,12 +100,11 @@ class Learner(ModelArrays):
         DivergenceError
             If the parameters do not stay finite.
         """
-        self._validate_params()
+        self._validate_params()  # which the decorator leaves out once the estimator is fitted
         with restored_on_error(self):
             if self.__sklearn_is_fitted__():
                 X = self._check_X(X, reset=not hasattr(self, "n_features_in_"))
-                machine, state = self._resume()
-                check_width(X, machine.visible.n_units, self)
+                machine, state = self._resume(X)
             else:
                 X = self._check_X(X, reset=True)
                 machine, state = self._start(X)
@@ -117,25 +117,40 @@ class Learner(ModelArrays):
         mean, variance = column_statistics(X)
         self._varying = (variance > 0) | (X.shape[0] == 1)
         if self._visible_type.states is None and not self._varying.all():
-            warnings.warn(
+            warn_user(
                 f"Features {np.flatnonzero(~self._varying)[:10].tolist()} of X are constant; their "
                 f"noise_variance_ stays at 1. Drop them, for example with "
                 f"sklearn.feature_selection.VarianceThreshold.",
                 UserWarning,
-                stacklevel=4,
             )
         options = self._unit_options(self._varying)
         visible = self._visible_type.start(mean, variance, X.shape[0], **options)
         hidden = self._hidden_type(np.zeros(self.n_components))
-        machine = initial_machine(visible, hidden, self._rng)
-        machine = machine.astype(floating_type(X, np.float64), copy=True)
+        machine = balanced(initial_machine(visible, hidden, self._rng), mean)
+        dtype = floating_type(X, np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            machine = machine.astype(dtype, copy=True)
+            self._publish(machine)
+        try:
+            self._machine()
+        except ValueError as error:
+            raise ValueError(
+                f"The statistics of X are beyond the range of {dtype}: {error} Rescale X, for "
+                f"example with sklearn.preprocessing.StandardScaler."
+            ) from error
         self.n_iter_, self.history_, self._offsets = 0, _empty_history(), (None, None)
         self._n_components = self.n_components
-        return machine, TrainingState(self._new_particles(machine))
+        return machine, TrainingState(self._new_particles(machine, self._n_particles))
 
-    def _resume(self) -> tuple[Machine, TrainingState]:
+    def _resume(self, X: Any) -> tuple[Machine, TrainingState]:
         """Copy of the machine that the public arrays are, with its chains and streams."""
-        machine = self._machine(varying=getattr(self, "_varying", True))
+        varying = getattr(self, "_varying", True)
+        if np.size(varying) not in (1, X.shape[1]):
+            varying = True
+        if not np.all(varying):  # what was constant at first may vary now
+            varying = varying | (X.max(axis=0) > X.min(axis=0))
+        machine = self._machine(varying=varying)
+        check_width(X, machine.visible.n_units, self)
         machine = machine.astype(machine.weights.dtype, copy=True)
         n_hidden = machine.hidden.n_units
         if self.n_components not in (n_hidden, getattr(self, "_n_components", self.n_components)):
@@ -143,21 +158,35 @@ class Learner(ModelArrays):
                 f"n_components={self.n_components} was changed since fit, but components_ has "
                 f"{n_hidden} rows. Call fit to start anew, or set n_components={n_hidden} to go on."
             )
-        self._n_components = self.n_components
         if not hasattr(self, "_rng"):
             self._open_streams()
         if not hasattr(self, "_offsets"):
             self.n_iter_, self.history_, self._offsets = 0, _empty_history(), (None, None)
-        if np.shape(getattr(self, "h_samples_", ()))[1:] == (n_hidden,):
-            particles = check_parameter(self, "h_samples_", 2).astype(machine.weights.dtype)
-        else:
-            particles = self._new_particles(machine)
-        offsets = tuple(map(np.size, self._offsets)) == machine.weights.shape and self._offsets
-        return machine, TrainingState(particles, *(offsets or (None, None)))
+        self._n_components, self._varying = self.n_components, varying
+        self.history_ = {name: list(column) for name, column in self.history_.items()}
+        offsets = self._offsets
+        if tuple(map(np.size, offsets)) != machine.weights.shape:
+            offsets = (None, None)
+        return machine, TrainingState(self._present_particles(machine), *offsets)
 
-    def _new_particles(self, machine: Machine) -> Array:
-        n_particles = self.batch_size if self.n_particles is None else self.n_particles
+    @property
+    def _n_particles(self) -> int:
+        return self.batch_size if self.n_particles is None else self.n_particles
+
+    def _new_particles(self, machine: Machine, n_particles: int) -> Array:
         return initial_particles(machine, n_particles, self._rng)
+
+    def _present_particles(self, machine: Machine) -> Array:
+        """Chains as they are; new ones where `n_particles` asks for more or the width changed."""
+        n_hidden = machine.hidden.n_units
+        if np.shape(getattr(self, "h_samples_", ()))[1:] != (n_hidden,):
+            return self._new_particles(machine, self._n_particles)
+        particles = check_parameter(self, "h_samples_", 2).astype(machine.weights.dtype)
+        n_particles = self.n_particles or len(particles)
+        if n_particles <= len(particles):
+            return particles[:n_particles]
+        more = self._new_particles(machine, n_particles - len(particles))
+        return np.concatenate([particles, more])
 
     def _train(
         self, machine: Machine, state: TrainingState, X: Any, n_iter: int, *, watch: bool
@@ -178,7 +207,7 @@ class Learner(ModelArrays):
                 if watch or self.verbose:
                     begin = self._report(monitor(machine, X), begin)
         except KeyboardInterrupt:
-            warnings.warn("Training interrupted by user.", UserWarning, stacklevel=4)
+            warn_user("Training interrupted by user.", UserWarning)
         finally:
             self._publish(machine)
             self.h_samples_, self._rng = state.particles, rng

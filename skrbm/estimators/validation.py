@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,10 +19,20 @@ from skrbm.core.training.loop import DivergenceError
 from skrbm.core.units import Units
 
 FLOATS = (np.float64, np.float32)
+LIBRARIES = ("skrbm.", "sklearn.")
 
 
 class DomainWarning(UserWarning):
     """Data have values that the units cannot take."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called into this package or, through it, into scikit-learn."""
+    frame: FrameType | None = sys._getframe()
+    level = 0
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(LIBRARIES):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level + 1)
 
 
 @contextmanager
@@ -75,12 +87,10 @@ def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
     ValueError
         If the attribute is not a finite array of that many dimensions.
     """
-    array = check_array(
-        getattr(estimator, name), dtype=FLOATS, ensure_2d=ndim == 2, input_name=name
-    )
-    if array.ndim != ndim:
-        raise ValueError(f"Expected {name} to be {ndim}-dimensional, got shape {array.shape}.")
-    return np.asarray(array)
+    value = getattr(estimator, name)
+    if np.ndim(value) != ndim:
+        raise ValueError(f"Expected {name} to be {ndim}-dimensional, got shape {np.shape(value)}.")
+    return np.asarray(check_array(value, dtype=FLOATS, ensure_2d=ndim == 2, input_name=name))
 
 
 def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "features") -> None:
@@ -113,18 +123,19 @@ def check_domain(X: Any, units: type[Units], action: str, name: str = "X") -> No
     """
     if units.domain is None or action == "ignore" or (X.dtype == bool and units.domain[0] == 0):
         return
-    lowest, highest = X.min(), X.max()
+    lowest, highest = float(X.min()), float(X.max())
     low, high = units.domain
-    if lowest >= low and highest <= high:
+    rounding = 4 * np.finfo(floating_type(X, np.float64)).eps
+    if lowest >= low - rounding and highest <= high + rounding:
         return
     message = (
         f"{units.__name__} units expect values in [{low:g}, {high:g}], but {name} has values from "
-        f"{lowest:g} to {highest:g}. Rescale them, for example with "
+        f"{lowest:.9g} to {highest:.9g}. Rescale them, for example with "
         f"sklearn.preprocessing.MinMaxScaler(({low:g}, {high:g})), or set check_input='ignore'."
     )
     if action == "raise":
         raise ValueError(message)
-    warnings.warn(message, DomainWarning, stacklevel=4)
+    warn_user(message, DomainWarning)
 
 
 def generators(random_state: Any, n_generators: int) -> list[np.random.Generator]:

@@ -164,7 +164,7 @@ def mean_gradient(p, v, probabilities):
 
 
 def recentered(p, alpha, beta):
-    """Parameters of the same distribution with other offsets: the table of model.md, literally."""
+    """Parameters of the same distribution with other offsets: the published table, literally."""
     d_alpha, d_beta = alpha - p.visible_offset, beta - p.hidden_offset
     W = p.weights
     if not p.is_gaussian:
@@ -194,10 +194,10 @@ def fields(p):
     return {name: getattr(p, name) for name in names + ["log_variance"] * p.is_gaussian}
 
 
-def explicit_direction(p, v, offsets, learned=True):
-    """Velocity of the plain parameters while the centred ones follow their own gradient.
+def centered_path(p, v, offsets, learned=True):
+    """Plain parameters after a centred step of any size, and the velocity of the centred ones.
 
-    Nothing of the package: the centred machine and the way back are model.md's table, and the
+    Nothing of the package: the centred machine and the way back are the published table, and the
     gradient is the finite difference of its enumerated log-likelihood.
     """
     centred = recentered(p, *offsets)
@@ -205,12 +205,17 @@ def explicit_direction(p, v, offsets, learned=True):
     if "log_variance" in velocity:
         velocity["log_variance"] = velocity["log_variance"] * learned
 
-    step = 3e-3 / max(np.abs(rate).max() for rate in velocity.values())
-
     def plain(time):
         moved = {name: getattr(centred, name) + time * rate for name, rate in velocity.items()}
         return recentered(centred.replace(**moved), 0 * offsets[0], 0 * offsets[1])
 
+    return plain, velocity
+
+
+def explicit_direction(p, v, offsets, learned=True):
+    """Velocity of the plain parameters while the centred ones follow their own gradient."""
+    plain, velocity = centered_path(p, v, offsets, learned)
+    step = 3e-3 / max(np.abs(rate).max() for rate in velocity.values())
     at = [fields(plain(k * step)) for k in (-2, -1, 1, 2)]
     return {
         name: (at[0][name] - 8 * at[1][name] + 8 * at[2][name] - at[3][name]) / (12 * step)

@@ -347,3 +347,64 @@ def test_gaussian_without_variance_is_not_fitted():
     del rbm.noise_variance_
     with pytest.raises(NotFittedError):
         rbm.score(X)
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_statistics_beyond_single_precision_are_refused(scale, method):
+    """Catches a start of infinite or vanished variance, blamed on the learning rate."""
+    X = (scale * np.random.default_rng(0).normal(size=(20, 3))).astype(np.float32)
+    rbm = GaussianBernoulliRBM(2)
+    with pytest.raises(ValueError, match=r"beyond the range of float32.*Rescale X"):
+        getattr(rbm, method)(X)
+    assert vars(rbm) == vars(GaussianBernoulliRBM(2))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_is_inside_the_domain(dtype):
+    """Catches a warning about 1.0000000000000002, which scikit-learn's scalers return."""
+    X = np.array([[0.0, 1.0]], dtype=dtype)
+    X = np.concatenate([X, np.nextafter(X, dtype(2)), np.nextafter(X, dtype(-1))])
+    BernoulliRBM(2, check_input="raise").fit(X)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_warnings_point_at_the_line_of_the_user(method):
+    """Catches a stacklevel that does not fit the depth of the call."""
+    rbm = fitted("bernoulli")
+    with pytest.warns(DomainWarning) as record:
+        METHODS[method](rbm, 3 * X)
+    assert {warning.filename for warning in record} == {__file__}
+
+
+def test_sparse_input_with_duplicates_is_summed_and_left_alone():
+    """Catches statistics of stored entries in place of sums, and a matrix changed in place."""
+    duplicated = sp.csr_matrix(([0.5, 0.5, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    duplicated.data.flags.writeable = False
+    expected = BernoulliRBM(2, random_state=0).fit(duplicated.toarray())
+    rbm = BernoulliRBM(2, random_state=0).fit(duplicated)
+    assert duplicated.nnz == 3
+    np.testing.assert_allclose(rbm.components_, expected.components_, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("check_input", "wrong"), ("n_jobs", 0), ("learning_rate", -1.0)]
+)
+def test_parameters_edited_after_fit_are_checked(name, value):
+    rbm = fitted("bernoulli").set_params(**{name: value})
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        rbm.score_samples(X)
+
+
+@pytest.mark.parametrize(
+    ("convert", "rbm"),
+    [
+        (to_bernoulli, BernoulliRBM(2)),
+        (to_bernoulli, GaussianBernoulliRBM(2)),
+        (to_spin, SpinRBM(2)),
+    ],
+)
+def test_only_the_other_states_can_be_converted(convert, rbm):
+    """Catches a model that is mapped twice, which has another distribution."""
+    with pytest.raises(TypeError, match=f"got a {type(rbm).__name__}"):
+        convert(rbm)

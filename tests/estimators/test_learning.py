@@ -67,7 +67,7 @@ def test_zero_learning_rate_leaves_the_parameters(kind, algorithm):
     before = arrays(rbm)
     rbm.partial_fit(v).partial_fit(v)
     for name, array in before.items():
-        np.testing.assert_array_equal(getattr(rbm, name), array, err_msg=name)
+        np.testing.assert_allclose(getattr(rbm, name), array, rtol=1e-12, atol=1e-13, err_msg=name)
 
 
 def test_fixed_variance_stays(kind):
@@ -220,6 +220,19 @@ def test_gaussian_rbm_recovers_a_known_one(parameterization):
     np.testing.assert_allclose(np.sqrt(rbm.noise_variance_), sigma, rtol=0.1)
 
 
+@pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)
+def test_gaussian_learning_does_not_depend_on_the_origin(parameterization):
+    """Catches a centred step that is linearised in the variance, and hidden units that data far
+    from zero hold in one state from the start.
+    """
+    X = draw(parameterization, 500)
+    scores = []
+    for shift in (0, 10, -100):
+        rbm = GaussianBernoulliRBM(4, parameterization=parameterization, random_state=0)
+        scores.append(rbm.fit(X + shift).score(X + shift))
+    np.testing.assert_allclose(scores, scores[0], rtol=0, atol=1e-6)
+
+
 # Reproducibility
 
 
@@ -345,7 +358,8 @@ def test_no_epoch_gives_the_start(kind):
     rbm = new(kind, n_iter=0, random_state=0).fit(X)
     assert rbm.n_iter_ == 0
     assert rbm.history_ == {"pseudo_likelihood": [], "time": []}
-    np.testing.assert_array_equal(rbm.intercept_hidden_, 0)
+    balance = rbm.transform(X.mean(axis=0)[None])
+    np.testing.assert_allclose(balance, 0.0 if kind == "spin" else 0.5, rtol=0, atol=1e-12)
     start = rbm.inverse_transform(np.full((1, 3), 0.0 if kind == "spin" else 0.5))[0]
     assert np.abs(start - X.mean(axis=0)).max() < 0.1 * np.ptp(X)
 
@@ -395,6 +409,58 @@ def test_chains_follow_the_constructor(kind):
     assert set(np.unique(rbm.h_samples_)) <= set(parameters(rbm).hidden_values)
 
 
+def test_more_particles_join_the_chains_and_fewer_leave(kind):
+    """Catches a changed `n_particles` that is ignored, and chains that start anew."""
+    X = draw(kind)
+    rbm = new(kind, batch_size=7, learning_rate=0.0, random_state=0).fit(X)
+    for n_particles in (9, 4):
+        rbm.set_params(n_particles=n_particles).partial_fit(X)
+        assert rbm.h_samples_.shape == (n_particles, 3)
+    chains = rbm.h_samples_
+    rbm.set_params(n_particles=6, algorithm="cd").partial_fit(X)  # which lets chains rest
+    np.testing.assert_array_equal(rbm.h_samples_[:4], chains)
+
+
+def test_feature_that_starts_to_vary_gets_a_variance():
+    """Catches a variance that one constant chunk fixes for good."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    X[:20, 1] = 0
+    rbm = GaussianBernoulliRBM(2, batch_size=20, learning_rate=0.05, random_state=0)
+    with pytest.warns(UserWarning, match=r"Features \[1\] of X are constant"):
+        rbm.partial_fit(X[:20])
+    assert rbm.noise_variance_[1] == 1
+    rbm.partial_fit(3 * X[20:])
+    assert rbm.noise_variance_[1] != 1
+
+
+def test_history_that_a_client_kept_stays_as_it_is(kind):
+    """Catches lists that are shared between an estimator and what was read from it."""
+    X = draw(kind)
+    rbm = new(kind, n_iter=2, random_state=0).fit(X)
+    kept = rbm.history_
+    rbm.set_params(verbose=1).partial_fit(X)
+    assert [len(column) for column in kept.values()] == [2, 2]
+    assert [len(column) for column in rbm.history_.values()] == [3, 3]
+
+
+def test_watching_wide_data_costs_a_part_of_the_features():
+    """Catches a monitor that visits every feature of wide data, and one that is not scaled up."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((30, 6000)) < 0.3).astype(float)
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0).fit(X)
+    assert rbm.history_["pseudo_likelihood"][0] == pytest.approx(rbm.score(X), rel=0.05)
+    assert rbm.history_["pseudo_likelihood"][0] != rbm.score(X)
+
+
+def test_law_too_wide_to_watch_does_not_stop_training():
+    """Catches a pass that is lost because its score cannot be computed."""
+    rbm = assigned(random_machine("cho")[0], verbose=1, learning_rate=0, random_state=0)
+    rbm.components_ = np.full((3, 4), 1e6)
+    rbm.partial_fit(np.zeros((5, 4)))
+    assert np.isnan(rbm.history_["pseudo_likelihood"]).all()
+
+
 def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
     """Catches an interrupt that loses what was learned since the start or the last epoch."""
     X = draw(kind, n_samples=50)
@@ -415,6 +481,22 @@ def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
     assert_same_arrays(rbm, expected, rtol=1e-10)
     monkeypatch.undo()
     rbm.partial_fit(X)
+
+
+def test_interrupt_of_a_diverging_epoch_keeps_finite_parameters(monkeypatch):
+    """Catches parameters that are gone but published, because no epoch came to its end."""
+    update, n_updates = Trainer.update, iter(range(15))
+
+    def interrupted(*arguments):
+        if next(n_updates, None) is None:
+            raise KeyboardInterrupt
+        update(*arguments)
+
+    monkeypatch.setattr(Trainer, "update", interrupted)
+    rbm = GaussianBernoulliRBM(3, batch_size=2, learning_rate=1e3, random_state=0)
+    with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
+        rbm.fit(draw("cho", 100))
+    assert all(np.isfinite(array).all() for array in arrays(rbm).values())
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def column_statistics(v: Any) -> tuple[Array, Array]:
 
     Parameters
     ----------
-    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+    v : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_visible)
         Data of any numeric type.
 
     Returns
@@ -28,23 +29,22 @@ def column_statistics(v: Any) -> tuple[Array, Array]:
     mean : ndarray of shape (n_visible,)
         Average of each column.
     variance : ndarray of shape (n_visible,)
-        Exactly zero for a constant column.
+        Exactly zero for a constant column, and for no other.
     """
     n_samples, n_visible = v.shape
     if issparse(v):
-        v = v.tocsc()
-        n_stored = np.diff(v.indptr)
-        columns = np.repeat(np.arange(n_visible), n_stored)
-        mean = np.bincount(columns, v.data, n_visible) / n_samples
-        square = np.bincount(columns, np.square(v.data - mean[columns]), n_visible)
+        n_stored = np.bincount(v.indices, minlength=n_visible)
+        mean = np.bincount(v.indices, v.data, n_visible) / n_samples
+        square = np.bincount(v.indices, np.square(v.data - mean[v.indices]), n_visible)
         variance = (square + (n_samples - n_stored) * mean**2) / n_samples
+        constant = (v.min(axis=0).toarray() == v.max(axis=0).toarray()).ravel()
     else:
         mean = np.asarray(v.mean(axis=0, dtype=np.float64))
         variance = np.zeros_like(mean)
         for begin in range(0, n_samples, BLOCK_ROWS):
             variance += np.square(v[begin : begin + BLOCK_ROWS] - mean).sum(axis=0) / n_samples
-    rounding = (n_samples * np.finfo(np.float64).eps * mean) ** 2
-    return mean, np.where(variance > rounding, variance, 0.0)
+        constant = v.min(axis=0) == v.max(axis=0)
+    return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
 def initial_machine(visible: Units, hidden: Units, rng: np.random.Generator) -> Machine:
@@ -72,6 +72,27 @@ def initial_machine(visible: Units, hidden: Units, rng: np.random.Generator) -> 
     """
     weights = WEIGHT_SCALE * rng.standard_normal((visible.n_units, hidden.n_units))
     return Machine(visible, hidden, weights.astype(hidden.bias.dtype))
+
+
+def balanced(machine: Machine, mean: Array) -> Machine:
+    """Machine whose hidden units feel nothing but their old bias at the data's mean.
+
+    Without it, data far from zero would hold the hidden units in one state.
+
+    Parameters
+    ----------
+    machine : Machine
+        Left as it is.
+    mean : ndarray of shape (n_visible,)
+        Average visible state.
+
+    Returns
+    -------
+    machine : Machine
+        Shares all but the hidden layer with the old one.
+    """
+    field = machine.hidden_field(mean[None])[0]
+    return replace(machine, hidden=machine.hidden.recentered(machine.hidden.offset, -field))
 
 
 def initial_particles(machine: Machine, n_particles: int, rng: np.random.Generator) -> Array:

@@ -1,4 +1,4 @@
-"""Mini-batch training: positive phase, negative phase, direction, step."""
+"""Mini-batch training: positive phase, negative phase, gradient, step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.centering import centered_direction
+from skrbm.core.centering import centered_gradient, recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
 from skrbm.core.training.negative_phase import NegativePhase
@@ -58,7 +58,7 @@ class Trainer:
     shuffle : bool, default=True
         Whether every pass visits the rows in a new order.
     centering : bool, default=True
-        Whether to follow the centred direction.
+        Whether to step along the gradient in centred parameters.
     """
 
     negative_phase: NegativePhase
@@ -101,14 +101,16 @@ class Trainer:
         for epoch in range(1, n_iter + 1):
             last = {name: array.copy() for name, array in machine.parameters.items()}
             last_state = vars(state).copy()
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                for rows in _minibatches(v.shape[0], self.batch_size, self.shuffle, rng):
-                    self.update(machine, state, _cast(v[rows], machine.weights.dtype), rng)
-                broken = _broken(machine)
+            try:
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    for rows in _minibatches(v.shape[0], self.batch_size, self.shuffle, rng):
+                        self.update(machine, state, _cast(v[rows], machine.weights.dtype), rng)
+            finally:  # also after an interrupt
+                broken = non_finite(machine)
+                if broken:
+                    _assign(machine, last)
+                    vars(state).update(last_state)
             if broken:
-                for name, array in machine.parameters.items():
-                    array[...] = last[name]
-                vars(state).update(last_state)
                 raise DivergenceError(
                     f"Training diverged in epoch {epoch}: {', '.join(broken)} expected finite, got "
                     f"infinite or NaN. Reduce learning_rate={self.optimizer.learning_rate}, or "
@@ -135,26 +137,34 @@ class Trainer:
         field = machine.hidden_field(v)
         positive = machine.gradient(v, field=field)
         negative, state.particles = self.negative_phase(machine, state.particles, field, rng)
-        direction = {name: array - negative[name] for name, array in positive.items()}
-        if self.centering:
-            assert state.visible_offset is not None
-            assert state.hidden_offset is not None
-            state.visible_offset = _follow(state.visible_offset, average_rows(v))
-            state.hidden_offset = _follow(
-                state.hidden_offset, average_rows(machine.hidden.mean(field))
-            )
-            direction = centered_direction(
-                machine, direction, state.visible_offset, state.hidden_offset
-            )
-        self.optimizer.step(machine.parameters, direction)
+        gradient = {name: array - negative[name] for name, array in positive.items()}
+        if not self.centering:
+            self.optimizer.step(machine.parameters, gradient)
+            return
+        assert state.visible_offset is not None
+        assert state.hidden_offset is not None
+        state.visible_offset = _follow(state.visible_offset, average_rows(v))
+        state.hidden_offset = _follow(state.hidden_offset, average_rows(machine.hidden.mean(field)))
+        offsets = state.visible_offset, state.hidden_offset
+        centred = recenter(machine, *offsets)
+        self.optimizer.step(centred.parameters, centered_gradient(machine, gradient, *offsets))
+        _assign(machine, recenter(centred, None, None).parameters)
 
 
-def _broken(machine: Machine) -> list[str]:
-    """Names of what is no longer finite: parameters, or the moments that they imply."""
+def _assign(machine: Machine, parameters: dict[str, Array]) -> None:
+    """Write parameters into the arrays of a machine, where they are not those arrays already."""
+    for name, array in machine.parameters.items():
+        if parameters[name] is not array:
+            array[...] = parameters[name]
+
+
+def non_finite(machine: Machine) -> list[str]:
+    """Names of what is not finite in a machine: parameters, or the moments that they imply."""
     still = np.zeros((1, machine.visible.n_units), dtype=machine.weights.dtype)
     numbers = dict(machine.parameters)
-    for order, moment in enumerate(machine.visible.mean_moments(still, None), 1):
-        numbers[f"visible moment {order}"] = moment
+    with np.errstate(over="ignore", invalid="ignore"):
+        for order, moment in enumerate(machine.visible.mean_moments(still, None), 1):
+            numbers[f"visible moment {order}"] = moment
     return [name for name, array in numbers.items() if not np.isfinite(array).all()]
 
 

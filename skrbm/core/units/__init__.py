@@ -1,6 +1,6 @@
 """Layers of units: one file for each type, all of them answering the same questions."""
 
-from skrbm.core.units.base import Uncentering, Units
+from skrbm.core.units.base import QuadratureError, Uncentering, Units
 from skrbm.core.units.bernoulli import Bernoulli
 from skrbm.core.units.checks import check_units
 from skrbm.core.units.gaussian import PARAMETERIZATIONS, Gaussian
@@ -10,6 +10,7 @@ __all__ = [
     "PARAMETERIZATIONS",
     "Bernoulli",
     "Gaussian",
+    "QuadratureError",
     "Spin",
     "Uncentering",
     "Units",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -11,6 +11,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from skrbm.core.numerics import Array
+
+
+class QuadratureError(ValueError):
+    """The law of a unit spreads over more values than can be summed."""
 
 
 class Uncentering(NamedTuple):
@@ -87,37 +91,15 @@ class Units(ABC):
         """Number of units in the layer."""
         return len(self.bias)
 
-    def map_arrays(self, function: Any) -> Self:
-        """Layer in which every array of one value per unit is replaced by its image.
-
-        Parameters
-        ----------
-        function : callable
-            Takes and returns an ndarray.
-
-        Returns
-        -------
-        units : Units
-            Same type, new arrays.
-        """
+    def map_arrays(self, function: Callable[[Array], Array]) -> Self:
+        """Layer in which every array of one value per unit is replaced by its image."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(
             self, **{name: function(a) for name, a in arrays.items() if isinstance(a, np.ndarray)}
         )
 
     def take(self, index: int) -> Self:
-        """One of the units as a layer of its own.
-
-        Parameters
-        ----------
-        index : int
-            Which one.
-
-        Returns
-        -------
-        units : Units
-            Layer of a single unit, sharing memory with this one.
-        """
+        """One of the units as a layer of its own, sharing memory with this one."""
         return self.map_arrays(lambda array: array[index : index + 1])
 
     @classmethod
@@ -272,17 +254,22 @@ class Units(ABC):
         """
 
     @abstractmethod
-    def gradient(self, moments: tuple[Array, ...], field: Array, work: Array) -> dict[str, Array]:
+    def gradient(
+        self,
+        moments: tuple[Array, ...],
+        field: Callable[[], Array],
+        work: Callable[[], Array],
+    ) -> dict[str, Array]:
         """Average of minus the energy's gradient in the layer's own parameters.
 
         Parameters
         ----------
         moments : tuple of ndarray of shape (n_units,)
             From `moments` or `mean_moments`.
-        field : ndarray of shape (n_units,)
-            Average field.
-        work : ndarray of shape (n_units,)
-            Average product of signal and field.
+        field : callable returning an ndarray of shape (n_units,)
+            Average field, computed when it is asked for.
+        work : callable returning an ndarray of shape (n_units,)
+            Average product of signal and field, likewise.
 
         Returns
         -------
@@ -344,4 +331,9 @@ class Units(ABC):
             is exact for every law of the unit given a field within the bounds.
         log_weights : ndarray of shape (n_alternatives,)
             Log-measure of each value, in nats.
+
+        Raises
+        ------
+        QuadratureError
+            If continuous units need too many nodes.
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -126,7 +127,8 @@ def _check_gradient(units: Units, field: Array, rng: np.random.Generator) -> Non
             units.mean_moments(field, probabilities),
         ),
     ):
-        gradient = units.gradient(moments, mean_field, probabilities @ (signal * field))
+        work = functools.partial(np.matmul, probabilities, signal * field)
+        gradient = units.gradient(moments, lambda: mean_field, work)
         assert gradient.keys() == units.parameters.keys(), "gradient and parameters differ in keys"
         for parameter, array in gradient.items():
             expected = _derivatives(function, units, parameter)

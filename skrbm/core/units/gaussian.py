@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
 
 from skrbm.core.numerics import Array, average_rows, draw_normal
-from skrbm.core.units.base import Uncentering, Units
+from skrbm.core.units.base import QuadratureError, Uncentering, Units
 
-QUADRATURE_STEP = (
-    0.8  # standard deviations: the trapezoid rule errs by 2 exp(-2 pi^2 / step^2) = 8e-14
-)
-QUADRATURE_MARGIN = 8  # standard deviations beyond the outermost mean: exp(-margin^2 / 2) = 1e-14
+# In standard deviations; the trapezoid rule of this step errs by 2 exp(-2 pi^2 / step^2) = 8e-14,
+# and the margin beyond the outermost means leaves out exp(-margin^2 / 2) = 1e-14.
+QUADRATURE_STEP = 0.8
+QUADRATURE_MARGIN = 8
 MAX_NODES = 100_000
 
 
@@ -135,13 +136,20 @@ class Gaussian(Units):
             average_rows(residual**2 + self._variance, probabilities),
         )
 
-    def gradient(self, moments: tuple[Array, ...], field: Array, work: Array) -> dict[str, Array]:
+    def gradient(
+        self,
+        moments: tuple[Array, ...],
+        field: Callable[[], Array],
+        work: Callable[[], Array],
+    ) -> dict[str, Array]:
         residual, square = moments
-        bias = residual / self._variance - self._kind.subtracts_bias * field / self._scale
-        if not np.any(self.learn_variance):
-            return {"bias": bias}
-        log_variance = square / (2 * self._variance) - self._kind.power * work
-        return {"bias": bias, "log_variance": self.learn_variance * log_variance}
+        gradient = {"bias": residual / self._variance}
+        if self._kind.subtracts_bias:
+            gradient["bias"] -= field() / self._scale
+        if np.any(self.learn_variance):
+            change = square / (2 * self._variance) - self._kind.power * work()
+            gradient["log_variance"] = self.learn_variance * change
+        return gradient
 
     def recentered(self, offset: Array | None, field: Array) -> Self:
         location = self._location + self._gain * field
@@ -168,7 +176,7 @@ class Gaussian(Units):
         last = float(self.mean(high[None])[0, 0]) + QUADRATURE_MARGIN * deviation
         n_steps = np.ceil((last - first) / (QUADRATURE_STEP * deviation))
         if not n_steps < MAX_NODES:
-            raise ValueError(
+            raise QuadratureError(
                 f"The law of a visible unit of standard deviation {deviation:.3g} given the others "
                 f"ranges from {first:.3g} to {last:.3g}, more than the {MAX_NODES} quadrature nodes "
                 f"that are allowed can cover. Reduce components_ or enlarge noise_variance_."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
@@ -66,7 +67,9 @@ class TwoStateUnits(Units):
     def log_partition(self, field: Array) -> Array:
         total = field + self.bias
         own = self.middle if self.offset is None else self.middle - self.offset
-        return np.asarray((log_two_cosh(self.reach * total) + own * total).sum(axis=1))
+        terms = log_two_cosh(self.reach * total) + own * total
+        # Free energies are compared with each other: hundreds of terms would lose digits.
+        return np.asarray(terms.sum(axis=1, dtype=np.float64).astype(field.dtype))
 
     def mean(self, field: Array) -> Array:
         return np.asarray(self.middle + self.reach * self._polarity(field))
@@ -82,7 +85,12 @@ class TwoStateUnits(Units):
     def mean_moments(self, field: Array, probabilities: Array | None) -> tuple[Array, ...]:
         return (average_rows(self.mean_signal(field), probabilities),)
 
-    def gradient(self, moments: tuple[Array, ...], field: Array, work: Array) -> dict[str, Array]:
+    def gradient(
+        self,
+        moments: tuple[Array, ...],
+        field: Callable[[], Array],
+        work: Callable[[], Array],
+    ) -> dict[str, Array]:
         return {"bias": moments[0]}
 
     def recentered(self, offset: Array | None, field: Array) -> Self:
