@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import tracemalloc
 
 import numpy as np
 import oracles
@@ -29,6 +30,7 @@ from sklearn.pipeline import make_pipeline
 from skrbm import (
     BernoulliRBM,
     CenteredParameters,
+    GaussianBernoulliRBM,
     recenter,
     to_bernoulli,
     to_spin,
@@ -494,3 +496,30 @@ def test_pipeline_and_subclasses(estimator):
     twin = clone(pipeline)
     assert twin.named_steps["labelled"].label == "a"
     np.testing.assert_array_equal(twin.fit(X, y).predict(X), pipeline.predict(X))
+
+
+def test_arrays_edited_to_another_width_are_followed():
+    """Catches methods that ask for the width of the data of an earlier fit."""
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    rbm = GaussianBernoulliRBM(3, random_state=0).fit(X)
+    for name in ("intercept_visible_", "noise_variance_"):
+        setattr(rbm, name, np.ones(6))
+    rbm.components_ = np.full((3, 6), 0.1)
+    wide = np.tile(X, 2)[:, :6]
+    assert rbm.transform(wide).shape == (20, 3)
+    assert rbm.sample(init=wide, n_gibbs_steps=1).shape == (20, 6)
+    with pytest.raises(ValueError, match=r"4 features.*expecting 6 features"):
+        rbm.transform(X)
+
+
+@pytest.mark.parametrize("method", ["transform", "free_energy", "energy", "gibbs"])
+def test_input_is_cast_a_block_at_a_time(method):
+    """Catches a cast of the whole input: 16 MB of booleans would become 128 MB."""
+    X = np.zeros((80_000, 200), dtype=bool)
+    rbm = BernoulliRBM(2, n_iter=0, check_input="ignore", random_state=0).fit(X[:10])
+    others = (np.zeros((len(X), 2)),) if method == "energy" else ()
+    tracemalloc.start()
+    result = getattr(rbm, method)(X, *others)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < result.nbytes + X.nbytes + 32e6
