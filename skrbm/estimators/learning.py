@@ -100,7 +100,6 @@ class Learner(ModelArrays):
         DivergenceError
             If the parameters do not stay finite.
         """
-        self._validate_params()  # which the decorator leaves out once the estimator is fitted
         with restored_on_error(self):
             if self.__sklearn_is_fitted__():
                 X = self._check_X(X, reset=not hasattr(self, "n_features_in_"))
@@ -140,14 +139,15 @@ class Learner(ModelArrays):
             ) from error
         self.n_iter_, self.history_, self._offsets = 0, _empty_history(), (None, None)
         self._n_components = self.n_components
-        return machine, TrainingState(self._new_particles(machine, self._n_particles))
+        n_particles = self.n_particles or self.batch_size
+        return machine, TrainingState(initial_particles(machine, n_particles, self._rng))
 
     def _resume(self, X: Any) -> tuple[Machine, TrainingState]:
         """Copy of the machine that the public arrays are, with its chains and streams."""
         varying = getattr(self, "_varying", True)
         if np.size(varying) not in (1, X.shape[1]):
             varying = True
-        if not np.all(varying):  # what was constant at first may vary now
+        if self._visible_type.states is None:  # what was constant at first may vary now
             varying = varying | (X.max(axis=0) > X.min(axis=0))
         machine = self._machine(varying=varying)
         check_width(X, machine.visible.n_units, self)
@@ -169,24 +169,18 @@ class Learner(ModelArrays):
             offsets = (None, None)
         return machine, TrainingState(self._present_particles(machine), *offsets)
 
-    @property
-    def _n_particles(self) -> int:
-        return self.batch_size if self.n_particles is None else self.n_particles
-
-    def _new_particles(self, machine: Machine, n_particles: int) -> Array:
-        return initial_particles(machine, n_particles, self._rng)
-
     def _present_particles(self, machine: Machine) -> Array:
         """Chains as they are; new ones where `n_particles` asks for more or the width changed."""
         n_hidden = machine.hidden.n_units
-        if np.shape(getattr(self, "h_samples_", ()))[1:] != (n_hidden,):
-            return self._new_particles(machine, self._n_particles)
-        particles = check_parameter(self, "h_samples_", 2).astype(machine.weights.dtype)
-        n_particles = self.n_particles or len(particles)
-        if n_particles <= len(particles):
-            return particles[:n_particles]
-        more = self._new_particles(machine, n_particles - len(particles))
-        return np.concatenate([particles, more])
+        if np.shape(getattr(self, "h_samples_", ()))[1:] == (n_hidden,):
+            particles = check_parameter(self, "h_samples_", 2).astype(machine.weights.dtype)
+            n_particles = self.n_particles or len(particles)
+        else:
+            particles = np.empty((0, n_hidden), dtype=machine.weights.dtype)
+            n_particles = self.n_particles or self.batch_size
+        n_missing = max(n_particles - len(particles), 0)
+        more = initial_particles(machine, n_missing, self._rng)
+        return np.concatenate([particles[:n_particles], more])
 
     def _train(
         self, machine: Machine, state: TrainingState, X: Any, n_iter: int, *, watch: bool

@@ -434,6 +434,16 @@ def test_feature_that_starts_to_vary_gets_a_variance():
     assert rbm.noise_variance_[1] != 1
 
 
+def test_constant_columns_of_sparse_chunks_do_no_harm():
+    """Catches statistics of chunks that only dense data have."""
+    X = sp.csr_array([[0.0, 1.0], [0.0, 0.0]])
+    dense, sparse = (BernoulliRBM(2, random_state=0) for _ in range(2))
+    for _ in range(2):
+        dense.partial_fit(X.toarray())
+        sparse.partial_fit(X)
+    assert_same_arrays(dense, sparse, atol=1e-12)
+
+
 def test_history_that_a_client_kept_stays_as_it_is(kind):
     """Catches lists that are shared between an estimator and what was read from it."""
     X = draw(kind)
