@@ -20,6 +20,7 @@ from skrbm.estimators.validation import (
     check_width,
     floating_type,
     generators,
+    parameter_shape,
 )
 
 ArrayMap = Callable[..., Array]
@@ -97,7 +98,7 @@ class ModelArrays(BaseEstimator, ABC):
         width = None
         if not reset:
             check_is_fitted(self)
-            width = check_parameter(self, "components_", 2).shape[1]
+            width = parameter_shape(self, "components_", 2)[1]
         if width == getattr(self, "n_features_in_", None) or reset:
             X = validate_data(self, X, reset=reset, accept_sparse=accept, dtype="numeric")
         else:  # arrays assigned by hand
@@ -115,7 +116,7 @@ class ModelArrays(BaseEstimator, ABC):
     def _check_H(self, H: Any, *, name: str) -> Array:
         check_is_fitted(self)
         H = check_array(H, dtype="numeric", estimator=self, input_name=name)
-        check_width(H, len(check_parameter(self, "components_", 2)), self, what="components")
+        check_width(H, parameter_shape(self, "components_", 2)[0], self, what="components")
         check_domain(H, self._hidden_type, self.check_input, name)
         return np.asarray(H)
 

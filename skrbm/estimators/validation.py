@@ -87,10 +87,17 @@ def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
     ValueError
         If the attribute is not a finite array of that many dimensions.
     """
+    parameter_shape(estimator, name, ndim)
     value = getattr(estimator, name)
-    if np.ndim(value) != ndim:
-        raise ValueError(f"Expected {name} to be {ndim}-dimensional, got shape {np.shape(value)}.")
     return np.asarray(check_array(value, dtype=FLOATS, ensure_2d=ndim == 2, input_name=name))
+
+
+def parameter_shape(estimator: BaseEstimator, name: str, ndim: int) -> tuple[int, ...]:
+    """Shape of a public array, or a ValueError if it has not that many dimensions."""
+    shape: tuple[int, ...] = np.shape(getattr(estimator, name))
+    if len(shape) != ndim:
+        raise ValueError(f"Expected {name} to be {ndim}-dimensional, got shape {shape}.")
+    return shape
 
 
 def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "features") -> None:
