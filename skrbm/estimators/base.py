@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -44,23 +43,22 @@ class BaseRBM(ScikitLearnAliases, ClassNamePrefixFeaturesOutMixin, TransformerMi
         "random_state": ["random_state"],
     }
 
-    @abstractmethod
     def __init__(
         self,
-        n_components: int,
+        n_components: int = 256,
         *,
-        learning_rate: float,
-        batch_size: int,
-        n_iter: int,
-        algorithm: str,
-        n_gibbs_steps: int,
-        n_particles: int | None,
-        centering: bool,
-        shuffle: bool,
-        check_input: str,
-        n_jobs: int | None,
-        verbose: int,
-        random_state: Any,
+        learning_rate: float = 0.1,
+        batch_size: int = 20,
+        n_iter: int = 10,
+        algorithm: str = "pcd",
+        n_gibbs_steps: int = 1,
+        n_particles: int | None = None,
+        centering: bool = True,
+        shuffle: bool = True,
+        check_input: str = "warn",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
     ) -> None:
         self.n_components = n_components
         self.learning_rate = learning_rate

@@ -105,38 +105,5 @@ class BernoulliRBM(BaseRBM):
     _hidden_type = Bernoulli
     _state_dtype = bool
 
-    def __init__(
-        self,
-        n_components: int = 256,
-        *,
-        learning_rate: float = 0.1,
-        batch_size: int = 20,
-        n_iter: int = 10,
-        algorithm: str = "pcd",
-        n_gibbs_steps: int = 1,
-        n_particles: int | None = None,
-        centering: bool = True,
-        shuffle: bool = True,
-        check_input: str = "warn",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_components,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            n_iter=n_iter,
-            algorithm=algorithm,
-            n_gibbs_steps=n_gibbs_steps,
-            n_particles=n_particles,
-            centering=centering,
-            shuffle=shuffle,
-            check_input=check_input,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-        )
-
     def _unit_options(self, varying: Any) -> dict[str, Any]:
         return {}

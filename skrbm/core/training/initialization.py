@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.sampling import sample_base
 from skrbm.core.units import Units
 
 WEIGHT_SCALE = 0.01
@@ -112,5 +113,4 @@ def initial_particles(machine: Machine, n_particles: int, rng: np.random.Generat
     particles : ndarray of shape (n_particles, n_hidden)
         Hidden states.
     """
-    still = np.zeros((n_particles, machine.hidden.n_units), dtype=machine.weights.dtype)
-    return machine.hidden.sample(still, rng)
+    return sample_base(machine.transposed, n_particles, rng)
