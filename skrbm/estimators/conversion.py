@@ -23,7 +23,7 @@ RBM = TypeVar("RBM", bound=BaseRBM)
 class CenteredParameters(NamedTuple):
     """Parameters of the centred energy, shaped as the public attributes.
 
-    Attributes
+    Parameters
     ----------
     weights : ndarray of shape (n_components, n_features)
         Weights, the same as without offsets.
@@ -45,7 +45,7 @@ class CenteredParameters(NamedTuple):
 
 
 def recenter(rbm: BaseRBM, visible_offset: Any, hidden_offset: Any) -> CenteredParameters:
-    """Parameters of the centred energy with the distribution of an RBM.
+    """Give the parameters of the centred energy with the distribution of an RBM.
 
     Parameters
     ----------
