@@ -30,6 +30,8 @@ from skrbm.estimators.validation import (
     warn_user,
 )
 
+SMALL = 2**12  # number of weights
+
 
 class Learner(ModelArrays):
     """Estimator that learns its arrays from data, all at once or in a stream."""
@@ -128,8 +130,7 @@ class Learner(ModelArrays):
         machine = balanced(initial_machine(visible, hidden, self._rng), mean)
         dtype = floating_type(X, np.float64)
         with np.errstate(over="ignore", under="ignore"):
-            machine = machine.astype(dtype, copy=True)
-            self._publish(machine)
+            self._publish(machine.astype(dtype))
         try:
             self._machine()
         except ValueError as error:
@@ -143,7 +144,7 @@ class Learner(ModelArrays):
         return machine, TrainingState(initial_particles(machine, n_particles, self._rng))
 
     def _resume(self, X: Any) -> tuple[Machine, TrainingState]:
-        """Copy of the machine that the public arrays are, with its chains and streams."""
+        """Machine that the public arrays are, with its chains and streams."""
         varying = getattr(self, "_varying", True)
         if np.size(varying) not in (1, X.shape[1]):
             varying = True
@@ -151,7 +152,6 @@ class Learner(ModelArrays):
             varying = varying | (X.max(axis=0) > X.min(axis=0))
         machine = self._machine(varying=varying)
         check_width(X, machine.visible.n_units, self)
-        machine = machine.astype(machine.weights.dtype, copy=True)
         n_hidden = machine.hidden.n_units
         if self.n_components not in (n_hidden, getattr(self, "_n_components", self.n_components)):
             raise ValueError(
@@ -185,13 +185,19 @@ class Learner(ModelArrays):
     def _train(
         self, machine: Machine, state: TrainingState, X: Any, n_iter: int, *, watch: bool
     ) -> None:
-        """Train machine and state, and make them public whatever stops the training."""
+        """Train a copy of the machine, and make it public whatever stops the training."""
+        dtype = check_parameter(self, "components_", 2).dtype
+        # Small models spend their time outside the products: double precision costs nothing.
+        working = np.float64 if machine.weights.size <= SMALL else dtype
+        machine = machine.astype(working, copy=True)
+        state.particles = state.particles.astype(working)
         trainer = Trainer(
             ALGORITHMS[self.algorithm](n_gibbs_steps=self.n_gibbs_steps),
             SGD(self.learning_rate),
             self.batch_size,
             shuffle=self.shuffle,
             centering=self.centering,
+            precision=dtype,
         )
         rng = deepcopy(self._rng)
         begin = time.perf_counter()
@@ -203,8 +209,8 @@ class Learner(ModelArrays):
         except KeyboardInterrupt:
             warn_user("Training interrupted by user.", UserWarning)
         finally:
-            self._publish(machine)
-            self.h_samples_, self._rng = state.particles, rng
+            self._publish(machine.astype(dtype))
+            self.h_samples_, self._rng = state.particles.astype(dtype, copy=False), rng
             self._offsets = (state.visible_offset, state.hidden_offset)
 
     def _report(self, score: float, begin: float) -> float:

@@ -509,14 +509,17 @@ def test_interrupt_of_a_diverging_epoch_keeps_finite_parameters(monkeypatch):
     assert all(np.isfinite(array).all() for array in arrays(rbm).values())
 
 
+@pytest.mark.parametrize(("dtype", "learning_rate"), [(np.float64, 1e300), (np.float32, 1e30)])
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_divergence_names_epoch_and_learning_rate_and_keeps_finite_parameters(kind, method):
+def test_divergence_names_epoch_and_learning_rate_and_keeps_finite_parameters(
+    kind, method, dtype, learning_rate
+):
     """Catches a model of NaN or infinity that is returned silently or replaces the last good one,
     a variance included whose logarithm is finite.
     """
-    X = 1e30 * draw(kind)
-    rbm = new(kind, learning_rate=1e300, check_input="ignore", random_state=0)
-    with pytest.raises(DivergenceError, match=r"epoch 1.*Reduce learning_rate=1e\+300"):
+    X = (1e15 * draw(kind)).astype(dtype)
+    rbm = new(kind, learning_rate=learning_rate, check_input="ignore", random_state=0)
+    with pytest.raises(DivergenceError, match=r"epoch 1.*Reduce learning_rate=1e\+30"):
         getattr(rbm, method)(X)
     assert all(np.isfinite(array).all() for array in arrays(rbm).values())
     rbm.set_params(learning_rate=0.0).partial_fit(draw(kind))

@@ -59,6 +59,8 @@ class Trainer:
         Whether every pass visits the rows in a new order.
     centering : bool, default=True
         Whether to step along the gradient in centred parameters.
+    precision : dtype, default=numpy.float64
+        Floating-point type in whose range the parameters have to stay.
     """
 
     negative_phase: NegativePhase
@@ -66,6 +68,7 @@ class Trainer:
     batch_size: int
     shuffle: bool = True
     centering: bool = True
+    precision: Any = np.float64
 
     def run(
         self, machine: Machine, state: TrainingState, v: Any, n_iter: int, rng: np.random.Generator
@@ -106,7 +109,8 @@ class Trainer:
                     for rows in _minibatches(v.shape[0], self.batch_size, self.shuffle, rng):
                         self.update(machine, state, _cast(v[rows], machine.weights.dtype), rng)
             finally:  # also after an interrupt
-                broken = non_finite(machine)
+                with np.errstate(over="ignore"):
+                    broken = non_finite(machine.astype(self.precision))
                 if broken:
                     _assign(machine, last)
                     vars(state).update(last_state)
