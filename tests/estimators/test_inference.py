@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import itertools
 import pickle
 import tracemalloc
 
@@ -373,12 +374,16 @@ def test_spin_and_bernoulli_are_one_model_in_two_spellings(kind, convert, back):
 # Names that clients of scikit-learn's class call
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.ndarray.tolist, np.ndarray.astype])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        *itertools.product(KINDS, [np.asarray, np.ndarray.tolist, np.ndarray.astype]),
+        *itertools.product(DISCRETE_KINDS, [sp.csr_array]),
+    ],
+)
 @pytest.mark.parametrize("rng", [np.random.RandomState, np.random.default_rng])
 def test_private_names_of_scikit_learns_class_work(kind, form, rng):
     """Catches an alias that takes one shape, one container or one kind of generator only."""
-    if form is sp.csr_array and kind not in DISCRETE_KINDS:
-        pytest.skip("takes dense data only")
     p, v, h = random_machine(kind)
     rbm = assigned(p)
     as_given = (lambda x: x.astype(np.float32)) if form is np.ndarray.astype else form
