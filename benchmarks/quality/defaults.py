@@ -20,17 +20,11 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 from benchmarks import machine as where
+from examples.digits_pipeline import with_shifted_copies
 from skrbm import BernoulliRBM
 
 GRID = [(10, 0.05), (10, 0.1), (20, 0.1), (20, 0.2), (50, 0.1), (50, 0.2), (100, 0.2)]
 N_TRAIN = 1437
-
-
-def shifted(images: np.ndarray) -> np.ndarray:
-    """Images and their copies moved by one pixel in four directions."""
-    framed = np.pad(images, ((0, 0), (1, 1), (1, 1)))
-    corners = [(1, 1), (0, 1), (2, 1), (1, 0), (1, 2)]
-    return np.concatenate([framed[:, i : i + 8, j : j + 8] for i, j in corners])
 
 
 def data_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -40,7 +34,7 @@ def data_sets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     train, test = images[:N_TRAIN], images[N_TRAIN:].reshape(-1, 64)
     found = {
         "digits": (train.reshape(-1, 64), test),
-        "shifted": (shifted(train).reshape(-1, 64), test),
+        "shifted": (with_shifted_copies(train).reshape(-1, 64), test),
     }
     folder = os.environ.get("SKRBM_DATA")
     if folder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
@@ -278,33 +278,6 @@ def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
         if own:
             exchanged[f"{other[layer]}_{own}"] = array
     return exchanged
-
-
-def replace_parameters(machine: Machine, parameters: dict[str, Array]) -> Machine:
-    """Machine with some of its parameters exchanged.
-
-    Parameters
-    ----------
-    machine : Machine
-        Left as it is.
-    parameters : dict of str to ndarray
-        New arrays under their names in `Machine.parameters`.
-
-    Returns
-    -------
-    machine : Machine
-        Shares all other arrays with the old one.
-    """
-    own: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
-    for name, array in parameters.items():
-        layer, _, parameter = name.partition("_")
-        if parameter:
-            own[layer][parameter] = array
-    return Machine(
-        replace(machine.visible, **own["visible"]),
-        replace(machine.hidden, **own["hidden"]),
-        parameters.get("weights", machine.weights),
-    )
 
 
 def _named(layer: str, parameters: dict[str, Array]) -> dict[str, Array]:

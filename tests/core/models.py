@@ -3,6 +3,8 @@
 A new energy joins `oracles.ENERGIES` and `machine_from`; every test then runs over it.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 from scipy import stats
@@ -69,6 +71,22 @@ def machine_from(p, dtype=np.float64, **gaussian_options):
     else:
         visible = DISCRETE[p.kind](a, offset=alpha)
     return Machine(visible, hidden, W)
+
+
+def replace_parameters(machine, parameters):
+    """Machine with some of its parameters exchanged, under their names in `Machine.parameters`."""
+    layers = {
+        layer: replace(
+            getattr(machine, layer),
+            **{
+                name.removeprefix(f"{layer}_"): array
+                for name, array in parameters.items()
+                if name.startswith(f"{layer}_")
+            },
+        )
+        for layer in ("visible", "hidden")
+    }
+    return Machine(**layers, weights=parameters.get("weights", machine.weights))
 
 
 def parameters_from(kind, machine):

@@ -17,12 +17,12 @@ from core.models import (
     random_offsets,
     recentered,
     renamed,
+    replace_parameters,
     visible_states,
 )
 
 from skrbm.core.centering import centered_gradient, recenter
 from skrbm.core.likelihood import expected_gradient, log_partition
-from skrbm.core.machine import replace_parameters
 
 PLAIN = [case for case in CASES if not case[3]]
 
