@@ -1,5 +1,6 @@
 """Restricted Boltzmann machines for scikit-learn."""
 
+from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.loop import DivergenceError
 from skrbm.estimators.bernoulli import BernoulliRBM
 from skrbm.estimators.conversion import (
@@ -10,18 +11,22 @@ from skrbm.estimators.conversion import (
     uncenter,
 )
 from skrbm.estimators.gaussian import GaussianBernoulliRBM
+from skrbm.estimators.scoring import log_likelihood_scorer
 from skrbm.estimators.spin import SpinRBM
-from skrbm.estimators.validation import DomainWarning
+from skrbm.estimators.validation import AnnealingWarning, DomainWarning
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnnealingWarning",
     "BernoulliRBM",
     "CenteredParameters",
     "DivergenceError",
     "DomainWarning",
     "GaussianBernoulliRBM",
+    "LogPartition",
     "SpinRBM",
+    "log_likelihood_scorer",
     "recenter",
     "to_bernoulli",
     "to_spin",

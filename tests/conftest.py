@@ -1,6 +1,9 @@
-"""Settings that must be made before SciPy is imported, and marks of scikit-learn's own tests."""
+"""Settings that must be made before SciPy is imported, random streams, marks of scikit-learn."""
 
 import os
+
+import numpy as np
+import pytest
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # without it, one of scikit-learn's common checks skips
 
@@ -9,3 +12,15 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "thread_unsafe: from scikit-learn's test files; not to run in parallel threads"
     )
+
+
+@pytest.fixture
+def seed():
+    """Seed of models and random streams; SKRBM_TEST_SEED chooses another, which must do as well."""
+    return int(os.environ.get("SKRBM_TEST_SEED", "0"))
+
+
+@pytest.fixture(autouse=True)
+def _global_stream(seed):
+    """Make what random_state=None gives to an estimator a matter of the seed alone."""
+    np.random.seed(seed)  # noqa: NPY002, scikit-learn's None means this stream

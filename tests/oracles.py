@@ -192,6 +192,26 @@ def log_likelihood_gradient(p, v, step=1e-4):
     return finite_difference_gradient(lambda moved: np.mean(log_likelihood(moved, v)), p, step)
 
 
+def ascent(p, gradient, data_variance=0.0):
+    """Direction of a training step: the gradient with Gaussian states measured in sigma.
+
+    In those units the weights of all parameterisations are krizhevsky's, and means and weights
+    of data that are multiplied by a constant move by the same number of sigmas. All of them move
+    more slowly by the share of the noise in the data's variance, if that is larger.
+    """
+    if not p.is_gaussian:
+        return gradient
+    variance = np.exp(p.log_variance)
+    share = np.minimum(1, variance / np.maximum(data_variance, variance))
+    per_sigma = np.ones_like(variance) if p.kind == "krizhevsky" else variance
+    multiples = {
+        "weights": (share * per_sigma)[:, None],
+        "visible_bias": share * variance,
+        "log_variance": share,
+    }
+    return {name: array * multiples.get(name, 1.0) for name, array in gradient.items()}
+
+
 def log_conditional_visible(p, v):
     """Log p(v_i | v_-i), a density for Gaussian units, of v (n, n_visible): (n, n_visible)."""
     columns = [_log_normaliser_along(p, v, unit) for unit in range(v.shape[1])]

@@ -14,10 +14,12 @@ ROOT = Path(skrbm.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 # A module may import those of earlier rows, and of its own where that is a folder.
 ORDER = (
-    {"skrbm.core.numerics"},
+    {"skrbm.core.numerics", "skrbm.core.parallel"},
     {"skrbm.core.units"},
     {"skrbm.core.machine"},
-    {"skrbm.core.centering", "skrbm.core.sampling", "skrbm.core.likelihood"},
+    {"skrbm.core.centering", "skrbm.core.tempering"},
+    {"skrbm.core.sampling"},
+    {"skrbm.core.likelihood"},
     {"skrbm.core.training"},
     {"skrbm.estimators"},
     {"skrbm.display"},

@@ -16,8 +16,12 @@ def test_the_example_runs(capsys, tmp_path):
     script = tmp_path / "example.py"
     script.write_text(code)
     names = runpy.run_path(str(script))
-    assert float(capsys.readouterr().out) == names["rbm"].score(names["X"][1500:])
+    score, likelihood = map(float, capsys.readouterr().out.split())
+    held_out = names["X"][1500:]
+    assert score == names["rbm"].score(held_out)
+    assert likelihood == names["rbm"].log_likelihood(held_out).mean()
     assert names["images"].shape == (16, 64)
+    assert ((names["lower"] == held_out)[:, :32]).all()
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", TEXT))

@@ -17,20 +17,25 @@ import argparse
 import itertools
 import time
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks import machine as where
-from skrbm.core.likelihood import log_partition
-from skrbm.core.training.initialization import initial_machine, initial_particles
-from skrbm.core.training.loop import Trainer, TrainingState
-from skrbm.core.training.negative_phase import ALGORITHMS
-from skrbm.core.training.optimizer import SGD
+from skrbm.core.likelihood.exact import log_partition
+from skrbm.core.machine import Machine
+from skrbm.core.sampling import Ladder
+from skrbm.core.training.initialization import initial_particles
+from skrbm.core.training.loop import Trainer
+from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase, ParallelTempering
+from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Bernoulli
 
 N_HIDDEN = 4
+WEIGHT_SCALE = 0.01  # as in the published experiments
 EVALUATE_EVERY = 50  # updates
+N_TEMPERATURES = 10  # of parallel tempering
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,14 @@ def flipped_shifting_bar() -> np.ndarray:
 DATA = {"bars and stripes": bars_and_stripes(), "shifting bar, flipped": flipped_shifting_bar()}
 
 
+def negative_phase(case: Case, base: Bernoulli) -> NegativePhase:
+    """Algorithm of a case, with a base of its own for tempered chains to begin at."""
+    if case.algorithm == "pt":
+        base = base.astype(np.float64, copy=True)  # training moves the layer itself
+        return ParallelTempering(base=base, ladder=Ladder.of(N_TEMPERATURES))
+    return ALGORITHMS[case.algorithm]()
+
+
 def trial(case: Case, seed: int, n_updates: int) -> tuple[float, float]:
     """Best and last exact log-likelihood of one training run."""
     v = DATA[case.data]
@@ -77,13 +90,17 @@ def trial(case: Case, seed: int, n_updates: int) -> tuple[float, float]:
         visible = Bernoulli(np.zeros(v.shape[1]))
     else:
         visible = Bernoulli.start(v.mean(axis=0), v.var(axis=0), len(v))
-    machine = initial_machine(visible, Bernoulli(np.zeros(N_HIDDEN)), rng)
+    weights = WEIGHT_SCALE * rng.standard_normal((v.shape[1], N_HIDDEN))
+    machine = Machine(visible, Bernoulli(np.zeros(N_HIDDEN)), weights)
+    phase = negative_phase(case, visible)
     state = TrainingState(
-        initial_particles(machine, len(v), rng), v.mean(axis=0), machine.mean_hidden(v).mean(axis=0)
+        initial_particles(machine, visible, phase.n_chains * len(v), rng),
+        v.mean(axis=0),
+        machine.mean_hidden(v).mean(axis=0),
     )
     trainer = Trainer(
-        ALGORITHMS[case.algorithm](),
-        SGD(case.learning_rate),
+        phase,
+        case.learning_rate,
         batch_size=len(v),
         shuffle=False,
         centering=case.centering,
@@ -92,26 +109,46 @@ def trial(case: Case, seed: int, n_updates: int) -> tuple[float, float]:
     for update in range(1, n_updates + 1):
         trainer.update(machine, state, v, rng)
         if update % EVALUATE_EVERY == 0:
+            phase.finish_pass()
             last = -machine.free_energy(v).sum() - len(v) * log_partition(machine)
             best = max(best, last)
     return best, last
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parse(description: str) -> argparse.Namespace:
+    """Size of a run from the command line."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--trials", type=int, default=25)
     parser.add_argument("--updates", type=int, default=50_000)
     parser.add_argument("--jobs", type=int, default=2)
-    options = parser.parse_args()
+    return parser.parse_args()
 
+
+def main() -> None:
+    options = parse(__doc__.splitlines()[0])
     print(__doc__.splitlines()[0])
+    results = run(CASES, options)
+    published_size = options.trials >= 25 and options.updates >= 50_000
+    path = where.write(
+        "centering" if published_size else "centering_quick",
+        __doc__.splitlines()[0],
+        results,
+        trials=options.trials,
+        updates=options.updates,
+        evaluate_every=EVALUATE_EVERY,
+    )
+    print(f"\n{path.relative_to(where.ROOT)}")
+
+
+def run(cases: list[Case], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Results of all trials of some cases, printed as they come."""
     where.print_description()
     print(f"{options.trials} trials of {options.updates} updates; nats, summed over the rows\n")
     print(
         f"{'data':22} {'algorithm':12} {'best':>8} {'std':>6} {'last':>8} {'target':>8} {'diff':>6}"
     )
     results = []
-    for case in CASES:
+    for case in cases:
         begin = time.perf_counter()
         values = Parallel(n_jobs=options.jobs)(
             delayed(trial)(case, seed, options.updates) for seed in range(options.trials)
@@ -133,16 +170,7 @@ def main() -> None:
             f"{case.target:8.2f} {result['difference']:6.2f}   ({seconds:.0f} s)",
             flush=True,
         )
-    published_size = options.trials >= 25 and options.updates >= 50_000
-    path = where.write(
-        "centering" if published_size else "centering_quick",
-        __doc__.splitlines()[0],
-        results,
-        trials=options.trials,
-        updates=options.updates,
-        evaluate_every=EVALUATE_EVERY,
-    )
-    print(f"\n{path.relative_to(where.ROOT)}")
+    return results
 
 
 if __name__ == "__main__":

@@ -50,6 +50,24 @@ class Machine:
             **_named("hidden", self.hidden.parameters),
         }
 
+    @property
+    def offsets(self) -> dict[str, Array]:
+        """Offsets of the layers that have one, named like parameters."""
+        layers = {"visible_offset": self.visible.offset, "hidden_offset": self.hidden.offset}
+        return {name: offset for name, offset in layers.items() if offset is not None}
+
+    def assign(self, parameters: dict[str, Array]) -> None:
+        """Write parameters into the machine's own arrays, where they are not those already.
+
+        Parameters
+        ----------
+        parameters : dict of str to ndarray
+            Same keys and shapes as `parameters`.
+        """
+        for name, array in self.parameters.items():
+            if parameters[name] is not array:
+                array[...] = parameters[name]
+
     @cached_property
     def transposed(self) -> Machine:
         """The same distribution with the layers' names exchanged."""
@@ -70,16 +88,10 @@ class Machine:
         machine : Machine
             Shares the arrays that were not copied.
         """
-
-        def cast(array: Array) -> Array:
-            return (
-                array
-                if array.dtype == bool
-                else array.astype(dtype, order="C" if copy else "K", copy=copy)
-            )
-
         return Machine(
-            self.visible.map_arrays(cast), self.hidden.map_arrays(cast), cast(self.weights)
+            self.visible.astype(dtype, copy=copy),
+            self.hidden.astype(dtype, copy=copy),
+            self.weights.astype(dtype, order="C" if copy else "K", copy=copy),
         )
 
     def hidden_field(self, v: Any) -> Array:
@@ -176,7 +188,7 @@ class Machine:
         """
         return self.visible.sample(self.visible_field(h), rng)
 
-    def energy(self, v: Any, h: Any) -> Array:
+    def energy(self, v: Any, h: Any, *, field: Array | None = None) -> Array:
         """Energy of pairs of states.
 
         Parameters
@@ -185,13 +197,16 @@ class Machine:
             Visible states.
         h : ndarray of shape (n_samples, n_hidden)
             Hidden states.
+        field : ndarray of shape (n_samples, n_hidden), default=None
+            The `hidden_field` of `v`, when it is already known.
 
         Returns
         -------
         energy : ndarray of shape (n_samples,)
             In nats.
         """
-        coupling = np.einsum("ij,ij->i", self.hidden_field(v), self.hidden.signal(h))
+        field = self.hidden_field(v) if field is None else field
+        coupling = np.einsum("ij,ij->i", field, self.hidden.signal(h))
         return np.asarray(self.visible.energy(v) + self.hidden.energy(h) - coupling)
 
     def free_energy(self, v: Any) -> Array:

@@ -6,40 +6,71 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 Array = NDArray[Any]
 
+SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
+MANY_DRAWS = 2**12
 
-def log_two_cosh(x: Array) -> Array:
-    r"""Logarithm of twice the hyperbolic cosine, for arguments of any size.
 
-    .. math:: \log(2 \cosh x) = |x| + \log(1 + e^{-2|x|})
+def sum_log_two_cosh(x: Array) -> Array:
+    r"""Row sums of the logarithm of twice the hyperbolic cosine, for arguments of any size.
+
+    .. math:: \sum_j \log(2 \cosh x_j) = \sum_j |x_j| + \log \prod_j (1 + e^{-2|x_j|})
+
+    Every factor lies between 1 and 2, so that many of them share one logarithm.
 
     Parameters
     ----------
-    x : ndarray
-        Any shape.
+    x : ndarray of shape (n_rows, n_columns)
+        Overwritten.
 
     Returns
     -------
-    log_two_cosh : ndarray
-        Same shape and dtype as `x`.
+    sums : ndarray of shape (n_rows,)
+        In double precision: sums are compared with each other, and hundreds of terms in single
+        precision would lose digits.
 
     Examples
     --------
-    >>> float(log_two_cosh(np.array(1e4)))
-    10000.0
+    >>> sum_log_two_cosh(np.array([[1e4, -1e4]]))
+    array([20000.])
     """
-    magnitude = np.abs(x)
-    tail = np.exp(-2 * magnitude)
-    return np.asarray(magnitude + np.log1p(tail))
+    magnitude = np.abs(x, out=x)
+    total = magnitude.sum(axis=1, dtype=np.float64)
+    magnitude *= -2
+    factors = np.exp(magnitude, out=magnitude)
+    factors += 1
+    return np.asarray(total + sum_log(factors))
+
+
+def sum_log(factors: Array) -> Array:
+    """Row sums of the logarithms of factors, of which some share one logarithm.
+
+    Parameters
+    ----------
+    factors : ndarray of shape (n_rows, n_columns)
+        Overwritten. The product of any `SHARED_FACTORS` in a row has to be a normal number.
+
+    Returns
+    -------
+    sums : ndarray of shape (n_rows,)
+        In double precision.
+    """
+    shared, width = 1, factors.shape[1]
+    while shared < SHARED_FACTORS and width > 1:
+        half = -(-width // 2)
+        factors[:, : width - half] *= factors[:, half:width]
+        shared, width = 2 * shared, half
+    return np.asarray(np.log(factors[:, :width]).sum(axis=1, dtype=np.float64))
 
 
 def draw_bernoulli(probability: Array, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Independent draws that are true with the given probabilities.
 
-    The uniform numbers are always drawn in double precision: single and double precision
-    models see the same ones, and no probability is rounded to a multiple of 2**-24.
+    Single and double precision models see the same random numbers, and no probability is rounded:
+    many draws take 16 bits each, and the few that these leave open a number in double precision.
 
     Parameters
     ----------
@@ -53,7 +84,21 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator) -> NDArray[np.b
     draws : ndarray of bool
         Same shape as `probability`.
     """
-    return np.less(rng.random(probability.shape), probability)
+    size = probability.size
+    if size < MANY_DRAWS:
+        return np.less(rng.random(probability.shape), probability)
+    words = rng.integers(2**64, size=-(-size // 4), dtype=np.uint64).view(np.uint16)[:size]
+    # As many for every precision, and far more than the draws that can be expected to stay open.
+    settling = rng.random(16 + size // 2**12)
+    margin = probability * 2**16
+    margin -= words.reshape(probability.shape)
+    draws = margin > 0
+    is_open = draws ^ (margin >= 1)
+    places = np.flatnonzero(is_open)
+    if len(places) > len(settling):
+        settling = rng.random(len(places))
+    draws.flat[places] = settling[: len(places)] < margin.flat[places]
+    return np.asarray(draws)
 
 
 def draw_normal(mean: Array, standard_deviation: Array, rng: np.random.Generator) -> Array:
@@ -75,6 +120,62 @@ def draw_normal(mean: Array, standard_deviation: Array, rng: np.random.Generator
     """
     noise = rng.standard_normal(mean.shape).astype(mean.dtype, copy=False)
     return np.asarray(mean + standard_deviation * noise)
+
+
+def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Generator]:
+    """Independent streams that are seeded by draws from another.
+
+    `Generator.spawn` would leave the other one where it is, but gives other streams to its copies:
+    before NumPy 2, those have forgotten their seed.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Moved on.
+    n_streams : int
+        How many.
+
+    Returns
+    -------
+    streams : list of numpy.random.Generator
+        The same for the same state of `rng`.
+    """
+    seeds = rng.integers(2**32, size=(n_streams, 4), dtype=np.uint64)
+    return [np.random.default_rng(seed) for seed in seeds]
+
+
+def row_products(rows: Any, vectors: Array) -> Array:
+    """Inner product of each row with a vector, or with a vector of its own.
+
+    Parameters
+    ----------
+    rows : {ndarray, sparse matrix} of shape (n_rows, n_columns)
+        Sparse only for a single vector.
+    vectors : ndarray of shape (n_columns,) or (n_rows or 1, n_columns)
+        One for all, or one for each.
+
+    Returns
+    -------
+    products : ndarray of shape (n_rows,)
+        Same dtype as both.
+    """
+    return np.asarray(rows @ vectors if vectors.ndim == 1 else (rows * vectors).sum(axis=1))
+
+
+def dense(rows: Any) -> Array:
+    """Rows of a dense or sparse matrix as an array, a copy only of sparse ones.
+
+    Parameters
+    ----------
+    rows : {ndarray, sparse matrix} of shape (n_rows, n_columns)
+        What to convert.
+
+    Returns
+    -------
+    array : ndarray of shape (n_rows, n_columns)
+        Same dtype as `rows`.
+    """
+    return np.asarray(rows.toarray() if issparse(rows) else rows)
 
 
 def average_rows(rows: Any, probabilities: Array | None = None) -> Array:

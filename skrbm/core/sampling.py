@@ -1,14 +1,16 @@
-"""Markov chains over the states of a machine."""
+"""Markov chains over the states of a machine, all of which leave its distribution as it is."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self, final
 
 import numpy as np
-from scipy.sparse import issparse
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, dense
+from skrbm.core.tempering import TemperedPath
+
+SMALLEST_REJECTION = 1e-3  # neighbours on a ladder that always exchange keep some distance
 
 
 def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
@@ -28,8 +30,7 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
     v : ndarray of shape (n_samples, n_visible)
         Visible states.
     """
-    still = np.zeros((n_samples, machine.visible.n_units), dtype=machine.weights.dtype)
-    return machine.visible.sample(still, rng)
+    return machine.visible.sample(machine.visible.still(n_samples), rng)
 
 
 def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator) -> Array:
@@ -53,4 +54,235 @@ def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator
     """
     for _ in range(n_gibbs_steps):
         v = machine.sample_visible(machine.sample_hidden(v, rng), rng)
-    return np.asarray(v.toarray() if issparse(v) else v)
+    return dense(v)
+
+
+def clamped_gibbs(
+    machine: Machine, v: Array, is_known: Array, n_gibbs_steps: int, rng: np.random.Generator
+) -> Array:
+    """Advance chains over the unknown visible units of each row, the known ones held.
+
+    Parameters
+    ----------
+    machine : Machine
+        Whose distribution, given the known units, the chains leave invariant.
+    v : ndarray of shape (n_samples, n_visible)
+        Present visible states.
+    is_known : ndarray of bool of shape (n_samples, n_visible)
+        Which units to hold.
+    n_gibbs_steps : int
+        Number of steps.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states after the last step.
+    """
+    for _ in range(n_gibbs_steps):
+        v = np.where(is_known, v, gibbs(machine, v, 1, rng))
+    return v
+
+
+def clamped_mean(
+    machine: Machine, v: Array, is_known: Array, n_gibbs_steps: int, rng: np.random.Generator
+) -> Array:
+    """Expected unknown visible units of each row given the known ones.
+
+    Averages the conditional means along a chain of `clamped_gibbs`.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states that the chains start from, best drawn by `clamped_gibbs`.
+    is_known : ndarray of bool of shape (n_samples, n_visible)
+        Which units to hold.
+    n_gibbs_steps : int
+        Number of steps to average over, at least one.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    mean : ndarray of shape (n_samples, n_visible)
+        Known units as they are.
+    """
+    total = np.zeros_like(v)
+    for _ in range(n_gibbs_steps):
+        mean = machine.mean_visible(machine.sample_hidden(v, rng))
+        total += mean
+        v = np.where(is_known, v, machine.visible.draw(mean, rng))
+    return np.where(is_known, v, total / n_gibbs_steps)
+
+
+@final
+class Ladder:
+    """Inverse temperatures of chains that exchange their states, and how often they did.
+
+    Parameters
+    ----------
+    betas : ndarray of shape (n_temperatures,)
+        From 1 down to 0.
+    """
+
+    def __init__(self, betas: Array) -> None:
+        self._move(betas)
+
+    @classmethod
+    def of(cls, n_temperatures: int) -> Self:
+        """Evenly spaced ladder of at least two temperatures."""
+        return cls(np.linspace(1.0, 0.0, n_temperatures))
+
+    @property
+    def acceptance(self) -> Array:
+        """Mean probability of an exchange of each pair of neighbours since they last moved."""
+        return self._accepted / max(self._n_steps, 1)
+
+    def record(self, accepted: Array) -> None:
+        """Take note of the probabilities, of shape (n_temperatures - 1,), of one step."""
+        self._accepted += accepted
+        self._n_steps += 1
+
+    def settle(self) -> float:
+        """Move to where all neighbours should exchange equally often.
+
+        The new inverse temperatures share the sum of the rejection rates equally [1]_.
+
+        Returns
+        -------
+        acceptance : float
+            Mean over all pairs since they last moved; NaN if there was no step.
+
+        References
+        ----------
+        .. [1] Syed, Bouchard-Côté, Deligiannidis, Doucet (2022), "Non-reversible parallel
+           tempering: a scalable highly parallel MCMC scheme", Journal of the Royal Statistical
+           Society B 84(2), 321-350, section 5. :doi:`10.1111/rssb.12464`
+        """
+        if self._n_steps == 0:
+            return float("nan")
+        acceptance = self.acceptance
+        rejection = np.maximum(1 - acceptance, SMALLEST_REJECTION)
+        barrier = np.concatenate([[0.0], np.cumsum(rejection)])
+        targets = np.linspace(0, barrier[-1], len(self.betas))
+        self._move(np.interp(targets, barrier, self.betas))
+        return float(acceptance.mean())
+
+    def _move(self, betas: Array) -> None:
+        self.betas = betas
+        self._accepted = np.zeros(len(betas) - 1)
+        self._n_steps = 0
+
+
+def parallel_tempering(
+    path: TemperedPath, h: Array, ladder: Ladder, n_gibbs_steps: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    r"""Advance ladders of chains; after each Gibbs step, neighbours on a ladder may exchange.
+
+    With :math:`E_\beta` the energy of the tempered model that a chain samples, the states of two
+    neighbours are exchanged with probability
+
+    .. math::
+
+        \min(1, e^{E_\beta(v, h) + E_{\beta'}(v', h') - E_\beta(v', h') - E_{\beta'}(v, h)})
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+    h : ndarray of shape (n_temperatures, n_chains, n_hidden)
+        Present hidden states.
+    ladder : Ladder
+        Inverse temperatures, which stay; takes note of the exchanges.
+    n_gibbs_steps : int
+        Number of steps, at least one; each draws v, then h, then exchanges.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_temperatures, n_chains, n_visible)
+        Visible states after the last step.
+    h : ndarray of shape (n_temperatures, n_chains, n_hidden)
+        Hidden states after the last step: together with `v` from the model at each temperature.
+
+    References
+    ----------
+    .. [1] Desjardins, Courville, Bengio, Vincent, Delalleau (2010), "Tempered Markov chain Monte
+       Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
+    """
+    n_temperatures, n_chains, n_hidden = h.shape
+    machine = path.at(np.repeat(ladder.betas, n_chains)[:, None].astype(h.dtype))
+    h = h.reshape(-1, n_hidden)
+    for _ in range(n_gibbs_steps):
+        v = machine.sample_visible(h, rng)
+        field = path.machine.hidden_field(v)
+        h = machine.sample_hidden(v, rng, field=field)
+        gap = path.energy_gap(v, h, field=field).reshape(n_temperatures, n_chains)
+        order, accepted = _exchange(gap, ladder.betas, rng)
+        v, h = v[order], h[order]
+        ladder.record(accepted)
+    return v.reshape(n_temperatures, n_chains, -1), h.reshape(n_temperatures, n_chains, -1)
+
+
+def sample_tempered(
+    path: TemperedPath, v: Array, n_temperatures: int, n_gibbs_steps: int, rng: np.random.Generator
+) -> Array:
+    """Draw visible states by parallel tempering, with one ladder for each of them.
+
+    The ladder is evened out after 1, 2, 4... steps, and fixed for at least the second half.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states that all chains of a ladder start from.
+    n_temperatures : int
+        Number of chains on a ladder, at least two.
+    n_gibbs_steps : int
+        Number of steps.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states of the machine itself after the last step.
+    """
+    ladder, n_left, n_round = Ladder.of(n_temperatures), n_gibbs_steps, 1
+    betas = np.repeat(ladder.betas, len(v))[:, None].astype(v.dtype)
+    h = path.at(betas).sample_hidden(np.tile(v, (n_temperatures, 1)), rng)
+    h = h.reshape(n_temperatures, len(v), -1)
+    while n_left > 0:
+        n_steps = n_left if 4 * n_round > n_left else n_round
+        states, h = parallel_tempering(path, h, ladder, n_steps, rng)
+        ladder.settle()
+        v, n_left, n_round = states[0], n_left - n_steps, 2 * n_round
+    return v
+
+
+def _exchange(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Order of the rows after exchanges of all even and then all odd pairs of neighbours.
+
+    `gap`, of shape (n_temperatures, n_chains), is the derivative of the energy in the inverse
+    temperature. With the order comes the mean acceptance of every pair.
+    """
+    gap = gap.astype(np.float64)
+    order = np.arange(gap.size).reshape(gap.shape)
+    acceptance = np.empty(len(betas) - 1)
+    for first in (0, 1):
+        one = np.arange(first, len(betas) - 1, 2)
+        other = one + 1
+        log_ratio = (betas[one] - betas[other])[:, None] * (gap[one] - gap[other])
+        swaps = -rng.standard_exponential(log_ratio.shape) < log_ratio
+        acceptance[one] = np.exp(np.minimum(log_ratio, 0)).mean(axis=1)
+        for array in (gap, order):
+            array[one], array[other] = (
+                np.where(swaps, array[other], array[one]),
+                np.where(swaps, array[one], array[other]),
+            )
+    return order.ravel(), acceptance

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.estimators.validation import generators
 
 
 class ScikitLearnAliases:
@@ -20,7 +21,7 @@ class ScikitLearnAliases:
     """
 
     _machine: Callable[..., Machine]
-    _state_dtype: ClassVar[type | None] = None
+    _as_states: Callable[[Array], Array]
 
     def _mean_hiddens(self, v: Any) -> Array:
         return self._on_rows(Machine.mean_hidden, v)
@@ -34,13 +35,10 @@ class ScikitLearnAliases:
     def _free_energy(self, v: Any) -> Array:
         return self._on_rows(Machine.free_energy, v)
 
-    def _as_states(self, states: Array) -> Array:
-        """States in the type that scikit-learn's class gives them, where it has such units."""
-        return states if self._state_dtype is None else states.astype(self._state_dtype)
-
     def _on_rows(self, function: Callable[..., Array], states: Any, *rng: Any) -> Array:
         states = states if issparse(states) else np.asarray(states)
         machine = self._machine(states)
         rows = states[None] if states.ndim == 1 else states
-        result = function(machine, rows.astype(machine.weights.dtype, copy=False), *rng)
+        streams = [r if isinstance(r, np.random.Generator) else generators(r, 1)[0] for r in rng]
+        result = function(machine, rows.astype(machine.weights.dtype, copy=False), *streams)
         return result[0] if states.ndim == 1 else result

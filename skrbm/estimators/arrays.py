@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.sampling import gibbs, sample_base
+from skrbm.core.training.initialization import column_statistics
 from skrbm.core.units import Units
 from skrbm.estimators.validation import (
     check_domain,
@@ -26,6 +28,7 @@ from skrbm.estimators.validation import (
 ArrayMap = Callable[..., Array]
 
 ROWS = 2048  # of the data at a time in inference
+BASE_SAMPLES = 100  # chains, and steps of them, that stand in for training data
 
 
 class ModelArrays(BaseEstimator, ABC):
@@ -84,7 +87,9 @@ class ModelArrays(BaseEstimator, ABC):
 
     def _open_streams(self) -> None:
         """Start the random streams of training and, apart from it, of inference."""
-        self._rng, self._sampling_rng = generators(self.random_state, 2)
+        *streams, validation = generators(self.random_state, 4)
+        self._rng, self._sampling_rng, self._annealing_rng = streams
+        self._validation_seed = int(validation.integers(2**31))
 
     def _stream(self) -> np.random.Generator:
         """Random stream of inference, opened here for arrays that were assigned by hand."""
@@ -92,25 +97,61 @@ class ModelArrays(BaseEstimator, ABC):
             self._open_streams()
         return self._sampling_rng
 
-    def _check_X(self, X: Any, *, reset: bool = False) -> Any:
-        """Rows of finite numbers of any type, as wide as the model unless that is to be set."""
+    def _base(self, machine: Machine, rng: np.random.Generator, X: Any = None) -> Units:
+        """Visible layer without a field that resembles the training data, or the rows `X`.
+
+        For arrays assigned by hand it resembles a sample from the model.
+        """
+        n_visible = machine.visible.n_units
+        statistics = getattr(self, "_statistics", None)
+        if X is not None:
+            X = self._check_X(X)
+            statistics = (X.shape[0], *column_statistics(X))
+        elif statistics is None or len(statistics[1]) != n_visible:
+            v = sample_base(machine, BASE_SAMPLES, rng)
+            v = gibbs(machine, v, BASE_SAMPLES, rng)
+            statistics = (BASE_SAMPLES, *column_statistics(v))
+        return self._base_layer(statistics)
+
+    def _base_layer(self, statistics: tuple[int, Array, Array]) -> Units:
+        n_samples, mean, variance = statistics
+        return self._visible_type.start(mean, variance, n_samples, **self._unit_options(True))
+
+    def _check_X(self, X: Any, *, reset: bool = False, finite: bool = True) -> Any:
+        """Rows of numbers of any type, as wide as the model unless that is to be set.
+
+        Rows that need not be finite are not compared with the units' domain either.
+        """
         accept = "csr" if self._visible_type.states is not None else False
         width = None
         if not reset:
             check_is_fitted(self)
             width = parameter_shape(self, "components_", 2)[1]
         if width == getattr(self, "n_features_in_", None) or reset:
-            X = validate_data(self, X, reset=reset, accept_sparse=accept, dtype="numeric")
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse=accept,
+                dtype="numeric",
+                ensure_all_finite=finite,
+            )
         else:  # arrays assigned by hand
             X = check_array(
-                X, accept_sparse=accept, dtype="numeric", estimator=self, input_name="X"
+                X,
+                accept_sparse=accept,
+                dtype="numeric",
+                ensure_all_finite=finite,
+                estimator=self,
+                input_name="X",
             )
         if width is not None:
             check_width(X, width, self)
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        check_domain(X, self._visible_type, self.check_input)
+        if finite:
+            check_domain(X, self._visible_type, self.check_input)
         return X
 
     def _check_H(self, H: Any, *, name: str) -> Array:

@@ -2,55 +2,62 @@
 
 from __future__ import annotations
 
-import time
 from copy import deepcopy
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.model_selection import train_test_split
 
-from skrbm.core.likelihood import monitor
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.training.initialization import (
-    balanced,
-    column_statistics,
-    initial_machine,
-    initial_particles,
-)
-from skrbm.core.training.loop import Trainer, TrainingState
-from skrbm.core.training.negative_phase import ALGORITHMS
-from skrbm.core.training.optimizer import SGD
-from skrbm.estimators.arrays import ModelArrays
-from skrbm.estimators.validation import (
-    check_parameter,
-    check_width,
-    floating_type,
-    restored_on_error,
-    warn_user,
-)
+from skrbm.core.sampling import Ladder
+from skrbm.core.training.loop import Trainer
+from skrbm.core.training.monitoring import Plateau
+from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
+from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.transforms import Constraints, Penalties
+from skrbm.estimators.starting import Carried, Starter
+from skrbm.estimators.validation import check_parameter, restored_on_error, warn_user
+from skrbm.estimators.watch import Watch
 
 SMALL = 2**12  # number of weights
+SMALLEST_BATCH, LARGEST_BATCH = 20, 100
 
 
-class Learner(ModelArrays):
+class Learner(Starter):
     """Estimator that learns its arrays from data, all at once or in a stream."""
 
-    n_components: int
     learning_rate: float
-    batch_size: int
+    batch_size: int | str
     n_iter: int
     algorithm: str
     n_gibbs_steps: int
-    n_particles: int | None
+    n_temperatures: int
     centering: bool
+    optimizer: str
+    momentum: float
+    learning_rate_schedule: str
+    power_t: float
+    l1: float
+    l2: float
+    sparsity_target: float
+    sparsity_cost: float
+    max_norm: float | None
+    max_gradient_norm: float | None
     shuffle: bool
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    tol: float
+    warm_start: bool
     verbose: int
-    _offsets: tuple[Any, Any]
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the model to data, from a new start.
+        """Fit the model to data, from a new start unless `warm_start`.
 
         Parameters
         ----------
@@ -63,24 +70,27 @@ class Learner(ModelArrays):
         -------
         self : object
             Fitted estimator. After an interrupt (with a warning) or a divergence it keeps the
-            last good parameters.
+            last good parameters, with `early_stopping` the best ones.
 
         Raises
         ------
         ValueError
             If a parameter or the data are invalid; the estimator is then left as it was.
         DivergenceError
-            If the parameters do not stay finite.
+            If the parameters do not stay finite, or explode.
         """
         with restored_on_error(self):
-            X = self._check_X(X, reset=True)
-            machine, state = self._start(X)
-            self._train(machine, state, X, self.n_iter, watch=True)
+            X, machine, carried = self._prepare(X, goes_on=self.warm_start)
+            carried["slowdown"] = 1.0
+            self._train(machine, carried, X, self.n_iter, is_planned=True)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Make one pass over some rows, going on from the present parameters.
+
+        The run has no plan: no rows are held out, and a learning rate that would fall to zero
+        at the end stays as it is.
 
         Parameters
         ----------
@@ -100,132 +110,117 @@ class Learner(ModelArrays):
         ValueError
             If a parameter or the data are invalid; the estimator is then left as it was.
         DivergenceError
-            If the parameters do not stay finite.
+            If the parameters do not stay finite, or explode.
         """
         with restored_on_error(self):
-            if self.__sklearn_is_fitted__():
-                X = self._check_X(X, reset=not hasattr(self, "n_features_in_"))
-                machine, state = self._resume(X)
-            else:
-                X = self._check_X(X, reset=True)
-                machine, state = self._start(X)
-            self._train(machine, state, X, 1, watch=False)
+            X, machine, carried = self._prepare(X, goes_on=True)
+            self._train(machine, carried, X, 1, is_planned=False)
         return self
 
-    def _start(self, X: Any) -> tuple[Machine, TrainingState]:
-        """Machine that resembles the data's statistics, new chains and streams."""
-        self._open_streams()
-        mean, variance = column_statistics(X)
-        self._varying = (variance > 0) | (X.shape[0] == 1)
-        if self._visible_type.states is None and not self._varying.all():
-            warn_user(
-                f"Features {np.flatnonzero(~self._varying)[:10].tolist()} of X are constant; their "
-                f"noise_variance_ stays at 1. Drop them, for example with "
-                f"sklearn.feature_selection.VarianceThreshold.",
-                UserWarning,
-            )
-        options = self._unit_options(self._varying)
-        visible = self._visible_type.start(mean, variance, X.shape[0], **options)
-        hidden = self._hidden_type(np.zeros(self.n_components))
-        machine = balanced(initial_machine(visible, hidden, self._rng), mean)
-        dtype = floating_type(X, np.float64)
-        with np.errstate(over="ignore", under="ignore"):
-            self._publish(machine.astype(dtype))
-        try:
-            self._machine()
-        except ValueError as error:
-            raise ValueError(
-                f"The statistics of X are beyond the range of {dtype}: {error} Rescale X, for "
-                f"example with sklearn.preprocessing.StandardScaler."
-            ) from error
-        self.n_iter_, self.history_, self._offsets = 0, _empty_history(), (None, None)
-        self._n_components = self.n_components
-        n_particles = self.n_particles or self.batch_size
-        return machine, TrainingState(initial_particles(machine, n_particles, self._rng))
+    def _batch_rows(self, n_samples: int) -> int:
+        """Largest number of rows in a mini-batch."""
+        if isinstance(self.batch_size, str):  # "auto": a hundred updates in a pass
+            return min(max(n_samples // 100, SMALLEST_BATCH), LARGEST_BATCH)
+        return self.batch_size
 
-    def _resume(self, X: Any) -> tuple[Machine, TrainingState]:
-        """Machine that the public arrays are, with its chains and streams."""
-        varying = getattr(self, "_varying", True)
-        if np.size(varying) not in (1, X.shape[1]):
-            varying = True
-        if self._visible_type.states is None:  # what was constant at first may vary now
-            varying = varying | (X.max(axis=0) > X.min(axis=0))
-        machine = self._machine(varying=varying)
-        check_width(X, machine.visible.n_units, self)
-        n_hidden = machine.hidden.n_units
-        if self.n_components not in (n_hidden, getattr(self, "_n_components", self.n_components)):
-            raise ValueError(
-                f"n_components={self.n_components} was changed since fit, but components_ has "
-                f"{n_hidden} rows. Call fit to start anew, or set n_components={n_hidden} to go on."
-            )
-        if not hasattr(self, "_rng"):
-            self._open_streams()
-        if not hasattr(self, "_offsets"):
-            self.n_iter_, self.history_, self._offsets = 0, _empty_history(), (None, None)
-        self._n_components, self._varying = self.n_components, varying
-        self.history_ = {name: list(column) for name, column in self.history_.items()}
-        offsets = self._offsets
-        if tuple(map(np.size, offsets)) != machine.weights.shape:
-            offsets = (None, None)
-        return machine, TrainingState(self._present_particles(machine), *offsets)
+    def _ladder(self) -> Ladder:
+        """Temperatures as they are; new ones where another number is asked for."""
+        betas: Any = getattr(self, "_betas", ())
+        return (
+            Ladder(betas) if len(betas) == self.n_temperatures else Ladder.of(self.n_temperatures)
+        )
 
-    def _present_particles(self, machine: Machine) -> Array:
-        """Chains as they are; new ones where `n_particles` asks for more or the width changed."""
-        n_hidden = machine.hidden.n_units
-        if np.shape(getattr(self, "h_samples_", ()))[1:] == (n_hidden,):
-            particles = check_parameter(self, "h_samples_", 2).astype(machine.weights.dtype)
-            n_particles = self.n_particles or len(particles)
-        else:
-            particles = np.empty((0, n_hidden), dtype=machine.weights.dtype)
-            n_particles = self.n_particles or self.batch_size
-        n_missing = max(n_particles - len(particles), 0)
-        more = initial_particles(machine, n_missing, self._rng)
-        return np.concatenate([particles[:n_particles], more])
+    def _negative_phase(self, ladder: Ladder) -> NegativePhase:
+        """Algorithm with those of all settings that it has."""
+        settings: dict[str, Any] = {
+            "n_gibbs_steps": lambda: self.n_gibbs_steps,
+            "base": lambda: self._base_layer(self._first_statistics),
+            "ladder": lambda: ladder,
+        }
+        algorithm = ALGORITHMS[self.algorithm]
+        return algorithm(**{f.name: settings[f.name]() for f in fields(algorithm)})
+
+    def _trainer(
+        self, machine: Machine, phase: NegativePhase, batch_rows: int, precision: Any
+    ) -> Trainer:
+        """Training algorithm of the present settings."""
+        limits = {}
+        for name, (low, high) in self._visible_type.limits(self._statistics[2]).items():
+            present = machine.parameters.get(f"visible_{name}")
+            if present is not None:  # values assigned by hand are left where they are
+                limits[f"visible_{name}"] = np.minimum(low, present), np.maximum(high, present)
+        return Trainer(
+            phase,
+            self.learning_rate,
+            batch_rows,
+            optimizer=OPTIMIZERS[self.optimizer](self.momentum),
+            schedule=Schedule(self.learning_rate_schedule, self.power_t),
+            average=self.average,
+            penalties=Penalties(self.l1, self.l2, self.sparsity_target, self.sparsity_cost),
+            max_gradient_norm=self.max_gradient_norm,
+            constraints=Constraints(self.max_norm, limits),
+            shuffle=self.shuffle,
+            centering=self.centering,
+            variance=self._statistics[2].astype(machine.weights.dtype),
+            precision=precision,
+        )
+
+    def _split(self, n_samples: int) -> tuple[Array, Array] | tuple[None, None]:
+        """Numbers of the rows to learn from and of those held out, the same in every fit."""
+        if not self.early_stopping:
+            return None, None
+        rows = train_test_split(
+            np.arange(n_samples),
+            test_size=self.validation_fraction,
+            random_state=self._validation_seed,
+        )
+        return np.sort(rows[0]), np.sort(rows[1])
+
+    def _watch(self, X: Any, held_out: Array | None, *, is_planned: bool) -> Watch:
+        """Observer of a run, which ends one only if that has a plan."""
+        watch = Watch(type(self).__name__, self.history_, bool(self.verbose))
+        watch.slows_down = self.learning_rate_schedule == "adaptive"
+        if is_planned and (watch.slows_down or self.early_stopping):
+            watch.plateau = Plateau(self.tol, self.n_iter_no_change)
+        if held_out is not None:
+            watch.held_out = X[held_out]
+        return watch
 
     def _train(
-        self, machine: Machine, state: TrainingState, X: Any, n_iter: int, *, watch: bool
+        self, machine: Machine, carried: Carried, X: Any, n_iter: int, *, is_planned: bool
     ) -> None:
         """Train a copy of the machine, and make it public whatever stops the training."""
         dtype = check_parameter(self, "components_", 2).dtype
         # Small models spend their time outside the products: double precision costs nothing.
         working = np.float64 if machine.weights.size <= SMALL else dtype
-        machine = machine.astype(working, copy=True)
-        state.particles = state.particles.astype(working)
-        trainer = Trainer(
-            ALGORITHMS[self.algorithm](n_gibbs_steps=self.n_gibbs_steps),
-            SGD(self.learning_rate),
-            self.batch_size,
-            shuffle=self.shuffle,
-            centering=self.centering,
-            precision=dtype,
-        )
+        ladder = self._ladder()
+        phase = self._negative_phase(ladder)
+        rows, held_out = self._split(X.shape[0]) if is_planned else (None, None)
+        batch_rows = self._batch_rows(X.shape[0] if rows is None else len(rows))
+        particles = self._particles(machine, phase.n_chains, batch_rows).astype(working)
+        machine, state = machine.astype(working, copy=True), TrainingState(particles, **carried)
+        trainer = self._trainer(machine, phase, batch_rows, dtype)
+        watch = self._watch(X, held_out, is_planned=is_planned)
         rng = deepcopy(self._rng)
-        begin = time.perf_counter()
+        run = trainer.run(machine, state, X, n_iter, rng, rows=rows, is_planned=is_planned)
         try:
-            for _ in trainer.run(machine, state, X, n_iter, rng):
+            for _ in run:
                 self.n_iter_ += 1
-                if watch or self.verbose:
-                    begin = self._report(monitor(machine, X), begin)
+                notes = phase.finish_pass()
+                if (is_planned or self.verbose) and watch.see(
+                    state.averaged(machine), state, X, self.n_iter_, notes
+                ):
+                    break
         except KeyboardInterrupt:
             warn_user("Training interrupted by user.", UserWarning)
         finally:
-            self._publish(machine.astype(dtype))
-            self.h_samples_, self._rng = state.particles.astype(dtype, copy=False), rng
-            self._offsets = (state.visible_offset, state.hidden_offset)
-
-    def _report(self, score: float, begin: float) -> float:
-        """Add a pass to the history, print its line, and return the time at its end."""
-        end = time.perf_counter()
-        self.history_["pseudo_likelihood"].append(score)
-        self.history_["time"].append(end - begin)
-        if self.verbose:
-            print(
-                f"[{type(self).__name__}] Iteration {self.n_iter_}, "
-                f"pseudo-likelihood = {score:.2f}, time = {end - begin:.2f}s",
-                flush=True,
-            )
-        return end
-
-
-def _empty_history() -> dict[str, list[float]]:
-    return {"pseudo_likelihood": [], "time": []}
+            if watch.best is not None:
+                machine, state.average, state.memory = watch.best, None, {}
+            self._publish(state.averaged(machine).astype(dtype))
+            self._rng, self._carried = rng, vars(state).copy()
+            chains, n_particles = self._carried.pop("particles"), len(particles) // phase.n_chains
+            self.h_samples_ = chains[:n_particles].astype(dtype)
+            self._replicas = chains[n_particles:].astype(dtype)
+            self._betas = ladder.betas
+            self._carried["raw"] = None if state.average is None else machine.parameters
+            self._carried["published"] = self._fingerprint()

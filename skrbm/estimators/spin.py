@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
 
 from skrbm.core.units import Spin
 from skrbm.estimators.base import BaseRBM
@@ -24,29 +27,74 @@ class SpinRBM(BaseRBM):
     ----------
     n_components : int, default=256
         Number of hidden units.
-    learning_rate : float, default=0.1
-        Multiple of the gradient that an update adds to the parameters.
-    batch_size : int, default=20
-        Largest number of rows in a mini-batch.
+    learning_rate : float, default=0.025
+        Multiple of the gradient that the first update adds to the parameters. A spin's states are
+        twice as far apart: steps of a sixteenth move the same law as those of `BernoulliRBM`.
+    batch_size : int or "auto", default="auto"
+        Largest number of rows in a mini-batch; "auto" is a hundredth of the rows, at least 20 and
+        at most 100.
     n_iter : int, default=10
         Number of passes over the training data in `fit`.
-    algorithm : {"pcd", "cd", "exact"}, default="pcd"
+    algorithm : {"pcd", "cd", "pt", "exact"}, default="pcd"
         Where the model's own average comes from: chains that go on from update to update
-        [2]_, chains that start at the mini-batch [3]_, or the sum over all states of the
-        smaller discrete layer, for at most 25 units.
+        [2]_, chains that start at the mini-batch [3]_, chains that go on at several temperatures
+        and exchange their states [5]_, or the sum over all states of the smaller discrete layer,
+        for at most 25 units.
     n_gibbs_steps : int, default=1
         Steps of the chains for every update.
-    n_particles : int, default=None
-        Number of persistent chains; None for `batch_size`.
+    n_particles : int or None, default=100
+        Number of persistent chains; None for as many as rows in a mini-batch.
+    n_temperatures : int, default=10
+        Number of temperatures of "pt" between the model's and that of independent features, both
+        included; their spacing follows the acceptance of exchanges. Every particle has one chain at
+        each.
     centering : bool, default=True
         Whether to follow the centred gradient [4]_, which does not depend on what state of a
         unit is called zero. The fitted attributes are the plain model's either way.
+    optimizer : {"sgd", "nesterov", "adam"}, default="sgd"
+        Update rule: stochastic gradient ascent with heavy-ball or Nesterov momentum, or Adam, which
+        wants a smaller `learning_rate`, such as 0.01.
+    momentum : float, default=0.0
+        Share of the last steps, in [0, 1), that a step takes over; of Adam, the decay of the mean
+        gradient. The rate at which parameters move grows by 1 / (1 - momentum).
+    learning_rate_schedule : {"constant", "linear", "invscaling", "adaptive"}, default="linear"
+        "linear" falls to zero over the `n_iter` passes of `fit`, and stays constant in
+        `partial_fit`, which has no plan; "invscaling" divides by the number of updates to the power
+        `power_t`; "adaptive" divides by 5 after `n_iter_no_change` passes without a score that is
+        better by `tol`, and ends below 1e-6.
+    power_t : float, default=0.5
+        Exponent of "invscaling".
+    average : bool, default=True
+        Whether the fitted attributes are averages over the updates (Polyak's), late ones weighing
+        more. Training itself goes on from the last parameters, not from their average.
+    l1, l2 : float, default=0.0
+        Penalties on the sum of absolute weights and on half their sum of squares.
+    sparsity_target : float, default=0.1
+        Mean of every hidden unit over the data that `sparsity_cost` pulls at; between -1 and 1.
+    sparsity_cost : float, default=0.0
+        Pull on the bias of a hidden unit for a distance of one from the target.
+    max_norm : float or None, default=None
+        Largest Euclidean norm of a hidden unit's weights.
+    max_gradient_norm : float or None, default=None
+        Norm, over all parameters, beyond which a gradient is shortened.
     shuffle : bool, default=True
         Whether every pass visits the rows in a new order.
+    early_stopping : bool, default=False
+        Whether `fit` holds out rows, ends when their score does not rise any more, and keeps the
+        parameters of the best score.
+    validation_fraction : float, default=0.1
+        Share of the rows that is held out.
+    n_iter_no_change : int, default=10
+        Number of passes without a better score that ends an early-stopped fit.
+    tol : float, default=1e-4
+        By how many nats per row a score has to rise to count as better.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the present parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}, default="warn"
         What to do about values outside [-1, 1].
     n_jobs : int, default=None
-        Number of threads of `score_samples`; see joblib.
+        Number of threads of `score_samples` and `log_partition`; see joblib. The results do not
+        depend on it.
     verbose : int, default=0
         Whether to print a line for every epoch.
     random_state : int, RandomState instance or None, default=None
@@ -65,8 +113,13 @@ class SpinRBM(BaseRBM):
     n_iter_ : int
         Number of passes over data since the last start.
     history_ : dict of list of float
-        For each pass of `fit` "pseudo_likelihood", the mean over some training rows in nats,
-        and "time" in seconds.
+        For each pass of `fit`: "pseudo_likelihood", the mean over some training rows in nats;
+        "learning_rate" of the last update; "mean_activation" of the hidden units under the data;
+        "chain_gap", by how many nats the chains' mean free energy is above the data's; "time" in
+        seconds. With `early_stopping` also "validation_pseudo_likelihood" and "free_energy_gap", by
+        how many nats the held-out rows' free energy is above the training rows'; with algorithm
+        "pt" also "swap_acceptance", the mean probability of an exchange between neighbouring
+        temperatures.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -87,6 +140,8 @@ class SpinRBM(BaseRBM):
        Neural Computation 14(8), 1771-1800. :doi:`10.1162/089976602760128018`
     .. [4] Melchior, Fischer, Wiskott (2016), "How to center deep Boltzmann machines", Journal
        of Machine Learning Research 17(99), 1-61.
+    .. [5] Desjardins, Courville, Bengio, Vincent, Delalleau (2010), "Tempered Markov chain Monte
+       Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
 
     Examples
     --------
@@ -99,8 +154,79 @@ class SpinRBM(BaseRBM):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRBM._parameter_constraints,
+        "sparsity_target": [Interval(Real, -1, 1, closed="both")],
+    }
     _visible_type = Spin
     _hidden_type = Spin
+
+    def __init__(
+        self,
+        n_components: int = 256,
+        *,
+        learning_rate: float = 0.025,
+        batch_size: int | str = "auto",
+        n_iter: int = 10,
+        algorithm: str = "pcd",
+        n_gibbs_steps: int = 1,
+        n_particles: int | None = 100,
+        n_temperatures: int = 10,
+        centering: bool = True,
+        optimizer: str = "sgd",
+        momentum: float = 0.0,
+        learning_rate_schedule: str = "linear",
+        power_t: float = 0.5,
+        average: bool = True,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        sparsity_target: float = 0.1,
+        sparsity_cost: float = 0.0,
+        max_norm: float | None = None,
+        max_gradient_norm: float | None = None,
+        shuffle: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        check_input: str = "warn",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_components,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            n_iter=n_iter,
+            algorithm=algorithm,
+            n_gibbs_steps=n_gibbs_steps,
+            n_particles=n_particles,
+            n_temperatures=n_temperatures,
+            centering=centering,
+            optimizer=optimizer,
+            momentum=momentum,
+            learning_rate_schedule=learning_rate_schedule,
+            power_t=power_t,
+            average=average,
+            l1=l1,
+            l2=l2,
+            sparsity_target=sparsity_target,
+            sparsity_cost=sparsity_cost,
+            max_norm=max_norm,
+            max_gradient_norm=max_gradient_norm,
+            shuffle=shuffle,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            tol=tol,
+            warm_start=warm_start,
+            check_input=check_input,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            random_state=random_state,
+        )
 
     def _unit_options(self, varying: Any) -> dict[str, Any]:
         return {}

@@ -26,6 +26,10 @@ class DomainWarning(UserWarning):
     """Data have values that the units cannot take."""
 
 
+class AnnealingWarning(UserWarning):
+    """An annealed estimate rests on too few chains to be believed."""
+
+
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn at the line that called into this package or, through it, into scikit-learn."""
     frame: FrameType | None = sys._getframe()

@@ -3,13 +3,16 @@
 A new energy joins `oracles.ENERGIES` and `machine_from`; every test then runs over it.
 """
 
+from dataclasses import fields as fields_of
 from dataclasses import replace
 
 import numpy as np
 import oracles
 from scipy import stats
+from scipy.special import logsumexp, softmax
 
 from skrbm.core.machine import Machine
+from skrbm.core.sampling import Ladder
 from skrbm.core.units import Bernoulli, Gaussian, Spin
 
 DISCRETE = {"bernoulli": Bernoulli, "spin": Spin}
@@ -160,6 +163,39 @@ def hidden_given_visible(p, v):
     return np.exp(log_weights)
 
 
+def uncoupled_like(p, rng):
+    """Oracle of an uncoupled machine of the same kind, its hidden units alike in all states."""
+    base = oracles.random_parameters(p.kind, *p.weights.shape, rng, offsets=False, scale=0.3)
+    return base.replace(weights=0 * base.weights, hidden_bias=0 * base.hidden_bias)
+
+
+def tempered_energy(p, base, beta, v, h):
+    """Energies between those of a base and those of a model: (n_v, n_h)."""
+    return (1 - beta) * oracles.energy(base, v, h) + beta * oracles.energy(p, v, h)
+
+
+def tempered_hidden_law(p, base, beta):
+    """Probabilities of `hidden_states(p)` where the two energies are mixed.
+
+    Given h, the energy is a sum over visible units: each is summed or integrated by itself.
+    """
+    h, n_visible = hidden_states(p), len(p.weights)
+    nodes = np.linspace(-40, 40, 4001) if p.is_gaussian else np.array(p.visible_values)
+    reference = np.full((1, n_visible), nodes[0] if not p.is_gaussian else 0.0)
+    at_reference = tempered_energy(p, base, beta, reference, h)
+    log_weights = -at_reference[0]
+    for i in range(n_visible):
+        v = np.repeat(reference, len(nodes), axis=0)
+        v[:, i] = nodes
+        log_weights += logsumexp(at_reference - tempered_energy(p, base, beta, v, h), axis=0)
+    return softmax(log_weights)
+
+
+def draw_states(states, law, n_samples, rng):
+    """Independent draws of states."""
+    return states[rng.choice(len(states), n_samples, p=law)]
+
+
 def chain(p, start, n_steps):
     """Law of a Gibbs chain after steps h -> v -> h from a law `start` over the hidden states.
 
@@ -212,14 +248,14 @@ def fields(p):
     return {name: getattr(p, name) for name in names + ["log_variance"] * p.is_gaussian}
 
 
-def centered_path(p, v, offsets, learned=True):
+def centered_path(p, v, offsets, learned=True, ascent=lambda p, gradient: gradient):
     """Plain parameters after a centred step of any size, and the velocity of the centred ones.
 
     Nothing of the package: the centred machine and the way back are the published table, and the
     gradient is the finite difference of its enumerated log-likelihood.
     """
     centred = recentered(p, *offsets)
-    velocity = oracles.log_likelihood_gradient(centred, v)
+    velocity = ascent(centred, oracles.log_likelihood_gradient(centred, v))
     if "log_variance" in velocity:
         velocity["log_variance"] = velocity["log_variance"] * learned
 
@@ -241,6 +277,13 @@ def explicit_direction(p, v, offsets, learned=True):
     }
 
 
+def negative_phase(algorithm, machine, n_gibbs_steps=1):
+    """Negative phase of an algorithm with whatever else it needs."""
+    options = {"base": machine.visible, "ladder": Ladder.of(3)}
+    names = {f.name for f in fields_of(algorithm)} & options.keys()
+    return algorithm(n_gibbs_steps, **{name: options[name] for name in names})
+
+
 def assert_mean(draws, expected):
     """Mean of independent draws (n_draws, ...) is the expected one.
 
@@ -255,8 +298,8 @@ def assert_mean(draws, expected):
     assert np.all(excess <= 1e-9), f"{excess.max():.3g} beyond {limit:.2f} standard errors"
 
 
-def assert_law(draws, states, probabilities):
-    """Rows of draws follow a law over these states, by a chi-square test; rare states are pooled."""
+def law_pvalue(draws, states, probabilities):
+    """Of a chi-square test that draws follow a law over these states; rare states are pooled."""
     matches = (draws[:, None, :] == states[None]).all(axis=2)
     assert matches.any(axis=1).all(), "drawn states are not states of the model"
     counts, expected = matches.sum(axis=0), len(draws) * probabilities
@@ -265,4 +308,9 @@ def assert_law(draws, states, probabilities):
         counts = np.append(counts[~rare], counts[rare].sum())
         expected = np.append(expected[~rare], expected[rare].sum())
     statistic = np.sum((counts - expected) ** 2 / expected)
-    assert stats.chi2.sf(statistic, len(counts) - 1) > FALSE_ALARM
+    return stats.chi2.sf(statistic, len(counts) - 1)
+
+
+def assert_law(draws, states, probabilities):
+    """Rows of draws follow a law over these states."""
+    assert law_pvalue(draws, states, probabilities) > FALSE_ALARM

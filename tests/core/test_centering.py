@@ -22,7 +22,7 @@ from core.models import (
 )
 
 from skrbm.core.centering import centered_gradient, recenter
-from skrbm.core.likelihood import expected_gradient, log_partition
+from skrbm.core.likelihood.exact import expected_gradient, log_partition
 
 PLAIN = [case for case in CASES if not case[3]]
 

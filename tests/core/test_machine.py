@@ -21,7 +21,8 @@ from core.models import (
 )
 from scipy import sparse
 
-from skrbm.core.likelihood import log_partition, pseudo_likelihood
+from skrbm.core.likelihood.exact import log_partition
+from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import exchange_layers
 
 

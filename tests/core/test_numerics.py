@@ -1,5 +1,8 @@
 """Elementwise functions against independent ones, draws against their law."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from core.models import assert_mean
@@ -9,34 +12,84 @@ from skrbm.core.numerics import (
     average_rows,
     draw_bernoulli,
     draw_normal,
-    log_two_cosh,
+    new_streams,
+    row_products,
     spread_rows,
+    sum_log_two_cosh,
 )
 
 LARGE = 1e30
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_log_two_cosh_neither_overflows_nor_loses_digits(dtype):
-    # Slips: log(2 cosh(x)), which overflows at 89 or 710; exp(x) added to 1 before the logarithm.
-    x = np.concatenate([np.linspace(-800, 800, 4001), [-LARGE, LARGE]]).astype(dtype)
-    actual = log_two_cosh(x)
-    assert actual.dtype == dtype
-    expected = np.logaddexp(x.astype(np.float64), -x.astype(np.float64))
-    tolerance = 4 * np.finfo(dtype).eps * np.maximum(np.abs(x.astype(np.float64)), 1)
-    assert np.all(np.abs(actual - expected) <= tolerance)
+@pytest.mark.parametrize("width", [1, 2, 3, 64, 65, 127, 1000, 4097])
+def test_sum_of_log_two_cosh_neither_overflows_nor_loses_digits(dtype, width, rng):
+    # Slips: log(2 cosh(x)), which overflows at 89 or 710; a product of more factors than single
+    # precision can hold; an odd column that is folded twice or not at all.
+    x = rng.uniform(-1, 1, (7, width)) * np.array([0, 1e-3, 1, 30, 800, 1e10, LARGE])[:, None]
+    x = x.astype(dtype)
+    expected = np.logaddexp(x.astype(np.float64), -x.astype(np.float64)).sum(axis=1)
+    actual = sum_log_two_cosh(x.copy())
+    assert actual.dtype == np.float64
+    np.testing.assert_allclose(actual, expected, rtol=16 * np.finfo(dtype).eps)
 
 
-def test_bernoulli_draws_have_their_probabilities(rng):
-    # Slip: a comparison with <=, or of the complement.
-    probability = np.array([0.0, 0.01, 0.3, 0.5, 0.9, 1.0])
-    draws = draw_bernoulli(np.tile(probability, (20_000, 1)), rng)
+def test_copies_of_a_stream_open_the_same_new_streams(seed):
+    # Slip: Generator.spawn, whose children NumPy 1 takes from the system in a copy.
+    rng = np.random.default_rng(seed)
+    rng.random(3)
+    copies = copy.deepcopy(rng), pickle.loads(pickle.dumps(rng)), rng
+    draws = [[stream.random() for stream in new_streams(c, 5)] for c in copies]
+    assert draws[0] == draws[1] == draws[2]
+    assert len(set(draws[0])) == 5
+    assert new_streams(rng, 1)[0].random() not in draws[0]
+
+
+@pytest.mark.parametrize("n_vectors", [None, 1, 5])
+def test_row_products_are_inner_products(n_vectors, rng):
+    rows = rng.normal(size=(5, 3))
+    vectors = rng.normal(size=3 if n_vectors is None else (n_vectors, 3))
+    expected = np.diag(rows @ np.broadcast_to(vectors, rows.shape).T)
+    np.testing.assert_allclose(row_products(rows, vectors), expected)
+    if n_vectors is None:
+        np.testing.assert_allclose(row_products(sparse.csr_array(rows), vectors), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_rows", [10, 20_000])
+def test_bernoulli_draws_have_their_probabilities(n_rows, dtype, rng):
+    # Slips: a comparison with <=, or of the complement; 16 bits taken for the whole number.
+    probability = np.array([0.0, 0.01, 0.3, 0.5, 0.9, 1.0], dtype)
+    draws = [
+        draw_bernoulli(np.tile(probability, (n_rows, 1)), rng) for _ in range(40_000 // n_rows)
+    ]
+    draws = np.concatenate(draws)
     assert not draws[:, 0].any()
     assert draws[:, -1].all()
-    assert_mean(draws, probability)
+    assert_mean(draws, probability.astype(np.float64))
 
 
-@pytest.mark.parametrize("shape", [(7, 3), (1, 1)])
+@pytest.mark.parametrize("n_ones", [0, 1, 30_000])
+def test_bernoulli_draws_settle_what_16_bits_leave_open(n_ones, rng):
+    # Slips: open draws always true (a bias of up to 2^-16); settled with another's probability.
+    # With every word equal to the leading 16 bits of a third of the probabilities, all those are
+    # settled by the remaining bits.
+    probability = np.full(90_000, 2.0**-16 * 0.25)
+    probability[:n_ones] = 1
+
+    class Zeros:
+        def integers(self, high, size, dtype):
+            return np.zeros(size, dtype)
+
+        def random(self, shape):
+            return rng.random(shape)
+
+    draws = draw_bernoulli(probability, Zeros())
+    assert draws[:n_ones].all()
+    assert_mean(draws[n_ones:, None], 0.25)
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (1, 1), (300, 70)])
 def test_both_precisions_draw_the_same_numbers(shape, seed, rng):
     # Slip: rng.random(dtype=float32), which takes another number of bits from the stream.
     probability = rng.random(shape).astype(np.float32)

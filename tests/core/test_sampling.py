@@ -4,18 +4,33 @@ import numpy as np
 import oracles
 import pytest
 from core.models import (
+    FALSE_ALARM,
     assert_law,
     assert_mean,
     balanced_model,
     chain,
+    draw_states,
     hidden_law,
     hidden_states,
+    law_pvalue,
     machine_from,
+    tempered_hidden_law,
+    uncoupled_like,
 )
 from scipy import sparse, stats
+from scipy.integrate import trapezoid
 from scipy.special import softmax
 
-from skrbm.core.sampling import gibbs, sample_base
+from skrbm.core.sampling import (
+    Ladder,
+    clamped_gibbs,
+    clamped_mean,
+    gibbs,
+    parallel_tempering,
+    sample_base,
+    sample_tempered,
+)
+from skrbm.core.tempering import TemperedPath
 
 N_CHAINS = 20_000
 SAMPLED = [(kind, 2, 3, offsets) for kind in oracles.ENERGIES for offsets in (0, 1)]
@@ -114,3 +129,159 @@ def test_sparse_chains_start_as_dense_ones(seed, rng):
     np.testing.assert_array_equal(
         gibbs(machine, sparse.csr_array(v), 3, one), gibbs(machine, v, 3, other)
     )
+
+
+# Clamped chains
+
+
+def conditional_law(p, v, is_known):
+    """Probabilities of all visible states given the known units of v (n_visible,)."""
+    states = oracles.states(p.visible_values, len(v))
+    fits = (states == v)[:, is_known].all(axis=1)
+    return states, oracles.model_probabilities(p) * fits / oracles.model_probabilities(p)[
+        fits
+    ].sum()
+
+
+@pytest.mark.parametrize("n_gibbs_steps", [1, 4])
+def test_clamped_gibbs_leaves_the_law_alone_and_known_units_as_they_are(p, n_gibbs_steps, rng):
+    # Slips: unknown units held and known ones drawn; a mask of the first row for all.
+    machine = machine_from(p)
+    v, _ = oracles.sample_exact(p, N_CHAINS, rng)
+    is_known = rng.random(v.shape) < 0.5
+    moved = clamped_gibbs(machine, v, is_known, n_gibbs_steps, rng)
+    np.testing.assert_array_equal(moved[is_known], v[is_known])
+    assert (moved != v).any(axis=0).all()
+    assert_joint_law(p, moved, machine.sample_hidden(moved, rng))
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+def test_clamped_gibbs_reaches_the_conditional_law(kind, seed, rng):
+    """Within a total variation of 0.02, from unknown units that are all in one state."""
+    p = balanced_model((kind, 5, 3, 0), seed)
+    low, high = p.visible_values
+    v = np.array([high, low, low, low, low])
+    is_known = np.array([True, True, False, False, False])
+    chains = np.tile(v, (N_CHAINS, 1))
+    draws = clamped_gibbs(machine_from(p), chains, np.tile(is_known, (N_CHAINS, 1)), 50, rng)
+    states, law = conditional_law(p, v, is_known)
+    counts = (draws[:, None] == states[None]).all(axis=2).mean(axis=0)
+    assert np.abs(counts - law).sum() / 2 < 0.02
+    assert law_pvalue(draws, states[law > 0], law[law > 0]) > FALSE_ALARM
+
+
+def test_clamped_mean_is_the_conditional_mean(p, rng):
+    # Slips: the burn-in counted in; the sum in place of the mean; samples of known units.
+    machine, is_known = machine_from(p), np.array([True, False])
+    v, _ = oracles.sample_exact(p, 4, rng)
+    v = v[:1]
+    chains, known = np.repeat(v, N_CHAINS, axis=0), np.tile(is_known, (N_CHAINS, 1))
+    start = clamped_gibbs(machine, chains, known, 30, rng)
+    means = clamped_mean(machine, start, known, 5, rng)
+    assert (means[:, 0] == v[0, 0]).all()
+    if p.is_gaussian:
+        grid = np.linspace(-40, 40, 8001)
+        states = np.column_stack([np.full_like(grid, v[0, 0]), grid])
+        law = softmax(-oracles.free_energy(p, states))
+    else:
+        states, law = conditional_law(p, v[0], is_known)
+    assert_mean(means[:, 1:], law @ states[:, 1:])
+
+
+# Parallel tempering
+
+
+def tempered(p, rng, n_chains, betas=(1.0, 0.6, 0.35, 0.0)):
+    """Path, ladder and exact hidden states at every temperature, with their laws."""
+    base = uncoupled_like(p, rng)
+    path = TemperedPath.to(machine_from(p), machine_from(base).visible)
+    laws = [tempered_hidden_law(p, base, beta) for beta in betas]
+    h = np.stack([draw_states(hidden_states(p), law, n_chains, rng) for law in laws])
+    return path, Ladder(np.array(betas)), h, laws
+
+
+@pytest.mark.parametrize("n_gibbs_steps", [1, 3])
+def test_parallel_tempering_leaves_every_law_alone(p, n_gibbs_steps, rng):
+    # Slips: free energies in place of joint ones in the exchange; the sign of its exponent; a beta
+    # that the hidden bias does not carry; h exchanged without v.
+    path, ladder, h, laws = tempered(p, rng, N_CHAINS)
+    v, h = parallel_tempering(path, h, ladder, n_gibbs_steps, rng)
+    assert_joint_law(p, v[0], h[0])
+    for states, law in zip(h, laws, strict=True):
+        assert_law(states, hidden_states(p), law)
+    assert (ladder.acceptance > 0.01).all()
+    assert (ladder.acceptance < 1).all()
+
+
+def test_even_ladder_shares_the_rejections(rng):
+    # Slips: acceptance in place of rejection; the ends moved.
+    ladder = Ladder.of(6)
+    for _ in range(40):
+        cost = np.array(
+            [
+                trapezoid(1 + 30 * (x > 0.7), x) / 40
+                for low, high in zip(ladder.betas[1:], ladder.betas[:-1], strict=True)
+                for x in [np.linspace(low, high, 2001)]
+            ]
+        )
+        ladder.record(1 - cost)
+        mean = ladder.settle()
+        np.testing.assert_allclose(mean, 1 - cost.mean())
+    np.testing.assert_allclose(cost, cost.mean(), rtol=0.05)
+    assert ladder.betas[0] == 1
+    assert ladder.betas[-1] == 0
+    assert (np.diff(ladder.betas) < 0).all()
+    assert np.isnan(ladder.settle())
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+@pytest.mark.parametrize("n_gibbs_steps", [0, 1, 7, 40])
+def test_tempered_samples_of_separate_modes(kind, n_gibbs_steps, rng):
+    """Two modes that Gibbs sampling does not leave are visited as their weights say."""
+    reach = 1.0 if kind == "spin" else 2.0
+    p = oracles.random_parameters(kind, 6, 2, rng, offsets=False)
+    middle = np.mean(p.visible_values)
+    p = p.replace(
+        weights=np.full((6, 2), 1.2 * reach**2),
+        visible_bias=np.full(6, -2 * 1.2 * reach**2 * middle),
+        hidden_bias=np.full(2, 0.2 - 6 * 1.2 * reach**2 * middle),
+    )
+    machine = machine_from(p)
+    start = np.full((4_000, 6), p.visible_values[0])
+    path = TemperedPath.to(machine, machine_from(uncoupled_like(p, rng)).visible)
+    v = sample_tempered(path, start, 6, n_gibbs_steps, rng)
+    if n_gibbs_steps == 0:
+        np.testing.assert_array_equal(v, start)
+    elif n_gibbs_steps == 40:
+        assert_law(v, oracles.states(p.visible_values, 6), oracles.model_probabilities(p))
+        stuck = gibbs(machine, start, 40, rng)
+        assert (stuck.mean(axis=1) < middle).mean() > 0.9
+
+
+# Over many models
+
+KERNELS = {
+    "gibbs": lambda p, v, rng: gibbs(machine_from(p), v, 2, rng),
+    "clamped": lambda p, v, rng: clamped_gibbs(
+        machine_from(p), v, rng.random(v.shape) < 0.5, 2, rng
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", [*KERNELS, "tempered"])
+def test_no_law_drifts_over_many_models(kernel, rng):
+    """p-values of chi-square tests over all visible states are uniform over random models."""
+    pvalues = []
+    for index in range(20):
+        kind = ("bernoulli", "spin")[index % 2]
+        p = oracles.random_parameters(kind, 4, 3, rng)
+        if kernel == "tempered":
+            path, ladder, h, _ = tempered(p, rng, N_CHAINS)
+            v = parallel_tempering(path, h, ladder, 2, rng)[0][0]
+        else:
+            v, _ = oracles.sample_exact(p, N_CHAINS, rng)
+            v = KERNELS[kernel](p, v, rng)
+        states = oracles.states(p.visible_values, 4)
+        pvalues.append(law_pvalue(v, states, oracles.model_probabilities(p)))
+    assert stats.kstest(pvalues, "uniform").pvalue > FALSE_ALARM

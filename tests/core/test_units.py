@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from core.models import assert_mean
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from skrbm.core.units import PARAMETERIZATIONS, Bernoulli, Gaussian, Spin
 
@@ -24,9 +24,11 @@ def gaussian(parameterization):
 UNITS = {  # a new unit type joins here
     "bernoulli": lambda bias, rng, **options: Bernoulli(bias, **options),
     "spin": lambda bias, rng, **options: Spin(bias, **options),
-    **{name: gaussian(name) for name in PARAMETERIZATIONS},
+    **{name: gaussian(name) for name in (*PARAMETERIZATIONS, "natural")},
 }
-TYPES = {"bernoulli": Bernoulli, "spin": Spin} | dict.fromkeys(PARAMETERIZATIONS, Gaussian)
+TYPES = {"bernoulli": Bernoulli, "spin": Spin} | dict.fromkeys(
+    (*PARAMETERIZATIONS, "natural"), Gaussian
+)
 
 
 @pytest.fixture(params=UNITS)
@@ -85,6 +87,13 @@ def test_means_are_expectations(units, field):
     signal = expectation(units, field, lambda unit, s: unit.signal(s))
     np.testing.assert_allclose(units.mean(field), mean, rtol=0, atol=1e-9)
     np.testing.assert_allclose(units.mean_signal(field), signal, rtol=0, atol=1e-9)
+
+
+def test_rare_states_keep_their_relative_precision():
+    # Slip: one plus the hyperbolic tangent, which rounds probabilities below 1e-8 to zero.
+    field = np.array([[-80, -20, -3, 0, 3, 200]], dtype=np.float32)
+    means = Bernoulli(np.zeros(6, np.float32)).mean(field)
+    np.testing.assert_allclose(means, expit(field.astype(np.float64)), rtol=1e-6)
 
 
 def test_mean_moments_are_expected_moments(units, field, rng):

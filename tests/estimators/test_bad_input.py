@@ -28,7 +28,7 @@ from skrbm import (
     to_bernoulli,
     to_spin,
 )
-from skrbm.core.likelihood import MAX_UNITS
+from skrbm.core.likelihood.exact import MAX_UNITS
 
 # Every method that takes visible data, as a function of estimator and data.
 LEARNERS = {
@@ -44,6 +44,9 @@ READERS = {
     "energy": lambda rbm, X: rbm.energy(X, H),
     "gibbs": lambda rbm, X: rbm.gibbs(X),
     "sample": lambda rbm, X: rbm.sample(init=X, n_gibbs_steps=1),
+    "log_likelihood": lambda rbm, X: rbm.log_likelihood(X),
+    "log_partition": lambda rbm, X: rbm.log_partition("ais", X=X, n_chains=50, n_temperatures=9),
+    "log_partition init": lambda rbm, X: rbm.log_partition("reverse_ais", init=X, n_temperatures=9),
 }
 METHODS = LEARNERS | READERS
 # Every method that takes hidden states.
@@ -51,7 +54,12 @@ HIDDEN = {
     "inverse_transform": lambda rbm, H: rbm.inverse_transform(H),
     "energy": lambda rbm, H: rbm.energy(X, H),
 }
-STREAMS = ("_rng", "_sampling_rng")  # opened by the first draw from arrays assigned by hand
+STREAMS = (
+    "_rng",
+    "_sampling_rng",
+    "_annealing_rng",
+    "_validation_seed",
+)  # opened by the first draw from arrays assigned by hand
 X = np.tile([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]], (2, 1))
 H = np.tile([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]], (2, 1))
 

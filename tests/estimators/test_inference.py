@@ -52,6 +52,7 @@ ORACLES = {
     "score": lambda p, v, h: oracles.log_pseudo_likelihood(p, v).mean(),
     "free_energy": lambda p, v, h: oracles.free_energy(p, v),
     "energy": lambda p, v, h: np.diag(oracles.energy(p, v, h)),
+    "log_likelihood": lambda p, v, h: oracles.log_likelihood(p, v),
 }
 CALLS = {
     "transform": lambda rbm, v, h: rbm.transform(v),
@@ -60,6 +61,14 @@ CALLS = {
     "score": lambda rbm, v, h: rbm.score(v),
     "free_energy": lambda rbm, v, h: rbm.free_energy(v),
     "energy": lambda rbm, v, h: rbm.energy(v, h),
+    "log_likelihood": lambda rbm, v, h: rbm.log_likelihood(v),
+    "ais": lambda rbm, v, h: rbm.log_partition("ais", n_chains=60, n_temperatures=40),
+    "reverse_ais": lambda rbm, v, h: rbm.log_partition(
+        "reverse_ais", n_chains=60, n_temperatures=40
+    ),
+    "inpaint": lambda rbm, v, h: rbm.inpaint(v, v < 0.5, n_gibbs_steps=2),
+    "impute": lambda rbm, v, h: rbm.impute(np.where(v < 0.5, v, np.nan), n_gibbs_steps=2),
+    "tempered sample": lambda rbm, v, h: rbm.sample(3, 2, n_temperatures=3),
     "gibbs": lambda rbm, v, h: rbm.gibbs(v),
     "sample": lambda rbm, v, h: rbm.sample(init=v, n_gibbs_steps=1),
     "_mean_hiddens": lambda rbm, v, h: rbm._mean_hiddens(v),

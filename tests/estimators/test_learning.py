@@ -13,6 +13,7 @@ from estimators.instances import (
     assert_same_arrays,
     assigned,
     bits,
+    draw,
     learned_bits,
     new,
     parameters,
@@ -23,7 +24,8 @@ from scipy.special import expit, softmax
 from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM, SpinRBM
 from skrbm.core.training.loop import Trainer
 
-ALGORITHMS = ("pcd", "cd", "exact")
+ALGORITHMS = ("pcd", "cd", "pt", "exact")
+UNPLANNED = {"learning_rate_schedule": "constant"}  # fit and partial_fit alike
 
 
 @pytest.fixture(params=KINDS)
@@ -34,12 +36,6 @@ def kind(request):
 @pytest.fixture(params=ALGORITHMS)
 def algorithm(request):
     return request.param
-
-
-def draw(kind, n_samples=47, n_visible=4, seed=0):
-    """Correlated data in the units' domain."""
-    p, _, _ = random_machine(kind, n_visible, seed=seed)
-    return oracles.sample_exact(p, n_samples, np.random.default_rng(seed))[0]
 
 
 # The gradient
@@ -55,9 +51,10 @@ def test_one_exact_step_follows_the_gradient_of_the_log_likelihood(kind):
         p, algorithm="exact", centering=False, batch_size=len(v), learning_rate=rate
     ).partial_fit(v)
     moved = parameters(rbm)
-    for name, gradient in oracles.log_likelihood_gradient(p, v).items():
+    gradient = oracles.log_likelihood_gradient(p, v)
+    for name, ascent in oracles.ascent(p, gradient, v.var(axis=0)).items():
         step = (getattr(moved, name) - getattr(p, name)) / rate
-        np.testing.assert_allclose(step, gradient, rtol=0, atol=1e-7, err_msg=name)
+        np.testing.assert_allclose(step, ascent, rtol=0, atol=1e-7, err_msg=name)
 
 
 def test_zero_learning_rate_leaves_the_parameters(kind, algorithm):
@@ -110,7 +107,7 @@ def test_chunks_of_any_size_keep_the_mean_of_biased_coins(chunk, n_passes, every
     """
     rng = np.random.default_rng(0)
     X = (rng.random((1000, 30)) < rng.uniform(0.1, 0.9, 30)).astype(float)
-    rbm = BernoulliRBM(2, learning_rate=0.05, batch_size=10, random_state=0)
+    rbm = BernoulliRBM(2, learning_rate=0.05, batch_size=10, n_particles=10, random_state=0)
     h = oracles.states((0, 1), 2)
     means = []
     for epoch in range(n_passes):
@@ -139,12 +136,12 @@ def test_number_of_particles_is_not_the_number_of_rows(kind, algorithm):
     assert rbm.h_samples_.shape == h.shape
     if algorithm == "pcd":
         step = (rbm.intercept_visible_ - p.visible_bias) / rbm.learning_rate
-        exact = oracles.log_likelihood_gradient(p, rows)["visible_bias"]
-        scale = np.exp(p.log_variance) if p.is_gaussian else 1.0
-        error = 4 * (v / scale).std(axis=0) / np.sqrt(len(h))
+        gradient = oracles.log_likelihood_gradient(p, rows)
+        exact = oracles.ascent(p, gradient, rows.var(axis=0))["visible_bias"]
+        error = 4 * v.std(axis=0) / np.sqrt(len(h))
         if kind == "goodfellow":
             deviation = (v - oracles.mean_visible(p, oracles.mean_hidden(p, v[:1]))).std(axis=0)
-            error = np.maximum(error, 4 * deviation / scale / np.sqrt(len(h)))
+            error = np.maximum(error, 4 * deviation / np.sqrt(len(h)))
         assert (np.abs(step - exact) < error).all()
 
 
@@ -185,12 +182,12 @@ def test_spin_rbm_learns_as_well_as_a_bernoulli_rbm():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)
-def test_gaussian_rbm_recovers_a_known_one(parameterization):
+def test_gaussian_rbm_recovers_a_known_one(parameterization, seed):
     """Catches wrong gradients and samples without noise, and sigma taken for the variance.
 
     The eight clusters of the true model are three standard deviations apart along orthogonal
-    axes and equally likely. Two stages: one to find them, one to settle. About one start in fifty
-    ends in a local optimum 0.28 nat below, hence two, of which the training score picks one.
+    axes and equally likely. The defaults reach the truth's likelihood on fresh data within 0.01
+    nats; of the 0.002 that are lost, most are the price of 10,000 rows.
     """
     sigma = np.array([0.4, 0.8, 1.2, 1.6])
     axes = np.array([[1, 1, 1], [1, -1, 1], [1, 1, -1], [1, -1, -1]])
@@ -206,17 +203,10 @@ def test_gaussian_rbm_recovers_a_known_one(parameterization):
     )
     rng = np.random.default_rng(0)
     X, fresh = (oracles.sample_exact(truth, 10_000, rng)[0] for _ in range(2))
-    starts = [
-        GaussianBernoulliRBM(
-            3, parameterization=parameterization, batch_size=100, random_state=seed
-        )
-        for seed in range(2)
-    ]
-    for rbm in starts:
-        learn_in_stages(rbm, X, ((0.1, 90), (0.01, 8)))
-    rbm = max(starts, key=lambda rbm: rbm.score(X[:2000]))
-    assert log_likelihood(rbm, fresh) > oracles.log_likelihood(truth, fresh).mean() - 0.05
-    np.testing.assert_allclose(np.sqrt(rbm.noise_variance_), sigma, rtol=0.1)
+    rbm = GaussianBernoulliRBM(3, parameterization=parameterization, n_iter=20, random_state=seed)
+    rbm.fit(X)
+    assert log_likelihood(rbm, fresh) > oracles.log_likelihood(truth, fresh).mean() - 0.01
+    np.testing.assert_allclose(np.sqrt(rbm.noise_variance_), sigma, rtol=0.05)
 
 
 @pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)
@@ -238,22 +228,25 @@ def test_gaussian_learning_does_not_depend_on_the_origin(parameterization):
 def test_fit_of_one_epoch_is_one_partial_fit(kind, algorithm):
     """Catches a fit that starts or steps in another way than partial_fit."""
     X = draw(kind)
-    options = {"algorithm": algorithm, "batch_size": 10, "random_state": 0}
+    options = {"algorithm": algorithm, "batch_size": 10, "random_state": 0} | UNPLANNED
     fitted = new(kind, n_iter=1, **options).fit(X)
     assert learned_bits(fitted) == learned_bits(new(kind, **options).partial_fit(X))
 
 
-def test_fit_of_many_epochs_is_as_many_partial_fits(kind):
+def test_fit_of_many_epochs_is_as_many_partial_fits(kind, algorithm):
     """Catches chains, offsets or stream that are not carried from pass to pass. Of the variance,
     partial_fit takes the logarithm anew, which rounds.
     """
     X = draw(kind)
-    fitted = new(kind, n_iter=3, batch_size=10, random_state=0).fit(X)
-    streamed = new(kind, batch_size=10, random_state=0)
+    options = {"algorithm": algorithm, "batch_size": 10, "random_state": 0} | UNPLANNED
+    fitted = new(kind, n_iter=3, **options).fit(X)
+    streamed = new(kind, **options)
     for _ in range(3):
         streamed.partial_fit(X)
     assert_same_arrays(fitted, streamed, rtol=1e-10)
     if kind in DISCRETE_KINDS:
+        for rbm in (fitted, streamed):
+            del rbm._statistics  # which count the rows
         assert learned_bits(fitted) == learned_bits(streamed)
 
 
@@ -312,7 +305,7 @@ def memory_map(X, path):
         if kind in DISCRETE_KINDS or not form.startswith(("sparse", "cs"))
     ],
 )
-@pytest.mark.parametrize("algorithm", ["pcd", "cd"])
+@pytest.mark.parametrize("algorithm", ["pcd", "cd", "pt"])
 def test_every_form_of_the_data_trains_the_same_model(kind, algorithm, form, tmp_path):
     """Catches draws that depend on dtype or sparsity, a spoilt cast and precision that is lost."""
     X = np.round(draw(kind))
@@ -363,9 +356,10 @@ def test_no_epoch_gives_the_start(kind):
     rbm = new(kind, n_iter=0, random_state=0).fit(X)
     assert rbm.n_iter_ == 0
     assert rbm.history_ == {"pseudo_likelihood": [], "time": []}
+    activity = -0.8 if kind == "spin" else 0.1
     balance = rbm.transform(X.mean(axis=0)[None])
-    np.testing.assert_allclose(balance, 0.0 if kind == "spin" else 0.5, rtol=0, atol=1e-12)
-    start = rbm.inverse_transform(np.full((1, 3), 0.0 if kind == "spin" else 0.5))[0]
+    np.testing.assert_allclose(balance, activity, rtol=0, atol=1e-12)
+    start = rbm.inverse_transform(np.full((1, 3), activity))[0]
     assert np.abs(start - X.mean(axis=0)).max() < 0.1 * np.ptp(X)
 
 
@@ -383,7 +377,7 @@ def test_history_has_one_entry_for_each_epoch_and_the_line_has_scikit_learns_for
     X = draw(kind)
     rbm = new(kind, n_iter=4, verbose=1, random_state=0).fit(X)
     assert rbm.n_iter_ == 4
-    assert [len(column) for column in rbm.history_.values()] == [4, 4]
+    assert {len(column) for column in rbm.history_.values()} == {4}
     form = r"\[(\w+)\] Iteration (\d+), pseudo-likelihood = (-?\d+\.\d\d), time = \d+\.\d\ds"
     lines = [re.fullmatch(form, line).groups() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
@@ -408,7 +402,8 @@ def test_changed_number_of_components_needs_a_new_fit(kind):
 
 def test_chains_follow_the_constructor(kind):
     X = draw(kind)
-    assert new(kind, batch_size=7).fit(X).h_samples_.shape == (7, 3)
+    assert new(kind).fit(X).h_samples_.shape == (100, 3)
+    assert new(kind, batch_size=7, n_particles=None).fit(X).h_samples_.shape == (7, 3)
     rbm = new(kind, batch_size=7, n_particles=2).fit(X)
     assert rbm.h_samples_.shape == (2, 3)
     assert set(np.unique(rbm.h_samples_)) <= set(parameters(rbm).hidden_values)
@@ -455,8 +450,8 @@ def test_history_that_a_client_kept_stays_as_it_is(kind):
     rbm = new(kind, n_iter=2, random_state=0).fit(X)
     kept = rbm.history_
     rbm.set_params(verbose=1).partial_fit(X)
-    assert [len(column) for column in kept.values()] == [2, 2]
-    assert [len(column) for column in rbm.history_.values()] == [3, 3]
+    assert {len(column) for column in kept.values()} == {2}
+    assert {len(column) for column in rbm.history_.values()} == {3}
 
 
 def test_watching_wide_data_costs_a_part_of_the_features():
@@ -479,7 +474,7 @@ def test_law_too_wide_to_watch_does_not_stop_training():
 def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
     """Catches an interrupt that loses what was learned since the start or the last epoch."""
     X = draw(kind, n_samples=50)
-    options = {"batch_size": 10, "shuffle": False, "random_state": 0}
+    options = {"batch_size": 10, "shuffle": False, "random_state": 0} | UNPLANNED
     expected = new(kind, n_iter=2, **options).fit(X).partial_fit(X[:20])
     update, n_updates = Trainer.update, iter(range(12))
 
@@ -493,7 +488,9 @@ def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
     with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
         rbm.fit(X)
     assert (rbm.n_iter_, len(rbm.history_["time"])) == (2, 2)
-    assert_same_arrays(rbm, expected, rtol=1e-10)
+    # the rows of partial_fit count twice in the variance that Gaussian steps are measured in
+    tolerance = {"rtol": 1e-10} if kind in DISCRETE_KINDS else {"atol": 0.02}
+    assert_same_arrays(rbm, expected, **tolerance)
     monkeypatch.undo()
     rbm.partial_fit(X)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
+from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.sampling import sample_base
 from skrbm.core.units import Units
 
-WEIGHT_SCALE = 0.01
+# Rare hidden units of some effect become detectors; undecided ones of no effect have to find out
+# what to part over, and leave a continuous layer that has the data's variance as it is.
+START_FIELD = 0.5  # nats
+START_ACTIVITY = 0.1
+MANY = 10**6  # rows, behind a mean that is chosen
 BLOCK_ROWS = 1024
 
 
@@ -48,61 +51,103 @@ def column_statistics(v: Any) -> tuple[Array, Array]:
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
-def initial_machine(visible: Units, hidden: Units, rng: np.random.Generator) -> Machine:
-    """Machine of nearly uncoupled layers.
-
-    The weights are drawn in double precision, so that single and double precision models
-    start alike.
+def merged_statistics(
+    one: tuple[int, Array, Array], other: tuple[int, Array, Array]
+) -> tuple[int, Array, Array]:
+    """Statistics of two sets of rows together.
 
     Parameters
     ----------
-    visible, hidden : Units
-        The layers.
+    one, other : tuple of int, ndarray and ndarray of shape (n_visible,)
+        Number of rows, mean and variance of each.
+
+    Returns
+    -------
+    merged : tuple of int, ndarray and ndarray of shape (n_visible,)
+        Of all rows [1]_.
+
+    References
+    ----------
+    .. [1] Chan, Golub, LeVeque (1983), "Algorithms for computing the sample variance: analysis
+       and recommendations", The American Statistician 37(3), 242-247, eq. 2.1.
+       :doi:`10.2307/2683386`
+    """
+    (n_one, mean_one, variance_one), (n_other, mean_other, variance_other) = one, other
+    n_samples = n_one + n_other
+    share, rest = n_other / n_samples, n_one / n_samples
+    difference = mean_other - mean_one
+    variance = rest * variance_one + share * variance_other + rest * share * difference**2
+    return n_samples, mean_one + share * difference, variance
+
+
+def initial_machine(
+    visible: Units,
+    hidden_type: type[Units],
+    n_hidden: int,
+    mean: Array,
+    variance: Array,
+    rng: np.random.Generator,
+) -> Machine:
+    """Machine of layers that are hardly coupled.
+
+    The weights are normal, and alike in the visible layer's metric. They are drawn in double
+    precision, so that single and double precision models start alike. At the data's mean the
+    hidden units feel their own bias alone, and on average they leave the visible layer as it is.
+
+    Parameters
+    ----------
+    visible : Units
+        Double precision layer that resembles the data without a field.
+    hidden_type : type
+        Of the hidden layer, with two states.
+    n_hidden : int
+        Number of hidden units.
+    mean, variance : ndarray of shape (n_visible,)
+        Of the data.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     machine : Machine
-        With normal weights of standard deviation `WEIGHT_SCALE` [1]_.
+        Plain. Under data of independent columns the hidden units' fields have standard deviation
+        `START_FIELD`, or a smaller one where the data hardly vary; at their mean, the units are in
+        the second of their states with probability `START_ACTIVITY`.
 
     References
     ----------
-    .. [1] Hinton (2012), "A practical guide to training restricted Boltzmann machines",
-       section 8. :doi:`10.1007/978-3-642-35289-8_32`
+    .. [1] LeCun, Bottou, Orr, Müller (2012), "Efficient backprop", Neural Networks: Tricks of the
+       Trade, 9-48, section 4.6. :doi:`10.1007/978-3-642-35289-8_3`
     """
-    weights = WEIGHT_SCALE * rng.standard_normal((visible.n_units, hidden.n_units))
-    return Machine(visible, hidden, weights.astype(hidden.bias.dtype))
+    signal = visible.metric(variance).signal
+    metric = np.ones(visible.n_units) if signal is None else signal
+    _, slope = visible.affine_signal
+    spread = np.sum(slope**2 * metric * variance)
+    scale = START_FIELD * np.sqrt(metric / max(spread, 1.0))
+    weights = scale[:, None] * rng.standard_normal((visible.n_units, n_hidden))
+    assert hidden_type.domain is not None
+    low, high = hidden_type.domain
+    activity = np.full(n_hidden, low + START_ACTIVITY * (high - low))
+    hidden = hidden_type.start(activity, np.zeros(n_hidden), MANY)
+    centred = Machine(
+        visible.recentered(mean, np.zeros(visible.n_units)),
+        hidden.recentered(activity, np.zeros(n_hidden)),
+        weights,
+    )
+    return recenter(centred, None, None)
 
 
-def balanced(machine: Machine, mean: Array) -> Machine:
-    """Machine whose hidden units feel nothing but their old bias at the data's mean.
-
-    Without it, data far from zero would hold the hidden units in one state.
+def initial_particles(
+    machine: Machine, base: Units, n_particles: int, rng: np.random.Generator
+) -> Array:
+    """Hidden states under visible ones that have the data's statistics and nothing else of them.
 
     Parameters
     ----------
     machine : Machine
-        Left as it is.
-    mean : ndarray of shape (n_visible,)
-        Average visible state.
-
-    Returns
-    -------
-    machine : Machine
-        Shares all but the hidden layer with the old one.
-    """
-    field = machine.hidden_field(mean[None])[0]
-    return replace(machine, hidden=machine.hidden.recentered(machine.hidden.offset, -field))
-
-
-def initial_particles(machine: Machine, n_particles: int, rng: np.random.Generator) -> Array:
-    """Hidden states drawn as if the layers were not coupled.
-
-    Parameters
-    ----------
-    machine : Machine
-        Only its hidden layer matters.
+        Whose hidden units.
+    base : Units
+        Visible layer that resembles the data without a field.
     n_particles : int
         Number of chains.
     rng : numpy.random.Generator
@@ -113,4 +158,5 @@ def initial_particles(machine: Machine, n_particles: int, rng: np.random.Generat
     particles : ndarray of shape (n_particles, n_hidden)
         Hidden states.
     """
-    return sample_base(machine.transposed, n_particles, rng)
+    v = base.sample(base.still(n_particles), rng)
+    return machine.sample_hidden(v.astype(machine.weights.dtype), rng)

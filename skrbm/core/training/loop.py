@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -12,34 +13,17 @@ from skrbm.core.centering import centered_gradient, recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
 from skrbm.core.training.negative_phase import NegativePhase
-from skrbm.core.training.optimizer import SGD
+from skrbm.core.training.optimizer import SGD, Optimizer, Schedule
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.transforms import Constraints, Penalties, steepest
 
-OFFSET_RATE = 0.01
 OFFSET_ROWS = 1024
+GUARD_ROWS = 16
+MAX_FIELD = 1e8  # nats; outliers of narrow clusters may cause a hundredth of it
 
 
 class DivergenceError(ValueError):
     """Training left the range of finite numbers; the last finite parameters are kept."""
-
-
-@final
-@dataclass
-class TrainingState:
-    """What training carries from one update to the next besides the parameters.
-
-    Parameters
-    ----------
-    particles : ndarray of shape (n_particles, n_hidden)
-        Hidden states of the persistent chains.
-    visible_offset : ndarray of shape (n_visible,), default=None
-        Running mean of the data; None until the first centred pass.
-    hidden_offset : ndarray of shape (n_hidden,), default=None
-        Running mean of the hidden units under the data; None likewise.
-    """
-
-    particles: Array
-    visible_offset: Array | None = None
-    hidden_offset: Array | None = None
 
 
 @final
@@ -51,27 +35,56 @@ class Trainer:
     ----------
     negative_phase : NegativePhase
         Estimate of the model's average.
-    optimizer : SGD
-        Update rule.
+    learning_rate : float
+        Multiple of the direction that the first update adds to the parameters.
     batch_size : int
         Largest number of rows in a mini-batch; the batches of a pass differ by at most one row.
+    optimizer : Optimizer, default=SGD()
+        Update rule.
+    schedule : Schedule, default=Schedule()
+        Learning rate over time.
+    average : bool, default=False
+        Whether to average the parameters over the updates.
+    penalties : Penalties, default=Penalties()
+        What is paid for besides the likelihood.
+    max_gradient_norm : float or None, default=None
+        Norm beyond which a gradient is shortened.
+    constraints : Constraints, default=Constraints()
+        What parameters may not exceed.
     shuffle : bool, default=True
         Whether every pass visits the rows in a new order.
     centering : bool, default=True
         Whether to step along the gradient in centred parameters.
+    variance : ndarray of shape (n_visible,), default=None
+        Of the data, in which steps are measured; None where that is not known.
     precision : dtype, default=numpy.float64
         Floating-point type in whose range the parameters have to stay.
     """
 
     negative_phase: NegativePhase
-    optimizer: SGD
+    learning_rate: float
     batch_size: int
+    optimizer: Optimizer = field(default_factory=SGD)
+    schedule: Schedule = field(default_factory=Schedule)
+    average: bool = False
+    penalties: Penalties = field(default_factory=Penalties)
+    max_gradient_norm: float | None = None
+    constraints: Constraints = field(default_factory=Constraints)
     shuffle: bool = True
     centering: bool = True
+    variance: Array | None = None
     precision: Any = np.float64
 
     def run(
-        self, machine: Machine, state: TrainingState, v: Any, n_iter: int, rng: np.random.Generator
+        self,
+        machine: Machine,
+        state: TrainingState,
+        v: Any,
+        n_iter: int,
+        rng: np.random.Generator,
+        *,
+        rows: Array | None = None,
+        is_planned: bool = True,
     ) -> Iterator[int]:
         """Pass over the data several times, changing machine and state in place.
 
@@ -87,6 +100,10 @@ class Trainer:
             Number of passes.
         rng : numpy.random.Generator
             Source of random numbers.
+        rows : ndarray of shape (n_rows,), default=None
+            Numbers of the rows to learn from; None for all.
+        is_planned : bool, default=True
+            Whether training is over after these passes, for a schedule that ends with it.
 
         Yields
         ------
@@ -96,34 +113,41 @@ class Trainer:
         Raises
         ------
         DivergenceError
-            If a parameter is no longer finite after a pass; machine and state are then what
-            they were before it.
+            If after a pass parameters are not finite, or hold the hidden units by a force beyond
+            all reason; machine and state are then what they were before it.
         """
         if self.centering and state.visible_offset is None:
-            _start_offsets(machine, state, v)
-        for epoch in range(1, n_iter + 1):
-            last = {name: array.copy() for name, array in machine.parameters.items()}
-            last_state = vars(state).copy()
+            _start_offsets(machine, state, v, rows)
+        n_batches = -(-_n_rows(v, rows) // self.batch_size)
+        for epoch in range(n_iter):
+            last, last_state = deepcopy(machine.parameters), deepcopy(vars(state))
             try:
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    for rows in _minibatches(v.shape[0], self.batch_size, self.shuffle, rng):
-                        self.update(machine, state, _cast(v[rows], machine.weights.dtype), rng)
+                    for number, batch in enumerate(self._batches(v, rows, n_batches, rng)):
+                        progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
+                        self.update(
+                            machine, state, _cast(v[batch], machine.weights.dtype), rng, progress
+                        )
             finally:  # also after an interrupt
-                with np.errstate(over="ignore"):
-                    broken = non_finite(machine.astype(self.precision))
-                if broken:
-                    _assign(machine, last)
+                symptom = self._symptom(machine, v)
+                if symptom:
+                    machine.assign(last)
                     vars(state).update(last_state)
-            if broken:
+            if symptom:
                 raise DivergenceError(
-                    f"Training diverged in epoch {epoch}: {', '.join(broken)} expected finite, got "
-                    f"infinite or NaN. Reduce learning_rate={self.optimizer.learning_rate}, or "
-                    f"rescale the data. The parameters before this epoch are kept."
+                    f"Training diverged in epoch {epoch + 1}: {symptom}. Reduce "
+                    f"learning_rate={self.learning_rate}, or rescale the data. The parameters "
+                    f"before this epoch are kept."
                 )
-            yield epoch
+            yield epoch + 1
 
     def update(
-        self, machine: Machine, state: TrainingState, v: Any, rng: np.random.Generator
+        self,
+        machine: Machine,
+        state: TrainingState,
+        v: Any,
+        rng: np.random.Generator,
+        progress: float = 0.0,
     ) -> None:
         """Change machine and state in place after one mini-batch.
 
@@ -137,60 +161,81 @@ class Trainer:
             Mini-batch, of the machine's floating-point type.
         rng : numpy.random.Generator
             Source of random numbers.
+        progress : float, default=0.0
+            Share of the planned run that is over, 0 without a plan.
         """
-        field = machine.hidden_field(v)
-        positive = machine.gradient(v, field=field)
-        negative, state.particles = self.negative_phase(machine, state.particles, field, rng)
-        gradient = {name: array - negative[name] for name, array in positive.items()}
-        if not self.centering:
-            self.optimizer.step(machine.parameters, gradient)
-            return
-        assert state.visible_offset is not None
-        assert state.hidden_offset is not None
-        state.visible_offset = _follow(state.visible_offset, average_rows(v))
-        state.hidden_offset = _follow(state.hidden_offset, average_rows(machine.hidden.mean(field)))
-        offsets = state.visible_offset, state.hidden_offset
-        centred = recenter(machine, *offsets)
-        self.optimizer.step(centred.parameters, centered_gradient(machine, gradient, *offsets))
-        _assign(machine, recenter(centred, None, None).parameters)
+        hidden_field = machine.hidden_field(v)
+        direction = machine.gradient(v, field=hidden_field)
+        negative, state.particles = self.negative_phase(machine, state.particles, hidden_field, rng)
+        for name, array in direction.items():
+            array -= negative[name]
+        moved, mean_hidden = machine, None
+        if self.centering or self.penalties.sparsity_cost:
+            mean_hidden = average_rows(machine.hidden.mean(hidden_field))
+        if self.centering:
+            assert mean_hidden is not None
+            offsets = state.follow(average_rows(v), mean_hidden)
+            moved = recenter(machine, *offsets)
+            direction = centered_gradient(machine, direction, *offsets)
+        self.penalties.add_to(direction, moved.weights, mean_hidden)
+        direction = steepest(moved, direction, self.variance, self.max_gradient_norm)
+        factor = self.schedule.factor(state.n_updates, progress)
+        rate = state.learning_rate = self.learning_rate * state.slowdown * factor
+        self.optimizer.step(moved.parameters, direction, rate, state.memory)
+        self.constraints.enforce(moved.parameters)
+        if self.average:
+            state.add_to_average(moved)
+        if self.centering:
+            machine.assign(recenter(moved, None, None).parameters)
+        state.n_updates += 1
 
+    def _batches(
+        self, v: Any, rows: Array | None, n_batches: int, rng: np.random.Generator
+    ) -> Iterator[Array | slice]:
+        n_rows = _n_rows(v, rows)
+        if self.shuffle or rows is not None:
+            order = rng.permutation(n_rows) if self.shuffle else np.arange(n_rows)
+            yield from np.array_split(order if rows is None else rows[order], n_batches)
+        else:
+            bounds = np.arange(n_batches + 1) * n_rows // n_batches
+            yield from map(slice, bounds[:-1], bounds[1:])
 
-def _assign(machine: Machine, parameters: dict[str, Array]) -> None:
-    """Write parameters into the arrays of a machine, where they are not those arrays already."""
-    for name, array in machine.parameters.items():
-        if parameters[name] is not array:
-            array[...] = parameters[name]
+    def _symptom(self, machine: Machine, v: Any) -> str:
+        """What is wrong with a machine, if anything."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            broken = non_finite(machine.astype(self.precision))
+            if broken:
+                return f"{', '.join(broken)} expected finite, got infinite or NaN"
+            rows = _cast(spread_rows(v, GUARD_ROWS), machine.weights.dtype)
+            hidden_field = machine.hidden_field(rows)
+            largest = np.abs(hidden_field - hidden_field.mean(axis=0)).max()
+        if not largest < MAX_FIELD:
+            return (
+                f"weights exploded, expected fields of hidden units below {MAX_FIELD:g} nats, got "
+                f"{largest:.3g}"
+            )
+        return ""
 
 
 def non_finite(machine: Machine) -> list[str]:
     """Names of what is not finite in a machine: parameters, or the moments that they imply."""
-    still = np.zeros((1, machine.visible.n_units), dtype=machine.weights.dtype)
     numbers = dict(machine.parameters)
+    still = machine.visible.still(1)
     with np.errstate(over="ignore", invalid="ignore"):
         for order, moment in enumerate(machine.visible.mean_moments(still, None), 1):
             numbers[f"visible moment {order}"] = moment
     return [name for name, array in numbers.items() if not np.isfinite(array).all()]
 
 
-def _start_offsets(machine: Machine, state: TrainingState, v: Any) -> None:
-    spread = _cast(spread_rows(v, OFFSET_ROWS), machine.weights.dtype)
+def _n_rows(v: Any, rows: Array | None) -> int:
+    return int(v.shape[0] if rows is None else len(rows))
+
+
+def _start_offsets(machine: Machine, state: TrainingState, v: Any, rows: Array | None) -> None:
+    spread = spread_rows(v, OFFSET_ROWS) if rows is None else v[spread_rows(rows, OFFSET_ROWS)]
+    spread = _cast(spread, machine.weights.dtype)
     state.visible_offset = average_rows(spread)
     state.hidden_offset = average_rows(machine.mean_hidden(spread))
-
-
-def _follow(offset: Array, mean: Array) -> Array:
-    return offset + OFFSET_RATE * (mean - offset)
-
-
-def _minibatches(
-    n_samples: int, batch_size: int, shuffle: bool, rng: np.random.Generator
-) -> Iterator[Array | slice]:
-    n_batches = -(-n_samples // batch_size)
-    if shuffle:
-        yield from np.array_split(rng.permutation(n_samples), n_batches)
-    else:
-        bounds = np.arange(n_batches + 1) * n_samples // n_batches
-        yield from map(slice, bounds[:-1], bounds[1:])
 
 
 def _cast(v: Any, dtype: Any) -> Any:

@@ -1,29 +1,40 @@
-"""Update rules: the one place where parameters change."""
+"""Update rules and learning-rate schedules: the one place where parameters change."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from functools import partial
+from typing import Any, final
 
 import numpy as np
 
 from skrbm.core.numerics import Array
 
+Arrays = dict[str, Array]
+Memory = dict[str, Any]
 
-@final
+SQUARE_DECAY = 0.999
+SMALLEST_ROOT = 1e-6  # above single precision's rounding of gradients that are zero
+
+
 @dataclass(frozen=True)
-class SGD:
-    """Plain stochastic gradient ascent.
+class Optimizer(ABC):
+    """Update rule: the step that follows from a direction and from those before it.
 
     Parameters
     ----------
-    learning_rate : float
-        Multiple of the direction that is added to the parameters.
+    momentum : float, default=0.0
+        Share, in [0, 1), of the last step's directions that this one takes over.
     """
 
-    learning_rate: float
+    momentum: float = 0.0
 
-    def step(self, parameters: dict[str, Array], direction: dict[str, Array]) -> None:
+    @abstractmethod
+    def step(
+        self, parameters: Arrays, direction: Arrays, learning_rate: float, memory: Memory
+    ) -> None:
         """Move the parameters in place; the direction's arrays are used up.
 
         Parameters
@@ -32,7 +43,153 @@ class SGD:
             From `Machine.parameters`.
         direction : dict of str to ndarray
             Ascent direction, same keys and shapes.
+        learning_rate : float
+            Length of the step relative to the direction.
+        memory : dict
+            What earlier steps left for this one, empty at first; changed in place.
         """
+
+
+@final
+@dataclass(frozen=True)
+class SGD(Optimizer):
+    r"""Stochastic gradient ascent, with momentum if that is not zero.
+
+    .. math::
+
+        m \leftarrow \mu m + \eta g, \qquad
+        \theta \leftarrow \theta + m \quad \text{or, looking ahead, } \theta + \mu m + \eta g
+
+    Parameters
+    ----------
+    momentum : float, default=0.0
+        :math:`\mu`.
+    nesterov : bool, default=False
+        Whether to look ahead [2]_; if not, the ball is heavy [1]_.
+
+    References
+    ----------
+    .. [1] Polyak (1964), "Some methods of speeding up the convergence of iteration methods",
+       USSR Computational Mathematics and Mathematical Physics 4(5), 1-17.
+       :doi:`10.1016/0041-5553(64)90137-5`
+    .. [2] Sutskever, Martens, Dahl, Hinton (2013), "On the importance of initialization and
+       momentum in deep learning", ICML, PMLR 28(3), 1139-1147, eqs. 3 and 4, with the parameters
+       taken where the gradient is.
+    """
+
+    nesterov: bool = False
+
+    def step(
+        self, parameters: Arrays, direction: Arrays, learning_rate: float, memory: Memory
+    ) -> None:
         for name, array in parameters.items():
-            np.multiply(direction[name], self.learning_rate, out=direction[name])
-            array += direction[name]
+            move = np.multiply(direction[name], learning_rate, out=direction[name])
+            if self.momentum:
+                velocity = _remembered(memory, f"velocity of {name}", array)
+                velocity *= self.momentum
+                velocity += move
+                move = move + self.momentum * velocity if self.nesterov else velocity
+            array += move
+
+
+@final
+@dataclass(frozen=True)
+class Adam(Optimizer):
+    r"""Steps of a length that does not depend on the gradient's scale.
+
+    .. math::
+
+        m \leftarrow \mu m + (1 - \mu) g, \qquad s \leftarrow \nu s + (1 - \nu) g^2, \qquad
+        \theta \leftarrow \theta + \eta \frac{m / (1 - \mu^t)}{\sqrt{s / (1 - \nu^t)} + \epsilon}
+
+    with :math:`\nu = 0.999` and :math:`\epsilon = 10^{-6}` at step :math:`t`.
+
+    Parameters
+    ----------
+    momentum : float, default=0.0
+        :math:`\mu`.
+
+    References
+    ----------
+    .. [1] Kingma, Ba (2015), "Adam: a method for stochastic optimization", ICLR, algorithm 1.
+       :doi:`10.48550/arXiv.1412.6980`
+    """
+
+    def step(
+        self, parameters: Arrays, direction: Arrays, learning_rate: float, memory: Memory
+    ) -> None:
+        memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
+        rate = learning_rate / (1 - self.momentum**n_steps)
+        for name, array in parameters.items():
+            gradient = direction[name]
+            square = _remembered(memory, f"square of {name}", array)
+            square *= SQUARE_DECAY
+            square += (1 - SQUARE_DECAY) * gradient**2
+            if self.momentum:
+                mean = _remembered(memory, f"mean of {name}", array)
+                mean *= self.momentum
+                mean += np.multiply(gradient, 1 - self.momentum, out=gradient)
+                gradient = mean
+            root = np.sqrt(square / (1 - SQUARE_DECAY**n_steps))
+            root += SMALLEST_ROOT
+            array += np.divide(rate * gradient, root, out=root)
+
+
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
+    "sgd": SGD,
+    "nesterov": partial(SGD, nesterov=True),
+    "adam": Adam,
+}
+
+
+@final
+@dataclass(frozen=True)
+class Schedule:
+    """Learning rate as a function of time, relative to that at the start.
+
+    Parameters
+    ----------
+    kind : {"constant", "linear", "invscaling", "adaptive"}, default="constant"
+        "linear" falls to zero at the end of the planned run and stays constant where there is
+        no plan; "invscaling" divides by a power of the number of updates; "adaptive" is
+        constant but for the times that training found no improvement.
+    power : float, default=0.5
+        Of "invscaling".
+    """
+
+    kind: str = "constant"
+    power: float = 0.5
+
+    def factor(self, n_updates: int, progress: float) -> float:
+        """Multiple of the first learning rate.
+
+        Parameters
+        ----------
+        n_updates : int
+            Number of updates so far.
+        progress : float
+            Share of the planned run that is over, 0 without a plan.
+
+        Returns
+        -------
+        factor : float
+            In [0, 1].
+        """
+        if self.kind == "linear":
+            return 1 - progress
+        if self.kind == "invscaling":
+            return float((1 + n_updates) ** -self.power)
+        return 1.0
+
+
+SCHEDULES = ("constant", "linear", "invscaling", "adaptive")
+
+
+def _remembered(memory: Memory, name: str, like: Array) -> Array:
+    """Array of the memory, zeros at first and after a change of shape."""
+    array = memory.get(name)
+    if array is None or array.shape != like.shape:
+        array = memory[name] = np.zeros_like(like)
+    elif array.dtype != like.dtype:
+        array = memory[name] = array.astype(like.dtype)
+    return np.asarray(array)

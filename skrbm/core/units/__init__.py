@@ -1,6 +1,7 @@
 """Layers of units: one file for each type, all of them answering the same questions."""
 
-from skrbm.core.units.base import QuadratureError, Uncentering, Units
+from skrbm.core.units.answers import Metric, QuadratureError, Uncentering
+from skrbm.core.units.base import Units
 from skrbm.core.units.bernoulli import Bernoulli
 from skrbm.core.units.checks import check_units
 from skrbm.core.units.gaussian import PARAMETERIZATIONS, Gaussian
@@ -10,6 +11,7 @@ __all__ = [
     "PARAMETERIZATIONS",
     "Bernoulli",
     "Gaussian",
+    "Metric",
     "QuadratureError",
     "Spin",
     "Uncentering",

@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from skrbm.core.numerics import Array
-
-
-class QuadratureError(ValueError):
-    """The law of a unit spreads over more values than can be summed."""
-
-
-class Uncentering(NamedTuple):
-    """How a layer absorbs its own offset and the other layer's, with derivatives.
-
-    Taking the offsets out of a centred machine turns the layer's bias into one that carries
-    `field`, the pull of the other layer's offset, and shifts the layer's signal by a
-    constant, which the other layer's bias has to absorb.
-
-    Attributes
-    ----------
-    shift : ndarray of shape (n_units,)
-        Signal of the plain layer minus that of the centred one.
-    bias_by_field : ndarray of shape (n_units,) or float
-        Derivative of the plain bias in the field.
-    shift_by_field : ndarray of shape (n_units,) or float
-        Derivative of the shift in the field.
-    by_parameter : mapping of str to (ndarray, ndarray)
-        For each own parameter but the bias, the derivatives of the plain bias and of the
-        shift in that parameter, each of shape (n_units,); zero for a unit whose parameter is
-        not learned.
-    """
-
-    shift: Array
-    bias_by_field: Array | float = 1.0
-    shift_by_field: Array | float = 0.0
-    by_parameter: Mapping[str, tuple[Array, Array]] = MappingProxyType({})
+from skrbm.core.units.answers import Metric, Uncentering
+from skrbm.core.units.law import Law
 
 
 @dataclass(frozen=True, eq=False)
-class Units(ABC):
+class Units(Law):
     r"""A layer of units that are independent of each other given the other layer.
 
     A layer has an energy of its own, :math:`A(s)`, and sends the other layer a `signal`,
@@ -55,9 +25,9 @@ class Units(ABC):
     .. math:: E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h)
 
     so that a layer feels the other one only through the `field`
-    :math:`f = W \psi(h)` or :math:`W^T \varphi(v)`, and every answer below is about the law
-
-    .. math:: p(s \mid f) \propto \exp(-A(s) + \varphi(s)^T f)
+    :math:`f = W \psi(h)` or :math:`W^T \varphi(v)`. Its law given the field is one half of what a
+    type has to answer; the other half, here, is how its parameters are started, learned and moved
+    with the offsets.
 
     Parameters
     ----------
@@ -66,41 +36,10 @@ class Units(ABC):
     offset : ndarray of shape (n_units,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 
-    Attributes
-    ----------
-    domain : tuple of two floats or None
-        Least and largest meaningful value of a state or of its mean; None if all are.
-
     See Also
     --------
     skrbm.core.units.checks.check_units : Examines a unit type, one's own included.
     """
-
-    bias: Array
-    offset: Array | None = field(default=None, kw_only=True)
-
-    domain: ClassVar[tuple[float, float] | None]
-
-    @property
-    @abstractmethod
-    def states(self) -> tuple[float, ...] | None:
-        """Values that a unit can take, declared by the type; None when it takes real ones."""
-
-    @property
-    def n_units(self) -> int:
-        """Number of units in the layer."""
-        return len(self.bias)
-
-    def map_arrays(self, function: Callable[[Array], Array]) -> Self:
-        """Layer in which every array of one value per unit is replaced by its image."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(
-            self, **{name: function(a) for name, a in arrays.items() if isinstance(a, np.ndarray)}
-        )
-
-    def take(self, index: int) -> Self:
-        """One of the units as a layer of its own, sharing memory with this one."""
-        return self.map_arrays(lambda array: array[index : index + 1])
 
     @classmethod
     @abstractmethod
@@ -126,83 +65,6 @@ class Units(ABC):
     @abstractmethod
     def parameters(self) -> dict[str, Array]:
         """Arrays that training may change, by field name; no copies."""
-
-    @abstractmethod
-    def signal(self, states: Any) -> Any:
-        """What the layer sends through the weights, an affine function of its states.
-
-        Parameters
-        ----------
-        states : {ndarray, sparse matrix} of shape (n_samples, n_units)
-            Sparse only where `states` zero stands for signal zero.
-
-        Returns
-        -------
-        signal : {ndarray, sparse matrix} of shape (n_samples, n_units)
-            Sparse if `states` is.
-        """
-
-    @abstractmethod
-    def energy(self, states: Any) -> Array:
-        """Energy of the layer alone.
-
-        Parameters
-        ----------
-        states : {ndarray, sparse matrix} of shape (n_samples, n_units)
-            States.
-
-        Returns
-        -------
-        energy : ndarray of shape (n_samples,)
-            In nats.
-        """
-
-    @abstractmethod
-    def log_partition(self, field: Array) -> Array:
-        """Log-normaliser of the layer given its field.
-
-        Parameters
-        ----------
-        field : ndarray of shape (n_samples, n_units)
-            Contribution of the other layer to each unit, bias excluded.
-
-        Returns
-        -------
-        log_partition : ndarray of shape (n_samples,)
-            In nats.
-        """
-
-    @abstractmethod
-    def mean(self, field: Array) -> Array:
-        """Expected states given the field.
-
-        Parameters
-        ----------
-        field : ndarray of shape (n_samples, n_units)
-            Contribution of the other layer to each unit, bias excluded.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples, n_units)
-            Expectation of each unit.
-        """
-
-    @abstractmethod
-    def sample(self, field: Array, rng: np.random.Generator) -> Array:
-        """Draw states given the field.
-
-        Parameters
-        ----------
-        field : ndarray of shape (n_samples, n_units)
-            Contribution of the other layer to each unit, bias excluded.
-        rng : numpy.random.Generator
-            Source of random numbers.
-
-        Returns
-        -------
-        states : ndarray of shape (n_samples, n_units)
-            Same dtype as `field`.
-        """
 
     def mean_signal(self, field: Array) -> Array:
         """Expected signal given the field.
@@ -297,6 +159,37 @@ class Units(ABC):
         """
 
     @abstractmethod
+    def metric(self, variance: Array | None) -> Metric:
+        """Units of measurement in which all parameters are alike to a step of training.
+
+        Parameters
+        ----------
+        variance : ndarray of shape (n_units,) or None
+            Of the data in each unit; None where that is not known.
+
+        Returns
+        -------
+        metric : Metric
+            Multiples of the gradient.
+        """
+
+    @classmethod
+    @abstractmethod
+    def limits(cls, variance: Array) -> dict[str, tuple[Array, Array]]:
+        """Range in which training keeps the layer's own parameters.
+
+        Parameters
+        ----------
+        variance : ndarray of shape (n_units,)
+            Of the data in each unit; zero where it is constant.
+
+        Returns
+        -------
+        limits : dict of str to (ndarray, ndarray)
+            Lowest and highest values, by the keys of `parameters`; those without are free.
+        """
+
+    @abstractmethod
     def uncentering(self, offset: Array, field: Array) -> Uncentering:
         """How this plain layer came out of a centred one.
 
@@ -311,29 +204,4 @@ class Units(ABC):
         -------
         uncentering : Uncentering
             Shift of the signal and derivatives.
-        """
-
-    @abstractmethod
-    def alternatives(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        """Values that a single unit could take in place of its own, for a layer of one unit.
-
-        Parameters
-        ----------
-        states : ndarray of shape (n_samples, 1)
-            Present states.
-        low, high : ndarray of shape (1,)
-            Bounds of the field that the unit may feel.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples or 1, n_alternatives)
-            Discrete units: every other state. Continuous units: nodes of a quadrature that
-            is exact for every law of the unit given a field within the bounds.
-        log_weights : ndarray of shape (n_alternatives,)
-            Log-measure of each value, in nats.
-
-        Raises
-        ------
-        QuadratureError
-            If continuous units need too many nodes.
         """

@@ -54,6 +54,10 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
         _check_gradient,
         _check_recentering,
         _check_uncentering,
+        _check_change,
+        _check_natural,
+        _check_tempered,
+        _check_rows,
         _check_alternatives,
         _check_start,
     ):
@@ -67,8 +71,8 @@ def _check_types(units: Units, field: Array, rng: np.random.Generator) -> None:
     h = field.astype(np.float32)
     states = single.sample(h, rng)
     answers = {
-        "sample": states,
         "mean": single.mean(h),
+        "sample": states,
         "signal": single.signal(states),
         "energy": single.energy(states),
         "log_partition": single.log_partition(h),
@@ -84,6 +88,15 @@ def _check_law(units: Units, field: Array, rng: np.random.Generator) -> None:
         log_partition, mean = zip(*_integrals(units, row, 1), strict=True)
         _close(units.log_partition(row[None])[0], sum(log_partition), "log_partition")
         _close(units.mean(row[None])[0], mean, "mean")
+
+
+def _check_change(units: Units, field: Array, rng: np.random.Generator) -> None:
+    other = replace(units, **{name: array + 0.3 for name, array in units.parameters.items()})
+    for size in (1e-3, 1, 1e3):
+        other_field = field + size * field[::-1]
+        change = units.log_partition_change(other, field, other_field, other.mean(other_field))
+        expected = other.log_partition(other_field) - units.log_partition(field)
+        _close(change, expected, "log_partition_change")
 
 
 def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
@@ -175,6 +188,57 @@ def _check_uncentering(units: Units, field: Array, rng: np.random.Generator) -> 
                 return np.asarray(function(layer, pull))
 
             _close(stated, _five_point(by_parameter), f"{function.__name__} by {name}")
+
+
+def _check_natural(units: Units, field: Array, rng: np.random.Generator) -> None:
+    natural = units.natural()
+    states = units.sample(field, rng)
+    _close(natural.signal(states), states, "natural: signal")
+    slope = units.signal(states + 1) - units.signal(states)
+    old = (units.signal(states) * field[0]).sum(axis=1) - units.energy(states)
+    gap = (states * slope * field[0]).sum(axis=1) - natural.energy(states) - old
+    _close(gap, np.full_like(gap, gap[0]), "natural, up to a constant,")
+
+
+def _check_tempered(units: Units, field: Array, rng: np.random.Generator) -> None:
+    natural = units.natural()
+    base = natural.recentered(None, field[0])
+    base = replace(base, **{name: array + 0.3 for name, array in base.parameters.items()})
+    states = units.sample(field, rng)
+    betas = np.linspace(0, 1, len(states))
+    mixture = (1 - betas) * base.energy(states[:1]) + betas * natural.energy(states[:1])
+    mixtures = (1 - betas) * base.energy(states) + betas * natural.energy(states)
+    for beta, first, energy, row in zip(betas, mixture, mixtures, states, strict=True):
+        layer = natural.tempered(base, float(beta))
+        _close(layer.signal(row[None])[0], row, "tempered: signal")
+        gap = energy - layer.energy(row[None])[0]
+        reference = first - layer.energy(states[:1])[0]
+        _close(gap, reference, "tempered, up to a constant,")
+        if units.states is not None:
+            _close(gap, 0, "tempered: energy")
+
+
+def _check_rows(units: Units, field: Array, rng: np.random.Generator) -> None:
+    """Samples with a law of their own are answered as they are one by one."""
+    natural = units.natural()
+    base = natural.recentered(None, field[0])
+    betas = np.linspace(0, 1, len(field))[:, None]
+    index = np.arange(len(field)) % units.n_units
+    states = units.sample(field, rng)
+    tempered = natural.tempered(base, betas)
+    layers = [natural.tempered(base, float(beta)) for beta in betas[:, 0]]
+    for rows, singles, s, f in (
+        (tempered, layers, states, field),
+        (units.take(index), [units.take(int(i)) for i in index], states[:, :1], field[:, :1]),
+    ):
+        for name, argument in (("energy", s), ("signal", s), ("mean", f), ("log_partition", f)):
+            expected = [getattr(u, name)(argument[i, None])[0] for i, u in enumerate(singles)]
+            _close(getattr(rows, name)(argument), expected, f"{name} of samples with own laws")
+        seed = rng.integers(2**32)
+        draws = rows.sample(f, np.random.default_rng(seed))
+        one_by_one = np.random.default_rng(seed)
+        expected = [u.sample(f[i, None], one_by_one)[0] for i, u in enumerate(singles)]
+        _close(draws, expected, "sample of samples with own laws")
 
 
 def _check_alternatives(units: Units, field: Array, rng: np.random.Generator) -> None:

@@ -10,13 +10,17 @@ from typing import Any, Self, final
 import numpy as np
 
 from skrbm.core.numerics import Array, average_rows, draw_normal
-from skrbm.core.units.base import QuadratureError, Uncentering, Units
+from skrbm.core.units.answers import Metric, QuadratureError, Uncentering
+from skrbm.core.units.base import Units
 
 # In standard deviations; the trapezoid rule of this step errs by 2 exp(-2 pi^2 / step^2) = 8e-14,
 # and the margin beyond the outermost means leaves out exp(-margin^2 / 2) = 1e-14.
 QUADRATURE_STEP = 0.8
 QUADRATURE_MARGIN = 8
 MAX_NODES = 100_000
+# Of a learned variance, relative to the feature's: below, a cluster is the grain of the data; above,
+# chains have run away.
+SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,9 @@ PARAMETERIZATIONS = {
     "cho": Parameterization(power=1.0, subtracts_bias=False),
     "goodfellow": Parameterization(power=1.0, subtracts_bias=True),
 }
+# Not published as a model of its own: the common form of the three.
+NATURAL = "natural"
+KINDS = PARAMETERIZATIONS | {NATURAL: Parameterization(power=0.0, subtracts_bias=False)}
 
 
 @final
@@ -64,11 +71,13 @@ class Gaussian(Units):
         Mean of each unit without a field.
     log_variance : ndarray of shape (n_units,)
         Logarithm of the variance of each unit given the other layer.
-    parameterization : {"krizhevsky", "cho", "goodfellow"}
+    parameterization : {"krizhevsky", "cho", "goodfellow", "natural"}
         Which energy: [1]_ divides the states by :math:`\sigma`, [2]_ by :math:`\sigma^2`,
-        [3]_ also subtracts the bias.
+        [3]_ also subtracts the bias, the common natural form sends them as they are.
     learn_variance : bool or ndarray of shape (n_units,), default=True
         Which of the variances training may change.
+    variance_rate : float, default=1.0
+        Learning rate of :math:`z` relative to that of the other parameters.
     offset : ndarray of shape (n_units,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 
@@ -90,6 +99,7 @@ class Gaussian(Units):
     log_variance: Array
     parameterization: str
     learn_variance: bool | Array = True
+    variance_rate: float = 1.0
 
     states = None
     domain = None
@@ -122,8 +132,13 @@ class Gaussian(Units):
     def mean(self, field: Array) -> Array:
         return np.asarray(self._location + self._gain * field)
 
-    def sample(self, field: Array, rng: np.random.Generator) -> Array:
-        return draw_normal(self.mean(field), np.sqrt(self._variance), rng)
+    def log_partition_change(
+        self, other: Self, field: Array, other_field: Array, other_mean: Array
+    ) -> Array:
+        return np.asarray(other.log_partition(other_field) - self.log_partition(field))
+
+    def draw(self, mean: Array, rng: np.random.Generator) -> Array:
+        return draw_normal(mean, np.sqrt(self._variance), rng)
 
     def moments(self, states: Any, probabilities: Array | None) -> tuple[Array, ...]:
         residual = self._residual(states)
@@ -155,6 +170,41 @@ class Gaussian(Units):
         location = self._location + self._gain * field
         return replace(self, bias=location if offset is None else location - offset, offset=offset)
 
+    def natural(self) -> Self:
+        return replace(self, bias=self._location, offset=None, parameterization=NATURAL)
+
+    def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
+        own = inverse_temperature / self._variance
+        other = (1 - inverse_temperature) / base._variance
+        precision = own + other
+        return replace(
+            self,
+            bias=(own * self.bias + other * base.bias) / precision,
+            log_variance=-np.log(precision),
+        )
+
+    def metric(self, variance: Array | None) -> Metric:
+        # One over the Fisher information of the bias, Var(v) / sigma^4, if it were the only
+        # parameter, and likewise of the weights. Steps are then the same for data in any units of
+        # measurement, and not too long for clusters that are narrow beside their distances.
+        share = np.ones_like(self.bias)
+        if variance is not None:
+            share = self._variance / np.maximum(self._variance, variance)
+        return Metric(
+            signal=share * self._scale**2 / self._variance,
+            parameters={"bias": share * self._variance, "log_variance": share * self.variance_rate},
+        )
+
+    @classmethod
+    def limits(cls, variance: Array) -> dict[str, tuple[Array, Array]]:
+        log_variance = np.log(np.where(variance > 0, variance, 1))
+        return {
+            "log_variance": (
+                log_variance + math.log(SMALLEST_SHARE),
+                log_variance + math.log(LARGEST_SHARE),
+            )
+        }
+
     def uncentering(self, offset: Array, field: Array) -> Uncentering:
         moving = self._kind.subtracts_bias
         shift = (-field if moving else offset) / self._scale
@@ -171,22 +221,32 @@ class Gaussian(Units):
         )
 
     def alternatives(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        deviation = float(np.sqrt(self._variance)[0])
-        first = float(self.mean(low[None])[0, 0]) - QUADRATURE_MARGIN * deviation
-        last = float(self.mean(high[None])[0, 0]) + QUADRATURE_MARGIN * deviation
+        deviation = np.sqrt(self._variance)
+        first = self.mean(low) - QUADRATURE_MARGIN * deviation
+        last = self.mean(high) + QUADRATURE_MARGIN * deviation
         n_steps = np.ceil((last - first) / (QUADRATURE_STEP * deviation))
-        if not n_steps < MAX_NODES:
+        worst = np.argmax(n_steps)
+        if not n_steps.flat[worst] < MAX_NODES:
             raise QuadratureError(
-                f"The law of a visible unit of standard deviation {deviation:.3g} given the others "
-                f"ranges from {first:.3g} to {last:.3g}, more than the {MAX_NODES} quadrature nodes "
-                f"that are allowed can cover. Reduce components_ or enlarge noise_variance_."
+                f"The law of a visible unit of standard deviation {deviation.flat[worst]:.3g} given "
+                f"the others ranges from {first.flat[worst]:.3g} to {last.flat[worst]:.3g}, more than "
+                f"the {MAX_NODES} quadrature nodes that are allowed can cover. Reduce components_ or "
+                f"enlarge noise_variance_."
             )
-        values, step = np.linspace(first, last, int(n_steps) + 1, dtype=states.dtype, retstep=True)
-        return values[None], np.full(len(values), np.log(step), dtype=states.dtype)
+        n_nodes = int(n_steps.flat[worst]) + 1
+        values, step = np.linspace(
+            np.atleast_2d(first)[:, 0],
+            np.atleast_2d(last)[:, 0],
+            n_nodes,
+            axis=1,
+            dtype=states.dtype,
+            retstep=True,
+        )
+        return values, np.log(step[:, None]).astype(states.dtype)
 
     @property
     def _kind(self) -> Parameterization:
-        return PARAMETERIZATIONS[self.parameterization]
+        return KINDS[self.parameterization]
 
     @property
     def _variance(self) -> Array:

@@ -9,8 +9,19 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from skrbm.core.numerics import Array, average_rows, draw_bernoulli, log_two_cosh
-from skrbm.core.units.base import Uncentering, Units
+from skrbm.core.numerics import (
+    SHARED_FACTORS,
+    Array,
+    average_rows,
+    draw_bernoulli,
+    row_products,
+    sum_log,
+    sum_log_two_cosh,
+)
+from skrbm.core.units.answers import Metric, Uncentering
+from skrbm.core.units.base import Units
+
+MAX_EXPONENT = 80  # e^80 is within single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,22 +73,54 @@ class TwoStateUnits(Units):
         return states if self.offset is None else states - self.offset
 
     def energy(self, states: Any) -> Array:
-        return np.asarray(-(self.signal(states) @ self.bias))
+        return -row_products(self.signal(states), self.bias)
 
     def log_partition(self, field: Array) -> Array:
         total = field + self.bias
-        own = self.middle if self.offset is None else self.middle - self.offset
-        terms = log_two_cosh(self.reach * total) + own * total
-        # Free energies are compared with each other: hundreds of terms would lose digits.
-        return np.asarray(terms.sum(axis=1, dtype=np.float64).astype(field.dtype))
+        linear = self.middle * total.sum(axis=1, dtype=np.float64)
+        if self.offset is not None:
+            linear -= (self.offset * total).sum(axis=1, dtype=np.float64)
+        return np.asarray(
+            (linear + sum_log_two_cosh(_scaled(total, self.reach))).astype(field.dtype)
+        )
+
+    def log_partition_change(
+        self, other: Self, field: Array, other_field: Array, other_mean: Array
+    ) -> Array:
+        low, high = self.states
+        change = other_field - field
+        change += other.bias - self.bias
+        largest = max(change.max(), -change.min())
+        if not SHARED_FACTORS * (high - low) * largest < MAX_EXPONENT:
+            return np.asarray(other.log_partition(other_field) - self.log_partition(field))
+        own = np.full_like(self.bias, high) if self.offset is None else high - self.offset
+        linear = row_products(change, own)
+        # e^{low x} + e^{high x} relative to the same at x + change, where p(low) is known.
+        factors = np.expm1(_scaled(change, high - low), out=change)
+        factors *= _scaled(high - other_mean, 1 / (high - low))
+        factors += 1
+        return np.asarray(linear - sum_log(factors))
 
     def mean(self, field: Array) -> Array:
-        return np.asarray(self.middle + self.reach * self._polarity(field))
-
-    def sample(self, field: Array, rng: np.random.Generator) -> Array:
-        is_high = draw_bernoulli(0.5 + 0.5 * self._polarity(field), rng)
         low, high = self.states
-        return low + (high - low) * is_high.astype(field.dtype)
+        total = _scaled(field + self.bias, -high if low == 0 else self.reach)
+        if low == 0:  # half of one plus tanh would round small probabilities away
+            with np.errstate(over="ignore"):
+                odds_against = np.exp(total, out=total)
+            odds_against += 1
+            return np.divide(high, odds_against, out=odds_against)
+        mean = _scaled(np.tanh(total, out=total), self.reach)
+        if self.middle != 0:
+            mean += self.middle
+        return mean
+
+    def draw(self, mean: Array, rng: np.random.Generator) -> Array:
+        low, high = self.states
+        probability = mean if (low, high) == (0, 1) else (mean - low) / (high - low)
+        states = _scaled(draw_bernoulli(probability, rng).astype(mean.dtype), high - low)
+        if low != 0:
+            states += low
+        return states
 
     def moments(self, states: Any, probabilities: Array | None) -> tuple[Array, ...]:
         return (average_rows(self.signal(states), probabilities),)
@@ -96,15 +139,27 @@ class TwoStateUnits(Units):
     def recentered(self, offset: Array | None, field: Array) -> Self:
         return replace(self, bias=self.bias + field, offset=offset)
 
+    def natural(self) -> Self:
+        return replace(self, offset=None)
+
+    def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
+        return replace(self, bias=base.bias + inverse_temperature * (self.bias - base.bias))
+
+    def metric(self, variance: Array | None) -> Metric:
+        return Metric()
+
+    @classmethod
+    def limits(cls, variance: Array) -> dict[str, tuple[Array, Array]]:
+        return {}
+
     def uncentering(self, offset: Array, field: Array) -> Uncentering:
         return Uncentering(shift=offset)
 
     def alternatives(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         # A value between the states, such as a grey pixel's, is compared with its mirror image.
-        return 2 * self.middle - states, np.zeros(1, dtype=states.dtype)
+        return 2 * self.middle - states, np.zeros((1, 1), dtype=states.dtype)
 
-    def _polarity(self, field: Array) -> Array:
-        """Probability of the higher state minus that of the lower one."""
-        total = field + self.bias
-        total *= self.reach
-        return np.asarray(np.tanh(total, out=total))
+
+def _scaled(array: Array, factor: float) -> Array:
+    """Array multiplied in place, without a pass over it where the factor is one."""
+    return array if factor == 1 else np.multiply(array, factor, out=array)

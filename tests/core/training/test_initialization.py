@@ -3,16 +3,16 @@
 import numpy as np
 import oracles
 import pytest
-from core.models import assert_mean, machine_from
+from core.models import assert_mean, machine_from, parameters_from
 from scipy import sparse
 
 from skrbm.core.training import initialization
 from skrbm.core.training.initialization import (
-    WEIGHT_SCALE,
     column_statistics,
     initial_machine,
     initial_particles,
 )
+from skrbm.core.units import Bernoulli
 
 DATA = {
     "double": lambda rng: rng.normal(50, [1, 10, 0.1], (501, 3)),
@@ -57,23 +57,65 @@ def test_column_that_varies_far_from_zero_is_not_constant(rng):
     np.testing.assert_allclose(variance, 0.01, rtol=0.05)
 
 
-@pytest.mark.parametrize("kind", oracles.ENERGIES)
-def test_initial_machine_is_nearly_uncoupled_and_alike_in_both_precisions(kind, seed, rng):
-    p = oracles.random_parameters(kind, 200, 100, rng)
-    double, single = machine_from(p), machine_from(p, np.float32)
-    weights = initial_machine(double.visible, double.hidden, np.random.default_rng(seed)).weights
-    twin = initial_machine(single.visible, single.hidden, np.random.default_rng(seed)).weights
-    assert_mean(weights.ravel(), 0)
-    assert_mean(weights.ravel() ** 2, WEIGHT_SCALE**2)
-    assert twin.dtype == np.float32
-    np.testing.assert_array_equal(twin, weights.astype(np.float32))
+def start(kind, n_visible, n_hidden, seed, rng):
+    """Statistics of some data, a machine started from them, and its oracle parameters."""
+    mean = rng.uniform(0.1, 0.9, n_visible)
+    variance = mean * (1 - mean)
+    p = oracles.random_parameters(kind, n_visible, n_hidden, rng, offsets=False)
+    if p.is_gaussian:
+        mean, variance = 10 * mean, np.exp(p.log_variance)
+        p = p.replace(visible_bias=mean)
+    template = machine_from(p)
+    visible = (
+        template.visible if p.is_gaussian else type(template.visible).start(mean, variance, 99)
+    )
+    machine = initial_machine(
+        visible, type(template.hidden), n_hidden, mean, variance, np.random.default_rng(seed)
+    )
+    return mean, variance, machine, parameters_from(kind, machine)
 
 
 @pytest.mark.parametrize("kind", oracles.ENERGIES)
-def test_initial_particles_are_hidden_units_without_a_field(kind, rng):
-    # Slip: particles of a spin machine that start at 0, where no spin can be.
+def test_initial_weights_are_alike_in_the_effect_of_a_standard_deviation(kind, seed, rng):
+    # Slips: one scale for all widths, the deviation for the variance, a field that grows with sigma.
+    _, variance, _, p = start(kind, 200, 100, seed, rng)
+    energies = oracles.energy(p, np.eye(201, 200, k=-1), np.eye(101, 100, k=-1))
+    origin, *steps = energies[:, :1] - energies[:, 1:]  # a hidden unit's field lowers the energy
+    effects = (steps - origin) ** 2 * variance[:, None]
+    assert_mean(effects.sum(axis=0), initialization.START_FIELD**2)
+    if p.is_gaussian:
+        assert_mean(effects, initialization.START_FIELD**2 / 200)
+
+
+@pytest.mark.parametrize("kind", oracles.ENERGIES)
+def test_initial_machine_has_the_data_s_mean_and_hidden_units_as_active_as_they_should(
+    kind, seed, rng
+):
+    # Slips: weights that shift the mean, data far from zero that hold the hidden units in one state.
+    mean, _, machine, p = start(kind, 6, 5, seed, rng)
+    low, high = p.hidden_values
+    activity = low + initialization.START_ACTIVITY * (high - low)
+    np.testing.assert_allclose(oracles.mean_hidden(p, mean[None]), [[activity] * 5], atol=1e-9)
+    active = machine.mean_visible(np.full((1, 5), activity))[0]
+    np.testing.assert_allclose(active, mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("variance", [0.0, 1e-12])
+def test_initial_weights_stay_small_where_the_data_hardly_vary(variance, rng):
+    # Slip: division by a vanishing variance.
+    visible = Bernoulli.start(np.full(20, 0.5), np.zeros(20), 100)
+    machine = initial_machine(visible, Bernoulli, 100, np.full(20, 0.5), np.full(20, variance), rng)
+    assert_mean(machine.weights.ravel() ** 2, initialization.START_FIELD**2)
+
+
+@pytest.mark.parametrize("kind", oracles.ENERGIES)
+def test_initial_particles_are_hidden_units_under_independent_features(kind, rng):
+    # Slips: particles of a spin machine that start at 0, where no spin can be; the bias alone, which
+    # data far from zero make extreme; the model's own visible bias in place of the data's mean.
     p = oracles.random_parameters(kind, 3, 2, rng, offsets=False, scale=0.5)
-    particles = initial_particles(machine_from(p), 20_000, rng)
+    base = oracles.random_parameters(kind, 3, 2, rng, offsets=False, scale=0.5)
+    particles = initial_particles(machine_from(p), machine_from(base).visible, 20_000, rng)
     assert set(np.unique(particles)) == set(p.hidden_values)
-    uncoupled = p.replace(weights=0 * p.weights)
-    assert_mean(particles, oracles.mean_hidden(uncoupled, np.zeros((1, 3)))[0])
+    uncoupled = base.replace(weights=0 * base.weights)
+    v, _ = oracles.sample_exact(uncoupled, 20_000, rng)
+    assert_mean(particles - oracles.mean_hidden(p, v), 0)

@@ -11,6 +11,7 @@ from core.models import (
     balanced_model,
     case_id,
     chain,
+    draw_states,
     hidden_given_visible,
     hidden_law,
     hidden_states,
@@ -18,12 +19,16 @@ from core.models import (
     mean_gradient,
     model,
     renamed,
+    tempered_hidden_law,
+    uncoupled_like,
 )
 
+from skrbm.core.sampling import Ladder
 from skrbm.core.training.negative_phase import (
     ALGORITHMS,
     ContrastiveDivergence,
     Exact,
+    ParallelTempering,
     PersistentContrastiveDivergence,
 )
 
@@ -45,7 +50,7 @@ def flat(gradient):
 
 
 def test_every_random_algorithm_is_tested():
-    assert {*CHAINS, Exact} == set(ALGORITHMS.values())
+    assert {*CHAINS, ParallelTempering, Exact} == set(ALGORITHMS.values())
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
@@ -72,6 +77,29 @@ def test_chains_that_start_in_the_model_average_to_the_exact_phase(
         for rows, particles in zip(np.split(v, N_REPEATS), np.split(h, N_REPEATS), strict=True)
     ]
     assert_mean(draws, flat(oracles.finite_difference_gradient(oracles.log_partition, p)))
+
+
+@pytest.mark.parametrize("n_gibbs_steps", [1, 2])
+def test_tempered_chains_that_start_in_their_models_average_to_the_exact_phase(
+    p, n_gibbs_steps, rng
+):
+    # Slips: the hottest chains taken for the model's; particles returned in another order.
+    machine, base = machine_from(p), uncoupled_like(p, rng)
+    ladder = Ladder(np.array([1.0, 0.5, 0.0]))
+    phase = ParallelTempering(n_gibbs_steps, base=machine_from(base).visible, ladder=ladder)
+    laws = [tempered_hidden_law(p, base, beta) for beta in ladder.betas]
+    draws, particles = [], []
+    for _ in range(N_REPEATS):
+        h = [draw_states(hidden_states(p), law, N_PARTICLES, rng) for law in laws]
+        gradient, moved = phase(machine, np.concatenate(h), np.zeros((N_ROWS, 2)), rng)
+        draws.append(flat(gradient))
+        particles.append(moved.reshape(3, N_PARTICLES, 2))
+    assert_mean(draws, flat(oracles.finite_difference_gradient(oracles.log_partition, p)))
+    for moved, law in zip(np.concatenate(particles, axis=1), laws, strict=True):
+        assert_law(moved, hidden_states(p), law)
+    notes = phase.finish_pass()
+    assert 0 < notes["swap_acceptance"] < 1
+    assert phase.n_chains == 3
 
 
 @pytest.mark.parametrize("algorithm", CHAINS)

@@ -1,22 +1,78 @@
-"""The update rule."""
+"""Update rules and schedules against the published recursions."""
 
 import numpy as np
 import pytest
 
-from skrbm.core.training.optimizer import SGD
+from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES, Schedule
+
+STEPS = 5
+RULES = [(name, momentum) for name in OPTIMIZERS for momentum in (0.0, 0.5, 0.9)]
+
+
+def trajectory(name, momentum, gradients, rate):
+    """Sum of all steps after each of them, one scalar parameter, from the papers' formulas."""
+    position, velocity, square, places = 0.0, 0.0, 0.0, []
+    for t, g in enumerate(gradients, 1):
+        if name == "adam":
+            velocity = momentum * velocity + (1 - momentum) * g
+            square = 0.999 * square + 0.001 * g**2
+            root = np.sqrt(square / (1 - 0.999**t))
+            position += rate * velocity / (1 - momentum**t) / (root + 1e-6)
+        else:
+            velocity = momentum * velocity + rate * g
+            position += momentum * velocity + rate * g if name == "nesterov" else velocity
+        places.append(position)
+    return places
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("learning_rate", [0, 0.25, 2])
-def test_step_adds_the_learning_rate_times_the_direction_in_place(learning_rate, dtype, rng):
-    # Slips: descent in place of ascent, the learning rate applied twice.
-    before = {"weights": rng.normal(size=(3, 2)), "visible_bias": rng.normal(size=3)}
-    direction = {name: rng.normal(size=array.shape) for name, array in before.items()}
-    parameters = {name: array.astype(dtype) for name, array in before.items()}
-    arrays = dict(parameters)
-    SGD(learning_rate).step(parameters, {n: d.astype(dtype) for n, d in direction.items()})
-    for name, array in parameters.items():
-        assert array is arrays[name]
+@pytest.mark.parametrize("rate", [0, 0.25, 2])
+@pytest.mark.parametrize(("name", "momentum"), RULES)
+def test_steps_are_the_published_ones_in_place(name, momentum, rate, dtype, rng):
+    # Slips: descent, the learning rate applied twice or not to the momentum, biased first steps of
+    # Adam, one memory for all parameters.
+    start = {"weights": rng.normal(size=(3, 2)), "visible_bias": rng.normal(size=3)}
+    gradients = [{n: rng.normal(size=a.shape) for n, a in start.items()} for _ in range(STEPS)]
+    parameters = {n: a.astype(dtype) for n, a in start.items()}
+    arrays, memory, optimizer = dict(parameters), {}, OPTIMIZERS[name](momentum)
+    for gradient in gradients:
+        step = {n: g.astype(dtype) for n, g in gradient.items()}
+        optimizer.step(parameters, step, rate, memory)
+    for n, array in parameters.items():
+        assert array is arrays[n]
         assert array.dtype == dtype
-        expected = before[name] + learning_rate * direction[name]
-        np.testing.assert_allclose(array, expected, rtol=0, atol=16 * np.finfo(dtype).eps)
+        for index in np.ndindex(array.shape):
+            moved = trajectory(name, momentum, [g[n][index] for g in gradients], rate)[-1]
+            tolerance = 100 * STEPS * np.finfo(dtype).eps * (1 + rate)
+            np.testing.assert_allclose(array[index], start[n][index] + moved, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_equal_gradients_arrive_at_the_speed_that_momentum_promises(name):
+    # Slip: momentum times learning rate applied twice, or a rate divided by what is left.
+    parameters, memory = {"weights": np.zeros((1, 1))}, {}
+    optimizer, places = OPTIMIZERS[name](0.5), []
+    for _ in range(60):
+        optimizer.step(parameters, {"weights": np.full((1, 1), 3.0)}, 0.1, memory)
+        places.append(parameters["weights"][0, 0])
+    speed = 0.1 if name == "adam" else 0.1 * 3.0 / (1 - 0.5)
+    np.testing.assert_allclose(places[-1] - places[-2], speed, rtol=1e-6)
+
+
+def test_memory_follows_shape_and_precision():
+    # Slip: momentum of another model's shape, or single precision that is raised to double.
+    memory, optimizer = {}, OPTIMIZERS["adam"](0.9)
+    for shape, dtype in (((3, 2), np.float64), ((3, 2), np.float32), ((4, 2), np.float32)):
+        parameters = {"weights": np.zeros(shape, dtype)}
+        optimizer.step(parameters, {"weights": np.ones(shape, dtype)}, 0.1, memory)
+        arrays = [a for a in memory.values() if isinstance(a, np.ndarray)]
+        assert {(a.shape, a.dtype) for a in arrays} == {(shape, np.dtype(dtype))}
+
+
+def test_schedules_start_at_one_and_fall_as_they_say():
+    factors = {kind: Schedule(kind, 0.5).factor for kind in SCHEDULES}
+    assert all(factor(0, 0.0) == 1 for factor in factors.values())
+    assert factors["constant"](10**6, 0.9) == factors["adaptive"](10**6, 0.9) == 1
+    np.testing.assert_allclose(factors["linear"](10**6, 0.75), 0.25)
+    np.testing.assert_allclose(factors["invscaling"](99, 0.75), 0.1)
+    np.testing.assert_allclose(Schedule("invscaling", 1.0).factor(99, 0.0), 0.01)

@@ -1,0 +1,1 @@
+"""What a machine says about data: partition functions, likelihoods and pseudo-likelihoods."""

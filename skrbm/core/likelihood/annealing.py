@@ -1,0 +1,219 @@
+"""Partition functions by annealed importance sampling, from either end of the path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from skrbm.core.likelihood.partition import LogPartition
+from skrbm.core.numerics import Array, new_streams
+from skrbm.core.parallel import map_blocks
+from skrbm.core.sampling import sample_tempered
+from skrbm.core.tempering import TemperedPath
+
+BLOCK_CHAINS = 50  # a fixed number: what the chains do must not depend on n_jobs
+SCHEDULE_POWER = 2.0
+
+
+def inverse_temperatures(n_temperatures: int) -> Array:
+    r"""Inverse temperatures from 0 to 1, dense near 1, where the model is hardest to follow.
+
+    .. math:: \beta_k = 1 - (1 - k / (n - 1))^2
+
+    Parameters
+    ----------
+    n_temperatures : int
+        How many, at least two.
+
+    Returns
+    -------
+    betas : ndarray of shape (n_temperatures,)
+        Ascending.
+    """
+    return np.asarray(1 - np.linspace(1, 0, n_temperatures) ** SCHEDULE_POWER)
+
+
+def annealed_log_partition(
+    path: TemperedPath,
+    n_chains: int,
+    n_temperatures: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> LogPartition:
+    r"""Estimate the partition function with chains that go from the base to the model.
+
+    .. math::
+
+        \log \hat Z = \log Z_0 + \log \frac1M \sum_m w_m, \qquad
+        \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
+
+    with :math:`v_0` from the base and :math:`v_k` one Gibbs step at :math:`\beta_k` behind
+    :math:`v_{k - 1}`. :math:`\hat Z` is unbiased, so that :math:`\log \hat Z` tends to be too low,
+    and likelihoods too high.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+    n_chains : int
+        Number :math:`M` of independent chains.
+    n_temperatures : int
+        Number of inverse temperatures, both ends included.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    n_jobs : int, default=None
+        Number of joblib threads over blocks of chains; the result does not depend on it.
+
+    Returns
+    -------
+    log_partition : LogPartition
+        With its standard error.
+
+    References
+    ----------
+    .. [1] Neal (2001), "Annealed importance sampling", Statistics and Computing 11, 125-139,
+       eq. 11. :doi:`10.1023/A:1008923215028`
+    .. [2] Salakhutdinov, Murray (2008), "On the quantitative analysis of deep belief networks",
+       ICML, 872-879. :doi:`10.1145/1390156.1390266`
+    """
+    betas = inverse_temperatures(n_temperatures).tolist()
+    return _estimate("ais", path, _starts(path, n_chains, rng), betas, n_jobs, 1)
+
+
+def reversed_log_partition(
+    path: TemperedPath,
+    v: Array,
+    n_temperatures: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> LogPartition:
+    r"""Estimate the partition function with chains that go from the model to the base.
+
+    .. math:: \log \hat Z = \log Z_0 - \log \frac1M \sum_m w_m^{-1}
+
+    :math:`1 / \hat Z` is unbiased, so that :math:`\log \hat Z` tends to be too high: together with
+    `annealed_log_partition` it brackets the truth.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+    v : ndarray of shape (n_chains, n_visible)
+        Independent visible states of the model; from other states, nothing is promised.
+    n_temperatures : int
+        Number of inverse temperatures, both ends included.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    n_jobs : int, default=None
+        Number of joblib threads over blocks of chains; the result does not depend on it.
+
+    Returns
+    -------
+    log_partition : LogPartition
+        With its standard error.
+
+    References
+    ----------
+    .. [1] Burda, Grosse, Salakhutdinov (2015), "Accurate and conservative estimates of MRF
+       log-likelihood using reverse annealing", AISTATS, PMLR 38, 102-110.
+    """
+    betas = inverse_temperatures(n_temperatures)[::-1].tolist()
+    blocks = _blocks(v)
+    starts = list(zip(blocks, new_streams(rng, len(blocks)), strict=True))
+    return _estimate("reverse_ais", path, starts, betas, n_jobs, -1)
+
+
+def tempered_states(
+    path: TemperedPath,
+    n_chains: int,
+    n_temperatures: int,
+    n_gibbs_steps: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> Array:
+    """Draw visible states of the model by parallel tempering, to reverse from.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+    n_chains : int
+        Number of states, each with a ladder of its own.
+    n_temperatures : int
+        Number of chains on a ladder.
+    n_gibbs_steps : int
+        Steps of all chains.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    n_jobs : int, default=None
+        Number of joblib threads over blocks of chains; the result does not depend on it.
+
+    Returns
+    -------
+    v : ndarray of shape (n_chains, n_visible)
+        Visible states.
+    """
+    blocks = (
+        (path, v, n_temperatures, n_gibbs_steps, stream)
+        for v, stream in _starts(path, n_chains, rng)
+    )
+    return np.concatenate(map_blocks(sample_tempered, blocks, n_jobs))
+
+
+def _estimate(
+    method: str,
+    path: TemperedPath,
+    starts: list[tuple[Array, np.random.Generator]],
+    betas: list[float],
+    n_jobs: int | None,
+    sign: int,
+) -> LogPartition:
+    """Partition function from blocks of chains, each with a stream of its own."""
+    blocks = ((path, v, betas, stream) for v, stream in starts)
+    log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs))
+    base = path.base_log_partition + path.ground
+    return _summary(method, base, log_weights, len(betas), sign)
+
+
+def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Generator) -> Array:
+    """Log-weights of chains that visit the inverse temperatures in turn, in double precision."""
+    log_weights = np.zeros(len(v))
+    here = path.at(betas[0])
+    for beta in betas[1:]:
+        there = path.at(beta)
+        change, v = here.step_to(there, v, rng)
+        log_weights -= change
+        here = there
+    return log_weights
+
+
+def _summary(
+    method: str, base: float, log_weights: Array, n_temperatures: int, sign: int = 1
+) -> LogPartition:
+    """Average the weights, with the standard error of the average's logarithm."""
+    n_chains = len(log_weights)
+    log_mean = logsumexp(log_weights) - np.log(n_chains)
+    relative = np.exp(log_weights - log_mean)  # of mean one
+    return LogPartition(
+        value=float(base + sign * log_mean),
+        std_error=float(relative.std(ddof=1) / np.sqrt(n_chains)) if n_chains > 1 else np.inf,
+        method=method,
+        n_chains=n_chains,
+        n_temperatures=n_temperatures,
+        effective_sample_size=float(n_chains**2 / np.sum(relative**2)),
+    )
+
+
+def _starts(
+    path: TemperedPath, n_chains: int, rng: np.random.Generator
+) -> list[tuple[Array, np.random.Generator]]:
+    """Blocks of chains at the base, each with a stream of its own."""
+    sizes = [len(block) for block in _blocks(np.arange(n_chains))]
+    streams = new_streams(rng, len(sizes))
+    return [(path.sample_base(n, s), s) for n, s in zip(sizes, streams, strict=True)]
+
+
+def _blocks(rows: Array) -> list[Any]:
+    return np.array_split(rows, -(-len(rows) // BLOCK_CHAINS))

@@ -1,0 +1,58 @@
+"""What is known of a partition function."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+
+@final
+@dataclass(frozen=True)
+class LogPartition:
+    """Logarithm of a partition function, and how far it can be believed.
+
+    Parameters
+    ----------
+    value : float
+        In nats.
+    std_error : float
+        Standard error of `value`, in nats: zero for an exact sum. An estimate of it is only as
+        good as `effective_sample_size` is large.
+    method : {"exact", "ais", "reverse_ais"}
+        Where it comes from.
+    n_chains, n_temperatures : int or None
+        Size of the simulation; None for an exact sum.
+    effective_sample_size : float or None
+        Number of equally weighted chains that would say as much, between 1 and `n_chains`; None
+        for an exact sum.
+
+    Examples
+    --------
+    >>> print(LogPartition(451.28163, 0.0412, "ais", 100, 10_000, 86.31))
+    log Z = 451.282 +- 0.041 nats (ais: 100 chains, 10000 temperatures, effective sample size 86.3)
+    >>> float(LogPartition(12.5, 0.0, "exact"))
+    12.5
+    """
+
+    value: float
+    std_error: float
+    method: str
+    n_chains: int | None = None
+    n_temperatures: int | None = None
+    effective_sample_size: float | None = None
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        if self.effective_sample_size is None:
+            return f"log Z = {self.value:.6f} nats ({self.method})"
+        digits = 2
+        if 0 < self.std_error < 1:  # two digits of the error
+            digits = 1 - math.floor(math.log10(self.std_error))
+        return (
+            f"log Z = {self.value:.{digits}f} +- {self.std_error:.{digits}f} nats ({self.method}: "
+            f"{self.n_chains} chains, {self.n_temperatures} temperatures, effective sample size "
+            f"{self.effective_sample_size:.1f})"
+        )

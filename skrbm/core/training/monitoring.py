@@ -1,0 +1,122 @@
+"""What is seen of training from outside: numbers for every pass, and whether it still improves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, spread_rows
+
+WATCHED_ROWS = 100
+GAP_ROWS = 100, 1000
+GAP_SHARE = 50  # rows of a pass for one that is compared
+
+
+def observe(machine: Machine, v: Any, particles: Array) -> dict[str, float]:
+    """State of training after a pass, from some rows that are always the same.
+
+    Parameters
+    ----------
+    machine : Machine
+        As learned so far.
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Training data.
+    particles : ndarray of shape (n_particles, n_hidden)
+        Hidden states of the chains that sample the machine.
+
+    Returns
+    -------
+    history : dict of str to float
+        "pseudo_likelihood" in nats per row; "mean_activation" of the hidden units under the data;
+        "chain_gap", by how many nats the chains' mean free energy is above the data's.
+    """
+    rows = spread_rows(v, WATCHED_ROWS).astype(machine.weights.dtype, copy=False)
+    h = spread_rows(particles, WATCHED_ROWS).astype(machine.weights.dtype, copy=False)
+    chains = machine.sample_visible(h, np.random.default_rng(0))
+    return {
+        "pseudo_likelihood": monitor(machine, v),
+        "mean_activation": float(machine.mean_hidden(rows).mean()),
+        "chain_gap": free_energy_gap(machine, chains, rows),
+    }
+
+
+def free_energy_gap(machine: Machine, v: Any, reference: Any) -> float:
+    """Mean free energy of some rows above that of others.
+
+    Over-fitting widens the gap between held-out and training rows [1]_, section 6.
+
+    Parameters
+    ----------
+    machine : Machine
+        Whose free energy.
+    v, reference : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Rows, of which at most a thousand are compared, and of the reference a fiftieth beyond a
+        hundred.
+
+    Returns
+    -------
+    gap : float
+        In nats; the partition function does not matter to it.
+
+    References
+    ----------
+    .. [1] Hinton (2012), "A practical guide to training restricted Boltzmann machines".
+       :doi:`10.1007/978-3-642-35289-8_32`
+    """
+    n_rows = int(np.clip(reference.shape[0] // GAP_SHARE, *GAP_ROWS))
+    means = [
+        machine.free_energy(spread_rows(rows, n_rows).astype(machine.weights.dtype)).mean()
+        for rows in (v, reference)
+    ]
+    return float(means[0] - means[1])
+
+
+@final
+@dataclass
+class Plateau:
+    """Judge of a sequence of scores, whether it still rises.
+
+    Parameters
+    ----------
+    tol : float
+        Rise over the best score so far that counts.
+    patience : int
+        Number of scores without such a rise that make a plateau.
+    best : float, default=-inf
+        Best score so far.
+    n_stale : int, default=0
+        Number of scores since the last rise.
+    """
+
+    tol: float
+    patience: int
+    best: float = -np.inf
+    n_stale: int = 0
+
+    def add(self, score: float) -> bool:
+        """Take note of a score.
+
+        Parameters
+        ----------
+        score : float
+            NaN is no rise.
+
+        Returns
+        -------
+        is_best : bool
+            Whether it is the best so far.
+        """
+        self.n_stale = 0 if score > self.best + self.tol else self.n_stale + 1
+        is_best = score > self.best
+        if is_best:
+            self.best = score
+        return is_best
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether patience is at its end."""
+        return self.n_stale >= self.patience

@@ -1,0 +1,123 @@
+"""What training carries on besides the parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import final
+
+from skrbm.core.centering import recenter
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.training.optimizer import Memory
+
+OFFSET_RATE = 0.01
+RECENCY = 3.0  # the average is that of the last quarter or so of all updates, at any time
+
+
+@final
+@dataclass
+class TrainingState:
+    """What training carries from one update to the next besides the parameters.
+
+    Parameters
+    ----------
+    particles : ndarray of shape (n_chains * n_particles, n_hidden)
+        Hidden states of the persistent chains, those of the model itself first.
+    visible_offset : ndarray of shape (n_visible,), default=None
+        Running mean of the data; None until the first centred pass.
+    hidden_offset : ndarray of shape (n_hidden,), default=None
+        Running mean of the hidden units under the data; None likewise.
+    memory : dict
+        Of the optimiser.
+    average : dict of str to ndarray, default=None
+        Averaged parameters and offsets; None where none are kept.
+    n_averaged : int, default=0
+        Number of updates that the average knows.
+    n_updates : int, default=0
+        Number of updates so far.
+    slowdown : float, default=1.0
+        Multiple of the learning rate that training itself has chosen.
+    learning_rate : float, default=0.0
+        Of the last update.
+
+    References
+    ----------
+    .. [1] Polyak, Juditsky (1992), "Acceleration of stochastic approximation by averaging", SIAM
+       Journal on Control and Optimization 30(4), 838-855. :doi:`10.1137/0330046`
+    .. [2] Shamir, Zhang (2013), "Stochastic gradient descent for non-smooth optimization:
+       convergence results and optimal averaging schemes", ICML, PMLR 28(1), 71-79, section 4.
+    """
+
+    particles: Array
+    visible_offset: Array | None = None
+    hidden_offset: Array | None = None
+    memory: Memory = field(default_factory=dict)
+    average: dict[str, Array] | None = None
+    n_averaged: int = 0
+    n_updates: int = 0
+    slowdown: float = 1.0
+    learning_rate: float = 0.0
+
+    def follow(self, mean_visible: Array, mean_hidden: Array) -> tuple[Array, Array]:
+        """Move the offsets towards the means of a mini-batch.
+
+        Parameters
+        ----------
+        mean_visible : ndarray of shape (n_visible,)
+            Mean of the data.
+        mean_hidden : ndarray of shape (n_hidden,)
+            Mean of the hidden units under the data.
+
+        Returns
+        -------
+        visible_offset, hidden_offset : ndarray
+            The new offsets.
+        """
+        self.visible_offset = _moved(self.visible_offset, mean_visible)
+        self.hidden_offset = _moved(self.hidden_offset, mean_hidden)
+        return self.visible_offset, self.hidden_offset
+
+    def add_to_average(self, machine: Machine) -> None:
+        """Move the average towards the present parameters.
+
+        Late updates weigh more than early ones, by the third power of their number, so that the
+        average [1]_ forgets the start and needs no horizon [2]_.
+
+        Parameters
+        ----------
+        machine : Machine
+            In the coordinates of the step, centred or plain: averages of plain parameters would
+            depend on the origin of the data.
+        """
+        present = machine.parameters | machine.offsets
+        if self.average is None or self.average.keys() != present.keys():
+            self.average = {name: array.copy() for name, array in present.items()}
+            self.n_averaged = 0
+        self.n_averaged += 1
+        share = (1 + RECENCY) / (self.n_averaged + RECENCY)
+        for name, array in present.items():
+            self.average[name] += share * (array - self.average[name])
+
+    def averaged(self, machine: Machine) -> Machine:
+        """Plain machine that training has arrived at.
+
+        Parameters
+        ----------
+        machine : Machine
+            Plain, as of the last update.
+
+        Returns
+        -------
+        machine : Machine
+            Of the averaged parameters if there are any, else the same.
+        """
+        if self.average is None:
+            return machine
+        offsets = self.average.get("visible_offset"), self.average.get("hidden_offset")
+        average = recenter(machine.astype(machine.weights.dtype, copy=True), *offsets)
+        average.assign(self.average)
+        return recenter(average, None, None)
+
+
+def _moved(offset: Array | None, mean: Array) -> Array:
+    return mean if offset is None else offset + OFFSET_RATE * (mean - offset)

@@ -1,0 +1,313 @@
+"""What a model dreams up: samples, and what is missing in data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+
+from skrbm.core import sampling
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, dense
+from skrbm.core.tempering import TemperedPath
+from skrbm.estimators.arrays import ModelArrays
+from skrbm.estimators.validation import check_domain, generators
+
+COUNT = [Interval(Integral, 1, None, closed="left")]
+
+
+class Sampler(ModelArrays):
+    """Estimator that can be asked for visible states."""
+
+    _state_dtype: ClassVar[type | None] = None
+
+    def gibbs(self, v: Any) -> Array:
+        """One Gibbs step: hidden states given the visible ones, then visible ones given those.
+
+        Successive calls draw on from a random stream of their own.
+
+        Parameters
+        ----------
+        v : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states to start from.
+
+        Returns
+        -------
+        v_new : ndarray of shape (n_samples, n_features)
+            Visible states after the step; booleans for Bernoulli units.
+        """
+        v = self._check_X(v)
+        rng = self._stream()
+
+        def step(machine: Machine, v: Any) -> Array:
+            return self._as_states(sampling.gibbs(machine, v, 1, rng))
+
+        return self._map_rows(step, v)
+
+    @validate_params(
+        {
+            "n_samples": [Interval(Integral, 1, None, closed="left"), None],
+            "n_gibbs_steps": [Interval(Integral, 0, None, closed="left")],
+            "init": ["array-like", "sparse matrix", None],
+            "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+            "random_state": ["random_state"],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def sample(
+        self,
+        n_samples: int | None = None,
+        n_gibbs_steps: int = 1000,
+        *,
+        init: Any = None,
+        n_temperatures: int = 1,
+        random_state: Any = None,
+    ) -> Array:
+        """Draw visible states by Gibbs sampling or by parallel tempering.
+
+        Parameters
+        ----------
+        n_samples : int, default=None
+            Number of chains, hence of states; None for as many as `init` has rows, or one.
+        n_gibbs_steps : int, default=1000
+            Steps of every chain.
+        init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Visible states to go on from, such as an earlier sample, at all temperatures; None
+            starts from visible units without a field.
+        n_temperatures : int, default=1
+            Number of chains for every state, which run at temperatures between the model's and
+            that of independent features, and exchange their states: so a state can leave a mode
+            of the distribution that Gibbs sampling stays in [1]_. One is Gibbs sampling.
+        random_state : int, RandomState instance or None, default=None
+            None draws on from the estimator's own stream, so that successive calls differ.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features)
+            One state of each chain.
+
+        Raises
+        ------
+        ValueError
+            If `n_samples` is given and not the number of rows of `init`.
+
+        References
+        ----------
+        .. [1] Desjardins, Courville, Bengio, Vincent, Delalleau (2010), "Tempered Markov chain
+           Monte Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
+        """
+        machine = self._machine()
+        if init is None:
+            chains = np.empty((n_samples or 1, 0), dtype=machine.weights.dtype)
+        else:
+            chains = self._check_X(init)
+            if n_samples not in (None, chains.shape[0]):
+                raise ValueError(
+                    f"n_samples={n_samples} expected to be the number of rows of init, got init "
+                    f"of shape {chains.shape}. Leave n_samples out."
+                )
+        rng = self._inference_rng(random_state)
+        base = self._base(machine, rng) if n_temperatures > 1 else None
+
+        def run(machine: Machine, v: Any) -> Array:
+            n_chains = v.shape[0]
+            if base is None:
+                v = sampling.sample_base(machine, n_chains, rng) if init is None else v
+                return sampling.gibbs(machine, v, n_gibbs_steps, rng)
+            path = TemperedPath.to(machine, base)
+            v = path.sample_base(n_chains, rng) if init is None else dense(v)
+            return sampling.sample_tempered(path, v, n_temperatures, n_gibbs_steps, rng)
+
+        return self._map_rows(run, chains)
+
+    @validate_params(
+        {
+            "X": ["array-like", "sparse matrix"],
+            "mask": ["array-like"],
+            "method": [StrOptions({"sample", "mean"})],
+            "n_gibbs_steps": COUNT,
+            "n_chains": COUNT,
+            "random_state": ["random_state"],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def inpaint(
+        self,
+        X: Any,
+        mask: Any,
+        *,
+        method: str = "sample",
+        n_gibbs_steps: int = 100,
+        n_chains: int = 10,
+        random_state: Any = None,
+    ) -> Array:
+        """Fill in what is unknown of each row, given what is known.
+
+        Runs Gibbs chains over the unknown features of every row while the known ones are held.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states; what is unknown is not looked at and may be NaN.
+        mask : array-like of bool of shape (n_samples, n_features) or (n_features,)
+            True where a value is known.
+        method : {"sample", "mean"}, default="sample"
+            Whether to draw the unknown features from their joint conditional law, or to give
+            their conditional means, averaged over several chains and the second half of their
+            steps.
+        n_gibbs_steps : int, default=100
+            Steps of every chain.
+        n_chains : int, default=10
+            Number of chains of every row for "mean": what is known often leaves several answers
+            open, and a chain rarely leaves the one that it has found.
+        random_state : int, RandomState instance or None, default=None
+            None draws on from the estimator's own stream, so that successive calls differ.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features)
+            Known values as they were.
+
+        Raises
+        ------
+        ValueError
+            If `mask` is not boolean or of another shape, or a known value is not finite.
+        """
+        X = self._check_X(X, finite=False)
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape not in (X.shape, X.shape[1:]):
+            raise ValueError(
+                f"mask expected to be boolean and of shape {X.shape} or {X.shape[1:]}, True where a "
+                f"value is known, got {mask.dtype} of shape {mask.shape}."
+            )
+        X, is_known = dense(X), np.broadcast_to(mask, X.shape)
+        rng = self._inference_rng(random_state)
+        if method == "sample":
+            return self._draw_unknown(X, is_known, n_gibbs_steps, rng)
+        return self._average_unknown(X, is_known, n_gibbs_steps, n_chains, rng)
+
+    @validate_params(
+        {
+            "X": ["array-like", "sparse matrix"],
+            "n_imputations": [Interval(Integral, 1, None, closed="left"), None],
+            "n_gibbs_steps": COUNT,
+            "n_chains": COUNT,
+            "random_state": ["random_state"],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def impute(
+        self,
+        X: Any,
+        *,
+        n_imputations: int | None = None,
+        n_gibbs_steps: int = 100,
+        n_chains: int = 10,
+        random_state: Any = None,
+    ) -> Array:
+        """Fill in missing values, marked by NaN.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states; NaN where one is missing.
+        n_imputations : int, default=None
+            Number of completed copies, each with other draws of what is missing, for analyses
+            that account for its uncertainty; None for one copy with conditional means.
+        n_gibbs_steps : int, default=100
+            Steps of every chain.
+        n_chains : int, default=10
+            Number of chains of every row that conditional means are averaged over.
+        random_state : int, RandomState instance or None, default=None
+            None draws on from the estimator's own stream, so that successive calls differ.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
+            Known values as they were.
+
+        Raises
+        ------
+        ValueError
+            If a value is infinite.
+
+        Examples
+        --------
+        Two features that are always equal:
+
+        >>> import numpy as np
+        >>> from skrbm import BernoulliRBM
+        >>> X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 50, axis=0)
+        >>> rbm = BernoulliRBM(2, n_iter=300, random_state=0).fit(X)
+        >>> rbm.impute([[1, np.nan], [np.nan, 0]]).round()
+        array([[1., 1.],
+               [0., 0.]])
+        """
+        X = dense(self._check_X(X, finite=False))
+        is_known = ~np.isnan(X)
+        rng = self._inference_rng(random_state)
+        if n_imputations is None:
+            return self._average_unknown(X, is_known, n_gibbs_steps, n_chains, rng)
+        return np.stack(
+            [self._draw_unknown(X, is_known, n_gibbs_steps, rng) for _ in range(n_imputations)]
+        )
+
+    def _draw_unknown(self, X: Array, is_known: Array, n: int, rng: Any) -> Array:
+        X = self._start_unknown(X, is_known, rng)
+        return self._move_unknown(X, is_known, n, rng)
+
+    def _average_unknown(
+        self, X: Array, is_known: Array, n: int, n_chains: int, rng: np.random.Generator
+    ) -> Array:
+        means = np.zeros(())
+        for _ in range(n_chains):
+            v = self._draw_unknown(X, is_known, n // 2, rng)
+            mean = self._move_unknown(v, is_known, n - n // 2, rng, step=sampling.clamped_mean)
+            means = means + mean / n_chains
+        return np.where(is_known, v, means).astype(v.dtype, copy=False)
+
+    def _start_unknown(self, X: Array, is_known: Array, rng: np.random.Generator) -> Array:
+        """Copy of the rows in which what is unknown comes from independent features."""
+        machine = self._machine(X)
+        result = X.astype(machine.weights.dtype)
+        if not np.isfinite(result[is_known]).all():
+            raise ValueError(
+                "What is known of X expected to be finite, got NaN or infinity. Mark it as unknown, "
+                "by mask in inpaint or by NaN in impute."
+            )
+        rows = np.flatnonzero(~is_known.all(axis=1))
+        if len(rows):
+            path = TemperedPath.to(machine, self._base(machine, rng))
+            start = path.sample_base(len(rows), rng)
+            result[rows] = np.where(is_known[rows], result[rows], start)
+        check_domain(result, self._visible_type, self.check_input)
+        return result
+
+    def _move_unknown(
+        self,
+        X: Array,
+        is_known: Array,
+        n_gibbs_steps: int,
+        rng: np.random.Generator,
+        *,
+        step: Callable[..., Array] = sampling.clamped_gibbs,
+    ) -> Array:
+        """Rows after clamped Gibbs steps; those without anything unknown cost nothing."""
+        rows, result = np.flatnonzero(~is_known.all(axis=1)), X.copy()
+
+        def run(machine: Machine, v: Array, is_known: Array) -> Array:
+            return step(machine, v, is_known.astype(bool), n_gibbs_steps, rng)
+
+        if len(rows) and n_gibbs_steps:
+            result[rows] = self._map_rows(run, result[rows], is_known[rows])
+        return result
+
+    def _inference_rng(self, random_state: Any) -> np.random.Generator:
+        return self._stream() if random_state is None else generators(random_state, 1)[0]
+
+    def _as_states(self, states: Array) -> Array:
+        """States in the type that scikit-learn's class gives them, where it has such units."""
+        return states if self._state_dtype is None else states.astype(self._state_dtype)

@@ -1,0 +1,310 @@
+"""What a model says about data: energies, pseudo-likelihoods and likelihoods."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils.validation import check_consistent_length
+
+from skrbm.core.likelihood import exact
+from skrbm.core.likelihood.annealing import (
+    annealed_log_partition,
+    reversed_log_partition,
+    tempered_states,
+)
+from skrbm.core.likelihood.partition import LogPartition
+from skrbm.core.likelihood.pseudo import pseudo_likelihood
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, dense
+from skrbm.core.tempering import TemperedPath
+from skrbm.estimators.arrays import ModelArrays
+from skrbm.estimators.validation import AnnealingWarning, generators, warn_user
+
+MANY_WEIGHTS, LARGE_WEIGHT = 2**16, 1e3
+FEW_CHAINS = 10  # of many: an average that rests on fewer has an error that cannot be known
+
+
+class Scorer(ModelArrays):
+    """Estimator that can be asked how likely data are."""
+
+    n_jobs: int | None
+    n_temperatures: int
+
+    def score_samples(self, X: Any) -> Array:
+        """Exact log pseudo-likelihood of each row, deterministic.
+
+        It has the expectation of the random estimate of scikit-learn's class. Its cost grows
+        with n_samples * n_features * n_components, for Gaussian visible units times the number
+        of quadrature nodes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+
+        Returns
+        -------
+        pseudo_likelihood : ndarray of shape (n_samples,)
+            In nats, summed over the features.
+        """
+        X = self._check_X(X)
+        return pseudo_likelihood(self._machine(X), X, self.n_jobs)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of `score_samples`: what a search without ``scoring=`` maximises.
+
+        Without `y`, scikit-learn's cross-validation does not shuffle the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            In nats per row.
+        """
+        return float(self.score_samples(X).mean())
+
+    def free_energy(self, X: Any) -> Array:
+        r"""Free energy of each row, :math:`-\log p(v)` up to the constant :math:`\log Z`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+
+        Returns
+        -------
+        free_energy : ndarray of shape (n_samples,)
+            In nats.
+        """
+        return self._map_rows(Machine.free_energy, self._check_X(X))
+
+    def energy(self, X: Any, H: Any) -> Array:
+        """Energy of each pair of visible and hidden states.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+        H : array-like of shape (n_samples, n_components)
+            Hidden states.
+
+        Returns
+        -------
+        energy : ndarray of shape (n_samples,)
+            In nats.
+        """
+        X, H = self._check_X(X), self._check_H(H, name="H")
+        check_consistent_length(X, H)
+        return self._map_rows(Machine.energy, X, H)
+
+    def log_likelihood(self, X: Any, log_partition: float | LogPartition | None = None) -> Array:
+        r"""Log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
+
+        For Gaussian visible units it is the logarithm of a density. Values between the states of
+        other units, such as grey pixels, have an energy but no probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+        log_partition : float or LogPartition, default=None
+            In nats; None for the result of `log_partition`, which may take a while: it is not
+            kept.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            In nats; an error of `log_partition` is common to all rows.
+        """
+        free_energy = self.free_energy(X)
+        normaliser = self.log_partition() if log_partition is None else log_partition
+        return np.asarray(-free_energy - float(normaliser))
+
+    @validate_params(
+        {
+            "method": [StrOptions({"auto", "exact", "ais", "reverse_ais"})],
+            "n_chains": [Interval(Integral, 2, None, closed="left")],
+            "n_temperatures": [Interval(Integral, 2, None, closed="left")],
+            "X": ["array-like", "sparse matrix", None],
+            "init": ["array-like", "sparse matrix", None],
+            "random_state": ["random_state"],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def log_partition(
+        self,
+        method: str = "auto",
+        *,
+        n_chains: int = 100,
+        n_temperatures: int = 10_000,
+        X: Any = None,
+        init: Any = None,
+        random_state: Any = None,
+    ) -> LogPartition:
+        r"""Logarithm of the partition function, exactly or with an error.
+
+        Annealed importance sampling [1]_ starts from independent features with the means and
+        variances of the training data. Its estimate tends to be too low, that of reverse
+        annealing [2]_ too high: where they agree, both can be believed.
+
+        Parameters
+        ----------
+        method : {"auto", "exact", "ais", "reverse_ais"}, default="auto"
+            "exact" sums over all states of the smaller discrete layer, of at most 25 units;
+            "ais" anneals chains from independent features to the model; "reverse_ais" back from
+            samples of the model. "auto" is "exact" where that visits no more states than "ais",
+            else "ais".
+        n_chains : int, default=100
+            Number of annealed chains.
+        n_temperatures : int, default=10_000
+            Number of inverse temperatures that each of them visits.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Rows whose means and variances the chains start from; None for those of the training
+            data or, for arrays assigned by hand, of a sample from the model.
+        init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
+            Independent samples of the model to reverse from; None draws them by parallel
+            tempering, in `n_temperatures` steps of all chains of a ladder together.
+        random_state : int, RandomState instance or None, default=None
+            None gives the same number whenever the model is the same.
+
+        Returns
+        -------
+        log_partition : LogPartition
+            With attributes `value` and `std_error` in nats, and `method`.
+
+        Warns
+        -----
+        AnnealingWarning
+            If the chains' weights are so unequal that less than ten of them, or less than half,
+            make the estimate.
+
+        Raises
+        ------
+        ValueError
+            If `method` is "exact" and both layers are too large.
+
+        References
+        ----------
+        .. [1] Salakhutdinov, Murray (2008), "On the quantitative analysis of deep belief
+           networks", ICML, 872-879. :doi:`10.1145/1390156.1390266`
+        .. [2] Burda, Grosse, Salakhutdinov (2015), "Accurate and conservative estimates of MRF
+           log-likelihood using reverse annealing", AISTATS, PMLR 38, 102-110.
+
+        Examples
+        --------
+        Two uncoupled units that are 0 or 1 have four equally likely states:
+
+        >>> import numpy as np
+        >>> from skrbm import BernoulliRBM
+        >>> rbm = BernoulliRBM(1)
+        >>> rbm.components_ = np.zeros((1, 1))
+        >>> rbm.intercept_visible_ = rbm.intercept_hidden_ = np.zeros(1)
+        >>> print(rbm.log_partition())
+        log Z = 1.386294 nats (exact)
+        """
+        machine = self._machine()
+        n_states = exact.n_states(exact.smaller_discrete(machine).visible)
+        if method == "auto" and n_states <= n_chains * n_temperatures:
+            method = "exact"
+        if method == "exact":
+            value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
+            return LogPartition(value, 0.0, method)
+        rng = self._likelihood_rng(random_state)
+        if _anneals_in_single(machine):
+            machine = machine.astype(np.float32)
+        path = TemperedPath.to(machine, self._base(machine, rng, X))
+        if method == "reverse_ais":
+            if init is None:
+                ladder = self.n_temperatures
+                n_steps = max(1, n_temperatures // ladder)
+                v = tempered_states(path, n_chains, ladder, n_steps, rng, self.n_jobs)
+            else:
+                v = dense(self._check_X(init)).astype(machine.weights.dtype)
+            result = reversed_log_partition(path, v, n_temperatures, rng, self.n_jobs)
+        else:
+            result = annealed_log_partition(path, n_chains, n_temperatures, rng, self.n_jobs)
+        _warn_if_few(result)
+        return result
+
+    def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
+        """Stream of its own that begins anew on every call: the same model, the same number."""
+        if random_state is not None:
+            return generators(random_state, 1)[0]
+        self._stream()
+        return deepcopy(self._annealing_rng)
+
+
+def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
+    """Mean log-likelihood of held-out rows, as `scoring` of a search.
+
+    Unlike the pseudo-likelihood, it compares models of any kind; exact where the smaller layer
+    is small, else by annealed importance sampling.
+
+    Parameters
+    ----------
+    estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or Pipeline
+        Fitted; of a Pipeline, which has to end in one of the three, the earlier steps transform
+        `X`, and densities are those of the transformed features.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Held-out rows.
+    y : object, default=None
+        Ignored.
+
+    Returns
+    -------
+    score : float
+        In nats per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skrbm import BernoulliRBM, log_likelihood_scorer
+    >>> X = np.tile([[0, 0, 1], [1, 1, 0]], (20, 1))
+    >>> search = GridSearchCV(
+    ...     BernoulliRBM(n_components=2, random_state=0),
+    ...     {"n_iter": [1, 100]},
+    ...     scoring=log_likelihood_scorer,
+    ... )
+    >>> search.fit(X).best_params_
+    {'n_iter': 100}
+    """
+    if isinstance(estimator, Pipeline):
+        if len(estimator) > 1:
+            X = estimator[:-1].transform(X)
+        estimator = estimator[-1]
+    return float(estimator.log_likelihood(X).mean())
+
+
+def _anneals_in_single(machine: Machine) -> bool:
+    """Whether the rounding of single precision stays far below the error of the weights.
+
+    It does for many weights of ordinary size between discrete states, which are exact, and the
+    products take half the time.
+    """
+    is_discrete = None not in (machine.visible.states, machine.hidden.states)
+    largest = max(np.abs(array).max() for array in machine.parameters.values())
+    return bool(is_discrete and machine.weights.size >= MANY_WEIGHTS and largest < LARGE_WEIGHT)
+
+
+def _warn_if_few(result: LogPartition) -> None:
+    assert result.effective_sample_size is not None
+    assert result.n_chains is not None
+    if result.effective_sample_size < min(FEW_CHAINS, result.n_chains / 2):
+        warn_user(
+            f"Only {result.effective_sample_size:.1f} of {result.n_chains} annealed chains make the "
+            f"estimate {result}: neither it nor its error can be believed. Increase "
+            f"n_temperatures={result.n_temperatures}.",
+            AnnealingWarning,
+        )

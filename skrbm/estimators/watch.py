@@ -1,0 +1,114 @@
+"""What a fit shows while it runs, and when it is over."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.machine import Machine
+from skrbm.core.training.monitoring import Plateau, free_energy_gap, observe
+from skrbm.core.training.state import TrainingState
+
+SLOWDOWN = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
+SMALLEST_RATE = 1e-6
+
+History = dict[str, list[float]]
+
+
+def empty_history() -> History:
+    """Columns that every history has, without a pass."""
+    return {"pseudo_likelihood": [], "time": []}
+
+
+@final
+@dataclass
+class Watch:
+    """Observer of a fit after every pass.
+
+    Parameters
+    ----------
+    name : str
+        Of the estimator, for the printed lines.
+    history : dict of str to list of float
+        Continued in place.
+    is_verbose : bool
+        Whether to print a line for every pass.
+    held_out : {ndarray, sparse matrix} of shape (n_rows, n_visible), default=None
+        Rows whose score decides; None for the training data's.
+    plateau : Plateau, default=None
+        Judge of the scores; None to go on whatever they are.
+    slows_down : bool, default=False
+        Whether a plateau is answered by a smaller learning rate as long as that is possible.
+    best : Machine, default=None
+        The one of the best score on held-out rows.
+    """
+
+    name: str
+    history: History
+    is_verbose: bool
+    held_out: Any = None
+    plateau: Plateau | None = None
+    slows_down: bool = False
+    best: Machine | None = None
+    begin: float = field(default_factory=time.perf_counter)
+
+    def see(
+        self, machine: Machine, state: TrainingState, v: Any, n_iter: int, notes: dict[str, float]
+    ) -> bool:
+        """Record a pass.
+
+        Parameters
+        ----------
+        machine : Machine
+            What would be published now.
+        state : TrainingState
+            Whose learning rate may be lowered.
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Training data.
+        n_iter : int
+            Number of passes since the last start.
+        notes : dict of str to float
+            What the algorithm says of the pass.
+
+        Returns
+        -------
+        is_over : bool
+            Whether training should end.
+        """
+        notes = {"learning_rate": state.learning_rate} | notes
+        notes |= observe(machine, v, state.particles)
+        score = notes["pseudo_likelihood"]
+        if self.held_out is not None:
+            score = notes["validation_pseudo_likelihood"] = monitor(
+                machine, self.held_out, v.shape[0]
+            )
+            notes["free_energy_gap"] = free_energy_gap(machine, self.held_out, v)
+        self._record(notes, n_iter)
+        if self.plateau is None:
+            return False
+        if self.plateau.add(score) and self.held_out is not None:
+            self.best = machine.astype(machine.weights.dtype, copy=True)
+        if not self.plateau.is_reached:
+            return False
+        if self.slows_down and state.learning_rate > SMALLEST_RATE:
+            state.slowdown /= SLOWDOWN
+            self.plateau.n_stale = 0
+            return False
+        return True
+
+    def _record(self, notes: dict[str, float], n_iter: int) -> None:
+        """Add a pass to the history and print its line."""
+        end = time.perf_counter()
+        notes["time"], self.begin = end - self.begin, end
+        n_passes = len(self.history["time"])
+        for name in {**self.history, **notes}:
+            column = self.history.setdefault(name, [float("nan")] * n_passes)
+            column.append(notes.get(name, float("nan")))
+        if self.is_verbose:
+            print(
+                f"[{self.name}] Iteration {n_iter}, pseudo-likelihood = "
+                f"{notes['pseudo_likelihood']:.2f}, time = {notes['time']:.2f}s",
+                flush=True,
+            )

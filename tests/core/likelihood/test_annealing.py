@@ -1,0 +1,193 @@
+"""Annealed importance sampling against enumerated partition functions."""
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+from core.models import (
+    assert_law,
+    assert_mean,
+    balanced_model,
+    case_id,
+    machine_from,
+)
+from scipy import stats
+from scipy.special import softmax
+
+from skrbm.core.likelihood import annealing
+from skrbm.core.likelihood.annealing import (
+    annealed_log_partition,
+    inverse_temperatures,
+    reversed_log_partition,
+    tempered_states,
+)
+from skrbm.core.likelihood.exact import log_partition
+from skrbm.core.numerics import new_streams
+from skrbm.core.tempering import TemperedPath
+from skrbm.core.units import Bernoulli, Gaussian, Spin
+
+N_CHAINS = 2_000
+BALANCED = [(kind, 3, 3, offsets) for kind in oracles.ENERGIES for offsets in (0, 1)]
+
+
+def path_to(p, dtype=np.float64):
+    """Path from independent units with the model's own means and variances."""
+    v, _ = oracles.sample_exact(p, 1_000, np.random.default_rng(0))
+    options = {"parameterization": p.kind} if p.is_gaussian else {}
+    machine = machine_from(p, dtype)
+    start = type(machine.visible).start
+    return TemperedPath.to(machine, start(v.mean(axis=0), v.var(axis=0), len(v), **options))
+
+
+@pytest.fixture(params=BALANCED, ids=case_id)
+def balanced(request, seed):
+    """Models whose weights have an error that can be estimated."""
+    return balanced_model(request.param, seed)
+
+
+@pytest.mark.parametrize("n_temperatures", [2, 3, 20])
+def test_mean_weight_is_the_ratio_of_the_partition_functions(balanced, n_temperatures, rng):
+    # Slips: weights taken after the step in place of before; the last temperature forgotten; a
+    # step at the old temperature; the base's own partition function forgotten. With two
+    # temperatures, it is plain importance sampling.
+    path = path_to(balanced)
+    v = path.sample_base(N_CHAINS, rng)
+    betas = inverse_temperatures(n_temperatures).tolist()
+    log_ratio = oracles.log_partition(balanced) - path.base_log_partition - path.ground
+    weights = np.exp(annealing._anneal(path, v, betas, rng) - log_ratio)
+    assert_mean(weights[:, None], 1)
+
+
+@pytest.mark.parametrize("n_temperatures", [10, 40])
+def test_mean_inverse_weight_of_reversed_chains_is_the_inverse_ratio(balanced, n_temperatures, rng):
+    # Slips: the sign of the weights; steps at the temperature that is left.
+    path = path_to(balanced)
+    v, _ = oracles.sample_exact(balanced, N_CHAINS, rng)
+    betas = inverse_temperatures(n_temperatures)[::-1].tolist()
+    log_ratio = oracles.log_partition(balanced) - path.base_log_partition - path.ground
+    weights = np.exp(annealing._anneal(path, v, betas, rng) + log_ratio)
+    assert_mean(weights[:, None], 1)
+
+
+def test_reversed_estimate_averages_the_inverse_weights(balanced, seed, rng):
+    # Slip: the weights averaged, of which the estimate would tend to be too low again.
+    path = path_to(balanced)
+    v, _ = oracles.sample_exact(balanced, 40, rng)
+    result = reversed_log_partition(path, v, 5, np.random.default_rng(seed))
+    (stream,) = new_streams(np.random.default_rng(seed), 1)
+    log_inverse = annealing._anneal(path, v, inverse_temperatures(5)[::-1].tolist(), stream)
+    expected = path.base_log_partition + path.ground - np.log(np.exp(log_inverse).mean())
+    np.testing.assert_allclose(result.value, expected, rtol=1e-12)
+
+
+def test_estimates_agree_with_enumeration_within_their_errors(balanced, rng):
+    # Slip: the average of the logarithms in place of the logarithm of the average.
+    path, exact = path_to(balanced), oracles.log_partition(balanced)
+    v, _ = oracles.sample_exact(balanced, 500, rng)
+    for result in (
+        annealed_log_partition(path, 500, 100, rng),
+        reversed_log_partition(path, v, 100, rng),
+    ):
+        assert 0 < result.std_error < 0.2
+        assert abs(result.value - exact) < stats.norm.isf(1e-6) * result.std_error
+
+
+def test_standard_error_is_the_spread_of_estimates(rng):
+    # Slips: the spread of the weights in place of their mean's; an error relative to nothing.
+    p = oracles.random_parameters("bernoulli", 4, 3, rng, scale=2.0)
+    path = path_to(p)
+    results = [annealed_log_partition(path, 50, 20, rng) for _ in range(200)]
+    spread = np.std([r.value for r in results], ddof=1)
+    stated = np.mean([r.std_error for r in results])
+    assert 0.7 < stated / spread < 1.4  # of 200 estimates the spread is known to five percent
+
+
+def test_effective_sample_size_counts_equal_weights():
+    for n_heavy in (1, 5, 20):
+        log_weights = np.where(np.arange(20) < n_heavy, 100.0, -1000.0)
+        result = annealing._summary("ais", 3.0, log_weights, 7)
+        np.testing.assert_allclose(result.effective_sample_size, n_heavy)
+        np.testing.assert_allclose(result.value, 103 + np.log(n_heavy / 20))
+
+
+def test_forward_weights_err_low_and_reversed_ones_high(balanced, rng):
+    # Slip: in reverse, the weights averaged in place of their inverses. By Jensen's inequality
+    # the mean logarithm is a bound on either side.
+    path, betas = path_to(balanced), inverse_temperatures(3)
+    exact = oracles.log_partition(balanced) - path.base_log_partition - path.ground
+    forward = annealing._anneal(path, path.sample_base(N_CHAINS, rng), betas.tolist(), rng)
+    v, _ = oracles.sample_exact(balanced, N_CHAINS, rng)
+    reverse = -annealing._anneal(path, v, betas[::-1].tolist(), rng)
+    for log_weights, sign in ((forward, 1), (reverse, -1)):
+        error = log_weights.std() / np.sqrt(N_CHAINS)
+        assert sign * (exact - log_weights.mean()) > 4 * error
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", oracles.ENERGIES)
+def test_number_of_jobs_does_not_change_a_bit(kind, dtype, seed, rng):
+    p = oracles.random_parameters(kind, 5, 4, rng)
+    path = path_to(p, dtype)
+    v, _ = oracles.sample_exact(p, 120, rng)
+    v = v.astype(dtype)
+    for run in (
+        lambda r, n_jobs: annealed_log_partition(path, 120, 10, r, n_jobs),
+        lambda r, n_jobs: reversed_log_partition(path, v, 10, r, n_jobs),
+        lambda r, n_jobs: tempered_states(path, 120, 4, 5, r, n_jobs).tolist(),
+    ):
+        one, other = (run(np.random.default_rng(seed), n_jobs) for n_jobs in (1, 2))
+        assert one == other
+
+
+def test_single_precision_agrees_with_double(balanced, seed):
+    single, double = (
+        annealed_log_partition(path_to(balanced, dtype), 200, 50, np.random.default_rng(seed))
+        for dtype in (np.float32, np.float64)
+    )
+    assert abs(single.value - double.value) < 0.3 * np.hypot(single.std_error, double.std_error)
+
+
+def test_extreme_models_give_finite_numbers(rng):
+    # Slips: exp of a log-weight; a product of factors that overflows.
+    for kind in oracles.ENERGIES:
+        p = oracles.random_parameters(kind, 6, 5, rng, scale=300.0)
+        for dtype in (np.float32, np.float64):
+            result = annealed_log_partition(path_to(p, dtype), 10, 30, rng)
+            assert np.isfinite([result.value, result.effective_sample_size]).all()
+
+
+def test_schedule_is_dense_near_the_model():
+    for n_temperatures in (2, 3, 10, 10_000):
+        betas = inverse_temperatures(n_temperatures)
+        assert betas[0] == 0
+        assert betas[-1] == 1
+        steps = np.diff(betas)
+        assert (steps > 0).all()
+        assert len(betas) == n_temperatures
+        assert n_temperatures < 3 or steps[-1] == steps.min() < steps[0]
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+def test_tempered_states_follow_the_model(kind, seed, rng):
+    p = balanced_model((kind, 3, 3, 0), seed)
+    v = tempered_states(path_to(p), 4_000, 4, 30, rng)
+    states = oracles.states(p.visible_values, 3)
+    assert_law(v, states, softmax(-oracles.free_energy(p, states)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("units", [Bernoulli, Spin, Gaussian])
+def test_random_models_of_a_dozen_units(units, rng):
+    """Nearly all exact values within four standard errors; benchmarks/quality/partition.py has
+    the large version.
+    """
+    kind = {Bernoulli: "bernoulli", Spin: "spin", Gaussian: "cho"}[units]
+    n_hits = 0
+    for scale in itertools.islice(itertools.cycle([0.5, 1.0, 1.5, 2.0]), 20):
+        n_visible, n_hidden = rng.integers(2, [13, 11])
+        p = oracles.random_parameters(kind, n_visible, n_hidden, rng, offsets=False, scale=scale)
+        path = path_to(p)
+        result = annealed_log_partition(path, 100, 500, rng)
+        n_hits += abs(result.value - log_partition(machine_from(p))) < 4 * result.std_error
+    assert n_hits >= 18

@@ -1,0 +1,143 @@
+"""The tempered path against enumerated mixtures of its ends' energies."""
+
+import numpy as np
+import oracles
+import pytest
+from core.models import (
+    CASES,
+    assert_law,
+    assert_mean,
+    balanced_model,
+    case_id,
+    hidden_states,
+    machine_from,
+    model,
+    tempered_energy,
+    uncoupled_like,
+    visible_states,
+)
+from scipy.special import logsumexp, softmax
+
+from skrbm.core.tempering import TemperedPath
+
+BETAS = (0.0, 0.3, 0.8, 1.0)
+N_DRAWS = 20_000
+
+
+@pytest.fixture(params=CASES, ids=case_id)
+def p(request, seed):
+    return model(request.param, seed)
+
+
+def path_to(p, base):
+    return TemperedPath.to(machine_from(p), machine_from(base).visible)
+
+
+def free_energy(p, base, beta, v):
+    return -logsumexp(-tempered_energy(p, base, beta, v, hidden_states(p)), axis=1)
+
+
+def test_path_ends_at_its_machine(p, rng):
+    # Slips: offsets dropped, a scale that is left in the signal, goodfellow's bias in it.
+    machine = machine_from(p)
+    path = TemperedPath.to(machine, machine.visible)
+    v, h = visible_states(p, rng), hidden_states(p)
+    for old, new, states in (
+        (machine, path.machine, v),
+        (machine.transposed, path.transposed, h),
+    ):
+        change = new.free_energy(states) - old.free_energy(states)
+        np.testing.assert_allclose(change, path.ground, rtol=0, atol=1e-9)
+
+
+def test_base_is_uncoupled_and_its_partition_function_is_known(p, rng):
+    base = uncoupled_like(p, rng)
+    path = path_to(p, base)
+    np.testing.assert_allclose(path.base_log_partition, oracles.log_partition(base), atol=1e-9)
+    v = path.sample_base(N_DRAWS, rng)
+    h = hidden_states(p)[:1]
+    assert_mean(v, oracles.mean_visible(base, h)[0])
+    assert_mean((v - oracles.mean_visible(base, h)) ** 2, oracles.variance_visible(base, h)[0])
+
+
+def test_energy_gap_is_the_difference_of_the_ends(p, rng):
+    # Slip: the energy of the path's end in place of the difference.
+    base = uncoupled_like(p, rng)
+    path = path_to(p, base)
+    h = hidden_states(p)
+    v = visible_states(p, rng, len(h))[rng.integers(min(len(h), 4), size=len(h))]
+    expected = np.diag(oracles.energy(p, v, h) - oracles.energy(base, v, h))
+    np.testing.assert_allclose(path.energy_gap(v, h), expected + path.ground, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_steps_change_the_free_energy_as_enumeration_says(p, scale, rng):
+    # Slips: a beta that the hidden bias does not carry; 1 - beta on the base forgotten; a product
+    # of factors that overflows.
+    p, base = p.replace(weights=scale * p.weights), uncoupled_like(p, rng)
+    path, v = path_to(p, base), visible_states(p, rng)
+    for beta in BETAS:
+        for other in (0.0, 0.31, 1.0):
+            change, _ = path.at(beta).step_to(path.at(other), v, rng)
+            expected = free_energy(p, base, other, v) - free_energy(p, base, beta, v)
+            expected += (other - beta) * path.ground
+            np.testing.assert_allclose(change, expected, rtol=1e-9, atol=1e-9)
+
+
+def conditional_cases():
+    return [pytest.param((kind, 2, 2, 1), id=kind) for kind in oracles.ENERGIES]
+
+
+@pytest.mark.parametrize("case", conditional_cases())
+@pytest.mark.parametrize("beta", BETAS)
+def test_conditionals_are_those_of_the_mixed_energy(case, beta, seed, rng):
+    # Slips: field scaled by beta but not the bias; variances mixed in place of precisions.
+    p = balanced_model(case, seed)
+    base = uncoupled_like(p, rng)
+    machine = path_to(p, base).at(beta)
+    h, v = hidden_states(p), visible_states(p, rng)[:1]
+    law = softmax(-tempered_energy(p, base, beta, v, h)[0])
+    assert_law(machine.sample_hidden(np.repeat(v, N_DRAWS, axis=0), rng), h, law)
+    draws = machine.sample_visible(np.repeat(h[1:2], N_DRAWS, axis=0), rng)
+    if not p.is_gaussian:
+        states = visible_states(p, rng)
+        assert_law(draws, states, softmax(-tempered_energy(p, base, beta, states, h[1:2])[:, 0]))
+        return
+    grid = np.linspace(-40, 40, 4001)
+    for i, column in enumerate(draws.T):
+        v = np.zeros((len(grid), 2))
+        v[:, i] = grid
+        weights = softmax(-tempered_energy(p, base, beta, v, h[1:2])[:, 0])
+        mean = weights @ grid
+        assert_mean(column, mean)
+        assert_mean((column - mean) ** 2, weights @ (grid - mean) ** 2)
+
+
+def test_samples_with_an_inverse_temperature_each_are_as_if_they_came_one_by_one(p, seed, rng):
+    # Slip: the first sample's temperature used for all.
+    path = path_to(p, uncoupled_like(p, rng))
+    h = hidden_states(p)[rng.integers(4, size=6)]
+    betas = rng.random((6, 1))
+    together, one_by_one = np.random.default_rng(seed), np.random.default_rng(seed)
+    v = path.at(betas).sample_visible(h, together)
+    expected = [
+        path.at(float(beta)).sample_visible(row[None], one_by_one)[0]
+        for beta, row in zip(betas[:, 0], h, strict=True)
+    ]
+    np.testing.assert_allclose(v, expected, rtol=0, atol=1e-12)
+    h = path.at(betas).sample_hidden(v, together)
+    expected = [
+        path.at(float(beta)).sample_hidden(row[None], one_by_one)[0]
+        for beta, row in zip(betas[:, 0], v, strict=True)
+    ]
+    np.testing.assert_array_equal(h, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_precision_is_that_of_the_machine(p, dtype, rng):
+    path = TemperedPath.to(machine_from(p, dtype), machine_from(uncoupled_like(p, rng)).visible)
+    v = path.sample_base(3, rng)
+    change, v_next = path.at(0.2).step_to(path.at(0.4), v, rng)
+    h = path.at(np.full((3, 1), 0.5, dtype)).sample_hidden(v_next, rng)
+    assert {a.dtype for a in (v, v_next, h, path.energy_gap(v, h))} == {np.dtype(dtype)}
+    assert np.isfinite(change).all()

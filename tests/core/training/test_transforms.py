@@ -1,0 +1,109 @@
+"""Penalties and constraints: gradients of what they say, and bounds that hold."""
+
+import numpy as np
+import oracles
+import pytest
+from core.models import (
+    CASES,
+    assert_same_arrays,
+    case_id,
+    centered_path,
+    fields,
+    machine_from,
+    model,
+    renamed,
+    visible_states,
+)
+
+from skrbm.core.training.initialization import initial_particles
+from skrbm.core.training.loop import Trainer
+from skrbm.core.training.negative_phase import Exact
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.transforms import Constraints, Penalties
+
+PLAIN = [case for case in CASES if not case[3]]
+RATE = 1e-3
+PENALTIES = Penalties(l1=0.3, l2=0.7)
+
+
+def penalised(p, gradient):
+    """Direction of a step that also climbs down from 0.3 |W| + 0.35 W^2, summed over weights."""
+    cost = 0.3 * np.sign(p.weights) + 0.7 * p.weights
+    return oracles.ascent(p, gradient | {"weights": gradient["weights"] - cost})
+
+
+def update(p, v, rng, **options):
+    """Machine after one exact update."""
+    machine = machine_from(p)
+    state = TrainingState(initial_particles(machine, machine.visible, 2, rng))
+    trainer = Trainer(Exact(), RATE, batch_size=len(v), **options)
+    list(trainer.run(machine, state, v, 1, rng))
+    return machine, state
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=case_id)
+def test_penalties_bend_the_plain_and_the_centered_step(case, seed, rng):
+    # Slips: a penalty of other coordinates than the plain weights', l2 without its half, a wrong sign.
+    p = model(case, seed)
+    v = visible_states(p, rng)[:5]
+    machine, _ = update(p, v, rng, centering=False, penalties=PENALTIES)
+    direction = penalised(p, oracles.log_likelihood_gradient(p, v))
+    moved = {name: getattr(p, name) + RATE * array for name, array in direction.items()}
+    assert_same_arrays(renamed(machine.parameters), moved, atol=1e-9)
+    machine, state = update(p, v, rng, penalties=PENALTIES)
+    offsets = state.visible_offset, state.hidden_offset
+    plain, velocity = centered_path(p, v, offsets, ascent=penalised)
+    expected = {name: fields(plain(RATE))[name] for name in velocity}
+    assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("centering", [False, True])
+@pytest.mark.parametrize("case", PLAIN, ids=case_id)
+def test_sparsity_pulls_the_bias_of_every_hidden_unit_to_its_target(case, centering, seed, rng):
+    # Slips: the wrong sign, a target on the average unit alone, a spin's probability for its mean.
+    p = model(case, seed)
+    v = visible_states(p, rng)[:5]
+    penalties = Penalties(sparsity_target=0.2, sparsity_cost=3.0)
+    free, _ = update(p, v, rng, centering=centering)
+    machine, _ = update(p, v, rng, centering=centering, penalties=penalties)
+    pull = RATE * 3.0 * (0.2 - oracles.mean_hidden(p, v).mean(axis=0))
+    for name, array in machine.parameters.items():
+        expected = free.parameters[name] + (pull if name == "hidden_bias" else 0)
+        np.testing.assert_allclose(array, expected, rtol=0, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("centering", [False, True])
+@pytest.mark.parametrize("case", PLAIN, ids=case_id)
+def test_norms_of_columns_are_bounded_and_directions_kept(case, centering, seed, rng):
+    # Slips: rows in place of columns, columns within the bound that are stretched, biases that
+    # forget what the offsets of a centred machine made of the weights.
+    p = model(case, seed)
+    v = visible_states(p, rng)[:5]
+    free, _ = update(p, v, rng, centering=centering)
+    norms = np.linalg.norm(free.weights, axis=0)
+    bound = np.median(norms)
+    machine, _ = update(p, v, rng, centering=centering, constraints=Constraints(max_norm=bound))
+    expected = free.weights * np.minimum(1, bound / norms)
+    np.testing.assert_allclose(machine.weights, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("bound", [1e-3, 1e3])
+@pytest.mark.parametrize("case", PLAIN[::3], ids=case_id)
+def test_long_gradients_are_shortened_in_the_metric_and_short_ones_left(case, bound, seed, rng):
+    # Slips: each array clipped to the norm of its own, a norm that depends on the data's units.
+    p = model(case, seed)
+    v = visible_states(p, rng)[:5]
+    gradient = oracles.log_likelihood_gradient(p, v)
+    ascent = oracles.ascent(p, gradient)
+    norm = np.sqrt(sum((gradient[name] * ascent[name]).sum() for name in gradient))
+    machine, _ = update(p, v, rng, centering=False, max_gradient_norm=bound)
+    factor = RATE * min(1, bound / norm)
+    expected = {name: getattr(p, name) + factor * array for name, array in ascent.items()}
+    assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)
+
+
+def test_parameters_stay_within_limits():
+    parameters = {"weights": np.zeros((1, 1)), "visible_log_variance": np.array([-9.0, 0.0, 9.0])}
+    limits = {"visible_log_variance": (np.full(3, -1.0), np.full(3, 2.0))}
+    Constraints(limits=limits).enforce(parameters)
+    np.testing.assert_array_equal(parameters["visible_log_variance"], [-1, 0, 2])

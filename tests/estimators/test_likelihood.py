@@ -1,0 +1,242 @@
+"""Partition functions and likelihoods as estimators give them."""
+
+import copy
+
+import joblib
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from estimators.instances import KINDS, assigned, new, parameters, random_machine
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skrbm import AnnealingWarning, BernoulliRBM, LogPartition, log_likelihood_scorer
+from skrbm.estimators import scoring
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def many_modes(n_visible, n_hidden):
+    """Strongly coupled model whose units are on and off equally often."""
+    W = oracles.random_parameters(
+        "bernoulli", n_visible, n_hidden, np.random.default_rng(0)
+    ).weights
+    return random_machine("bernoulli", n_visible, n_hidden)[0].replace(
+        weights=4 * W, visible_bias=-2 * W.sum(axis=1), hidden_bias=-2 * W.sum(axis=0)
+    )
+
+
+@pytest.mark.parametrize("method", ["auto", "exact"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_exact_partition_function_is_the_enumerated_one(kind, method, n_jobs):
+    for seed in range(3):
+        p, v, _ = random_machine(kind, 4, 5, seed, scale=2.0)
+        rbm = assigned(p, n_jobs=n_jobs)
+        result = rbm.log_partition(method)
+        assert (result.method, result.std_error) == ("exact", 0)
+        np.testing.assert_allclose(result.value, oracles.log_partition(p), rtol=0, atol=1e-8)
+        likelihood = rbm.log_likelihood(v)
+        np.testing.assert_allclose(likelihood, oracles.log_likelihood(p, v), rtol=0, atol=1e-8)
+
+
+def test_single_precision_is_summed_in_double(kind):
+    p, _, _ = random_machine(kind, 5, 6)
+    rbm = assigned(p)
+    for name in ("components_", *rbm._layer_arrays):
+        setattr(rbm, name, getattr(rbm, name).astype(np.float32))
+    expected = oracles.log_partition(parameters(rbm))
+    np.testing.assert_allclose(rbm.log_partition().value, expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["ais", "reverse_ais"])
+def test_annealed_partition_function_is_the_enumerated_one(kind, method):
+    # Slips: the natural machine's partition function in place of the given one's.
+    p, v, _ = random_machine(kind)
+    for rbm in (assigned(p), new(kind, 3, random_state=0).fit(v)):
+        result = rbm.log_partition(method, n_chains=200, n_temperatures=300, random_state=0)
+        assert result.method == method
+        assert (result.n_chains, result.n_temperatures) == (200, 300)
+        exact = oracles.log_partition(parameters(rbm))
+        assert abs(result.value - exact) < 5 * result.std_error + 1e-9
+
+
+def test_reverse_annealing_starts_where_it_is_told(kind):
+    # Slip: init ignored. With two temperatures, chains that all start alike weigh the same.
+    p, v, _ = random_machine(kind)
+    rbm = assigned(p)
+    samples = oracles.sample_exact(p, 100, np.random.default_rng(0))[0]
+    from_samples, from_one = (
+        rbm.log_partition("reverse_ais", init=init, n_temperatures=2, random_state=0)
+        for init in (samples, np.repeat(v[:1], 100, axis=0))
+    )
+    assert from_samples.n_chains == 100
+    assert from_one.std_error < 1e-9
+    assert from_samples.std_error > 1e-3
+
+
+@pytest.mark.parametrize("method", ["ais", "reverse_ais"])
+def test_number_is_the_same_on_every_call_and_for_every_n_jobs(kind, method):
+    """Catches a stream that is drawn from, blocks that depend on n_jobs, other calls between."""
+    _, v, _ = random_machine(kind)
+    rbm = new(kind, 3, random_state=0).fit(v)
+    size = {"n_chains": 120, "n_temperatures": 20}
+    first = rbm.log_partition(method, **size)
+    rbm.sample(3)
+    assert rbm.log_partition(method, **size) == first
+    assert rbm.set_params(n_jobs=2).log_partition(method, **size) == first
+    with joblib.parallel_config(backend="loky"):
+        assert rbm.log_partition(method, **size) == first
+    assert copy.deepcopy(rbm).log_partition(method, **size) == first
+    assert new(kind, 3, random_state=0).fit(v).log_partition(method, **size) == first
+    seeded, again, other = (
+        rbm.log_partition(method, random_state=s, **size).value for s in (1, 1, 2)
+    )
+    assert seeded == again != other
+
+
+def test_auto_is_exact_where_that_is_cheap():
+    rbm = assigned(random_machine("bernoulli", 6, 5)[0])
+    assert rbm.log_partition(n_chains=4, n_temperatures=8).method == "exact"
+    cheap = {"n_chains": 2, "n_temperatures": 15}  # 30 visits, fewer than the 2^5 hidden states
+    assert rbm.log_partition(**cheap, X=np.eye(6)).method == "ais"
+
+
+def test_too_large_layers_name_the_alternative():
+    rbm = BernoulliRBM(26)
+    rbm.components_ = np.zeros((26, 30))
+    rbm.intercept_visible_, rbm.intercept_hidden_ = np.zeros(30), np.zeros(26)
+    with pytest.raises(ValueError, match=r"at most 25 .* 30 visible and 26 hidden .*method='ais'"):
+        rbm.log_partition("exact")
+    result = rbm.log_partition(n_chains=100, n_temperatures=10)
+    assert abs(result.value - 56 * np.log(2)) < 5 * result.std_error < 1
+
+
+def test_weights_of_few_chains_are_warned_of():
+    p = many_modes(14, 10)
+    with pytest.warns(AnnealingWarning, match=r"Only [0-9.]+ of 50 .*Increase n_temperatures=2"):
+        result = assigned(p).log_partition(
+            "ais", n_chains=50, n_temperatures=2, X=np.repeat([[0.0], [1.0]], 14, axis=1)
+        )
+    assert result.effective_sample_size < 10
+
+
+@pytest.mark.parametrize("width", [4, 5])
+def test_base_takes_the_statistics_of_the_data(kind, width, monkeypatch):
+    # Slips: a base of another width, of the first chunk alone, of no data.
+    seen = []
+    _, v, _ = random_machine(kind)
+    rbm = new(kind, 3, random_state=0, learning_rate=0)
+    rbm.partial_fit(v[:20]).partial_fit(v[20:])
+    start = type(rbm)._visible_type.start
+    monkeypatch.setattr(
+        type(rbm)._visible_type,
+        "start",
+        classmethod(lambda cls, *args, **options: seen.append(args) or start(*args, **options)),
+    )
+    if width != v.shape[1]:
+        p = random_machine(kind, width)[0]
+        rbm = assigned(p)
+    rbm.log_partition("ais", n_chains=100, n_temperatures=20)
+    mean, variance, n_samples = seen[0]
+    assert len(mean) == width
+    if width == v.shape[1]:
+        np.testing.assert_allclose(mean, v.mean(axis=0))
+        np.testing.assert_allclose(variance, v.var(axis=0))
+        assert n_samples == len(v)
+    rows = np.concatenate([v, v], axis=1)[:, :width] + 0.5
+    rbm.set_params(check_input="ignore")
+    rbm.log_partition("ais", n_chains=100, n_temperatures=20, X=rows)
+    np.testing.assert_allclose(seen[1][0], rows.mean(axis=0))
+
+
+def test_given_partition_function_is_used(kind):
+    p, v, _ = random_machine(kind)
+    rbm = assigned(p)
+    free = oracles.free_energy(p, v)
+    for given in (7.5, LogPartition(7.5, 0.0, "exact"), np.float64(7.5)):
+        np.testing.assert_allclose(rbm.log_likelihood(v, given), -free - 7.5, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix])
+def test_sparse_rows_have_the_same_likelihood(form):
+    p, v, _ = random_machine("bernoulli")
+    rbm = assigned(p)
+    np.testing.assert_allclose(rbm.log_likelihood(form(v)), rbm.log_likelihood(v))
+    size = {"n_chains": 100, "n_temperatures": 30, "random_state": 0}
+    for method, name in (("ais", "X"), ("reverse_ais", "init")):
+        dense, sparse = (rbm.log_partition(method, **{name: d}, **size) for d in (v, form(v)))
+        assert dense == sparse
+
+
+def test_result_is_a_number_with_an_error_and_a_name():
+    exact = LogPartition(12.5, 0.0, "exact")
+    assert float(exact) == 12.5
+    assert str(exact) == "log Z = 12.500000 nats (exact)"
+    for error, text in ((0.0213, "1.000 +- 0.021"), (3.4, "1.00 +- 3.40"), (0.0, "1.00 +- 0.00")):
+        assert str(LogPartition(1.0, error, "ais", 9, 8, 7.0)).startswith(f"log Z = {text} nats")
+    with pytest.raises(AttributeError):
+        exact.value = 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("method", "best"), ("n_chains", 1), ("n_temperatures", 1), ("random_state", "a"), ("X", 3)],
+)
+def test_bad_arguments_are_named(name, value):
+    rbm = assigned(random_machine("bernoulli")[0])
+    with pytest.raises(ValueError, match=rf"'{name}' parameter of .*log_partition"):
+        rbm.log_partition(**{name: value})
+
+
+def test_scorer_is_the_mean_likelihood_also_behind_a_pipeline(kind):
+    p, v, _ = random_machine(kind)
+    rbm = assigned(p)
+    expected = oracles.log_likelihood(p, v).mean()
+    np.testing.assert_allclose(log_likelihood_scorer(rbm, v), expected)
+    pipeline = make_pipeline(FunctionTransformer(np.negative), rbm)
+    np.testing.assert_allclose(log_likelihood_scorer(pipeline, -v), expected)
+    np.testing.assert_allclose(log_likelihood_scorer(make_pipeline(rbm), v), expected)
+
+
+@pytest.mark.slow
+def test_search_picks_a_model_as_likely_as_the_best():
+    """On data from a known model, within 0.3 nat of the best candidate's exact likelihood."""
+    rng = np.random.default_rng(0)
+    p = many_modes(8, 4)
+    X, test = (oracles.sample_exact(p, n, rng)[0] for n in (600, 2000))
+    grid = {"n_components": [1, 8], "learning_rate": [1e-4, 0.1, 1.0]}
+    search = GridSearchCV(
+        BernoulliRBM(n_iter=20, random_state=0), grid, scoring=log_likelihood_scorer, cv=3
+    ).fit(X)
+    likelihoods = [
+        oracles.log_likelihood(
+            parameters(BernoulliRBM(n_iter=20, random_state=0, **params).fit(X)), test
+        ).mean()
+        for params in search.cv_results_["params"]
+    ]
+    best = oracles.log_likelihood(parameters(search.best_estimator_), test).mean()
+    assert max(likelihoods) - best < 0.3
+    assert max(likelihoods) - min(likelihoods) > 0.3
+
+
+@pytest.mark.filterwarnings("ignore::skrbm.AnnealingWarning")
+def test_large_discrete_models_are_annealed_in_single_precision(monkeypatch):
+    # Slips: real-valued data, which single precision rounds; weights beyond its good range.
+    seen = []
+    to = scoring.TemperedPath.to
+    monkeypatch.setattr(scoring, "MANY_WEIGHTS", 12)
+    monkeypatch.setattr(
+        scoring.TemperedPath,
+        "to",
+        lambda machine, base: seen.append(machine.weights.dtype) or to(machine, base),
+    )
+    for kind, scale, dtype in (("bernoulli", 1, "f4"), ("bernoulli", 1e4, "f8"), ("cho", 1, "f8")):
+        rbm = assigned(random_machine(kind, 4, 3)[0])
+        rbm.components_ *= scale
+        rbm.log_partition("ais", n_chains=4, n_temperatures=9, X=np.eye(4))
+        assert seen.pop() == dtype

@@ -1,0 +1,336 @@
+"""Update rules, schedules, averages, penalties, early stopping and the guard, as users meet them."""
+
+import itertools
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from estimators.instances import (
+    DISCRETE_KINDS,
+    KINDS,
+    arrays,
+    assert_same_arrays,
+    assigned,
+    draw,
+    learned_bits,
+    new,
+    random_machine,
+)
+from sklearn.model_selection import GridSearchCV
+
+from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM
+from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.training.negative_phase import ALGORITHMS
+from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
+
+FORMS = [(kind, form) for kind in KINDS for form in ("dense", "sparse")]
+FORMS = [(kind, form) for kind, form in FORMS if kind in DISCRETE_KINDS or form == "dense"]
+OPTIONS = {
+    "optimizer": list(OPTIMIZERS),
+    "momentum": [0.0, 0.9],
+    "learning_rate_schedule": list(SCHEDULES),
+    "power_t": [0.25, 1.0],
+    "average": [False, True],
+    "l1": [0.0, 0.01],
+    "l2": [0.0, 0.01],
+    "sparsity_target": [0.05, 0.5],
+    "sparsity_cost": [0.0, 1.0],
+    "max_norm": [None, 0.5],
+    "max_gradient_norm": [None, 0.1],
+    "early_stopping": [False, True],
+    "validation_fraction": [0.1, 0.5],
+    "n_iter_no_change": [1, 10],
+    "tol": [0.0, 1.0],
+    "warm_start": [False, True],
+    "batch_size": ["auto", 7],
+    "n_particles": [None, 13],
+    "algorithm": list(ALGORITHMS),
+    "centering": [False, True],
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def two_pictures(n_visible=30, n_samples=60, noise=0.1, seed=0):
+    """Binary rows around two opposite pictures."""
+    rng = np.random.default_rng(seed)
+    picture = rng.random(n_visible) < 0.5
+    rows = picture ^ (rng.random((n_samples, 1)) < 0.5)
+    return (rows ^ (rng.random(rows.shape) < noise)).astype(float)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+def test_every_combination_of_algorithm_optimizer_and_schedule_runs(kind, form, dtype):
+    X = draw(kind, 20).astype(dtype)
+    data = sp.csr_array(X) if form == "sparse" else X
+    for algorithm, optimizer, schedule in itertools.product(ALGORITHMS, OPTIMIZERS, SCHEDULES):
+        rbm = new(
+            kind,
+            algorithm=algorithm,
+            optimizer=optimizer,
+            learning_rate_schedule=schedule,
+            learning_rate=0.05,
+            momentum=0.5,
+            n_iter=2,
+            n_particles=5,
+            n_temperatures=3,
+            random_state=0,
+        ).fit(data)
+        assert {array.dtype for array in arrays(rbm).values()} == {np.dtype(dtype)}
+        assert np.isfinite(rbm.score(X))
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_every_option_can_be_searched(kind, option):
+    """Catches options that are not stored as given, or change when cloned."""
+    rbm = new(kind, n_iter=1, n_particles=5, random_state=0)
+    search = GridSearchCV(rbm, {option: OPTIONS[option]}, cv=2, error_score="raise").fit(draw(kind))
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_options_are_all_searched():
+    first = {"n_components", "learning_rate", "n_gibbs_steps", "n_iter", "n_temperatures"}
+    others = {"shuffle", "check_input", "n_jobs", "verbose", "random_state"}
+    assert BernoulliRBM().get_params().keys() == OPTIONS.keys() | first | others
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_precisions_agree_over_a_hundred_updates(kind, optimizer):
+    """Catches other random numbers in single precision, and a memory of another precision. The
+    model is too large to be trained in double precision whatever the data's.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0 if kind == "spin" else 0.0, 1.0], (200, 70))
+    X[:, 35:] = X[:, :35]
+    rate = 0.001 if optimizer == "adam" else 0.02
+    options = {"optimizer": optimizer, "learning_rate": rate, "momentum": 0.5, "batch_size": 20}
+    fits = [
+        new(kind, 60, **options, n_iter=10, n_particles=20, random_state=0).fit(X.astype(dtype))
+        for dtype in (np.float32, np.float64)
+    ]
+    assert_same_arrays(*fits, atol=1e-3)
+
+
+# Schedules and averages
+
+
+def test_schedules_lower_the_recorded_rate_as_they_say():
+    X = two_pictures()
+    rates = {}
+    for schedule in SCHEDULES:
+        rbm = BernoulliRBM(
+            3, learning_rate=0.1, learning_rate_schedule=schedule, n_iter=5, batch_size=10
+        )
+        rates[schedule] = (
+            rbm.set_params(tol=1e9, n_iter_no_change=2).fit(X).history_["learning_rate"]
+        )
+    last = np.array([6, 12, 18, 24, 30]) - 1  # of the updates of each pass
+    np.testing.assert_allclose(rates["constant"], 0.1)
+    np.testing.assert_allclose(rates["linear"], 0.1 * (1 - last / 30))
+    np.testing.assert_allclose(rates["invscaling"], 0.1 / np.sqrt(1 + last))
+    # the first score is a rise over nothing
+    np.testing.assert_allclose(rates["adaptive"], [0.1, 0.1, 0.1, 0.02, 0.02])
+
+
+def test_stream_without_a_plan_keeps_the_rate():
+    """Catches a rate that falls to zero within every chunk of a stream."""
+    linear, constant = (
+        BernoulliRBM(3, learning_rate_schedule=schedule, batch_size=10, random_state=0)
+        .partial_fit(two_pictures())
+        .partial_fit(two_pictures(seed=1))
+        for schedule in ("linear", "constant")
+    )
+    assert_same_arrays(linear, constant)
+
+
+def test_adaptive_rate_that_is_gone_ends_the_fit():
+    rbm = BernoulliRBM(
+        3, learning_rate=3e-6, learning_rate_schedule="adaptive", tol=1e9, n_iter_no_change=1
+    )
+    assert rbm.set_params(n_iter=50).fit(two_pictures()).n_iter_ == 3  # 3e-6, 3e-6, 6e-7
+
+
+def test_average_is_public_and_training_goes_on_behind_it(kind):
+    """Catches averages that feed back into training, and an average that is never published."""
+    X = draw(kind)
+    options = {"learning_rate_schedule": "constant", "batch_size": 10, "random_state": 0}
+    raw, averaged = (new(kind, average=average, **options) for average in (False, True))
+    path = []
+    for _ in range(6):
+        raw.partial_fit(X[:10])
+        averaged.partial_fit(X[:10])
+        path.append(raw.components_)
+    assert joined(raw._carried["visible_offset"]) == joined(averaged._carried["visible_offset"])
+    np.testing.assert_allclose(averaged._carried["raw"]["weights"].T, raw.components_, rtol=1e-9)
+    t = np.arange(1, 7)
+    weights = t * (t + 1) * (t + 2)
+    expected = np.tensordot(weights / weights.sum(), path, 1)
+    np.testing.assert_allclose(averaged.components_, expected, atol=1e-12)
+
+
+def joined(array):
+    return array.round(9).tolist()
+
+
+def test_edited_arrays_are_what_training_goes_on_from(kind):
+    """Catches a hidden copy of the parameters that outlives an edit, and momentum that does."""
+    X = draw(kind)
+    rbm = new(kind, momentum=0.9, learning_rate=0.01, random_state=0).fit(X)
+    rbm.components_[:] = 0.5
+    rbm.set_params(learning_rate=0.0).partial_fit(X)
+    np.testing.assert_allclose(rbm.components_, 0.5, rtol=1e-12)
+
+
+def test_memory_does_not_outlive_what_it_is_about(kind):
+    X = draw(kind)
+    one, other = (new(kind, random_state=0).fit(X) for _ in range(2))
+    other.set_params(average=False).partial_fit(X)
+    assert other._carried["average"] is None
+    other.components_ = one.components_[:2]
+    other.intercept_hidden_ = one.intercept_hidden_[:2]
+    other.set_params(n_components=2, average=True).partial_fit(X)
+    assert other.components_.shape == (2, 4)
+
+
+def test_what_is_learned_may_change_between_passes():
+    """Catches an average or a raw copy of parameters that are no longer, or not yet, learned."""
+    X = draw("cho")
+    rbm = GaussianBernoulliRBM(3, momentum=0.5, random_state=0).partial_fit(X)
+    before = rbm.set_params(learn_variance=False).noise_variance_
+    np.testing.assert_allclose(rbm.partial_fit(X).noise_variance_, before, rtol=1e-12)
+    rbm.set_params(learn_variance=True, n_iter=0, warm_start=True).fit(X)
+    assert (rbm.set_params(n_iter=1).fit(X).noise_variance_ != before).all()
+
+
+# Early stopping and warm starts
+
+
+def test_early_stopping_ends_in_time_and_keeps_the_best(kind):
+    """Catches the last parameters left in place of the best, and held-out rows that are learned."""
+    X = draw(kind, 60)
+    rbm = new(
+        kind, 30, early_stopping=True, validation_fraction=0.2, n_iter=200, n_iter_no_change=5
+    )
+    rbm.set_params(learning_rate=0.05, batch_size=10, random_state=0).fit(X)
+    scores = rbm.history_["validation_pseudo_likelihood"]
+    assert rbm.n_iter_ == len(scores) < 200
+    assert rbm.n_iter_ - 1 - np.argmax(scores) <= 5 + np.sum(np.diff(scores) > 0)
+    _, held_out = rbm._split(len(X))
+    assert len(held_out) == 12
+    np.testing.assert_allclose(monitor(rbm._machine(), X[held_out], 48), max(scores), atol=1e-9)
+    assert len(rbm.history_["free_energy_gap"]) == rbm.n_iter_
+
+
+def test_held_out_rows_are_not_learned_from():
+    """Catches a split that is recorded but not respected: a row that is held out may be anything.
+    The start takes the mean of all rows, hence one that leaves it alone.
+    """
+    X = two_pictures()
+    rbm = BernoulliRBM(3, early_stopping=True, n_iter=3, random_state=0)
+    fitted = rbm.fit(X)
+    _, held_out = rbm._split(len(X))
+    X[held_out] = X[held_out[::-1]]
+    again = BernoulliRBM(3, early_stopping=True, n_iter=3, random_state=0).fit(X)
+    np.testing.assert_allclose(again._carried["visible_offset"], fitted._carried["visible_offset"])
+
+
+def test_too_few_rows_to_hold_out_are_named():
+    with pytest.raises(ValueError, match=r"n_samples=1.*train set will be empty"):
+        BernoulliRBM(2, early_stopping=True).fit(np.ones((1, 3)))
+
+
+def test_warm_start_goes_on(kind):
+    """Catches a warm start from new arrays, chains or streams."""
+    X = draw(kind)
+    options = {"learning_rate_schedule": "constant", "n_iter": 2, "random_state": 0}
+    warm = new(kind, warm_start=True, **options).fit(X).fit(X)
+    streamed = new(kind, **options)
+    for _ in range(4):
+        streamed.partial_fit(X)
+    assert warm.n_iter_ == len(warm.history_["time"]) == 4
+    assert_same_arrays(warm, streamed, rtol=1e-9)
+    cold = new(kind, **options).fit(X).fit(X)
+    assert cold.n_iter_ == 2
+
+
+def test_warm_start_takes_arrays_assigned_by_hand(kind):
+    p, v, _ = random_machine(kind)
+    rbm = assigned(p, warm_start=True, learning_rate=0, n_iter=1).fit(v)
+    np.testing.assert_allclose(rbm.components_, p.weights.T, rtol=1e-12)
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_watching_and_stopping_do_not_move_the_random_stream(early_stopping):
+    X = two_pictures()
+    options = {"early_stopping": early_stopping, "n_iter": 3, "random_state": 0}
+    quiet, loud = (BernoulliRBM(3, verbose=verbose, **options).fit(X) for verbose in (0, 1))
+    assert learned_bits(quiet) == learned_bits(loud)
+
+
+# The guard
+
+
+def test_explosion_of_finite_parameters_is_named_and_undone():
+    """Catches a model of finite but absurd weights that is returned silently."""
+    rbm = BernoulliRBM(3, learning_rate=1e9, random_state=0)
+    with pytest.raises(
+        DivergenceError, match=r"epoch 1: weights exploded.*learning_rate=1000000000"
+    ):
+        rbm.fit(two_pictures())
+    assert np.abs(rbm.components_).max() < 2
+    assert rbm.n_iter_ == 0
+
+
+def test_learned_variances_do_not_collapse():
+    """Catches the likelihood of repeated rows, which has no bound, followed to infinity."""
+    X = np.tile([[-1.0], [1.0]], (50, 1))
+    rbm = GaussianBernoulliRBM(1, learning_rate=1e-3, batch_size=100, algorithm="exact")
+    rbm.set_params(variance_rate=1e5)
+    rbm.components_, rbm.intercept_visible_ = np.array([[2.0]]), np.array([-1.0])
+    rbm.intercept_hidden_, rbm.noise_variance_ = np.zeros(1), np.array([2e-4])
+    for _ in range(200):
+        rbm.partial_fit(X)
+    np.testing.assert_allclose(rbm.noise_variance_, 1e-4, rtol=0.01)  # of the variance, which is 1
+    rbm.noise_variance_[:] = 1e-5  # by hand: not raised to the bound
+    np.testing.assert_allclose(rbm.partial_fit(X).noise_variance_, 1e-5, rtol=0.01)
+
+
+def test_sparsity_target_is_met():
+    """Catches a target that does not arrive where training can see it."""
+    X = two_pictures(n_samples=500, noise=0.3)
+    for target in (0.1, 0.3):
+        rbm = BernoulliRBM(10, sparsity_target=target, sparsity_cost=3.0, n_iter=20, random_state=0)
+        assert np.abs(rbm.fit(X).transform(X).mean(axis=0) - target).max() < 0.1
+
+
+@pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)
+def test_gaussian_learning_does_not_depend_on_the_units_of_measurement(parameterization):
+    """Catches steps that are too long for small features and too short for large ones."""
+    X = draw(parameterization, 200)
+    scale = np.array([2.0**-20, 1, 2.0**10, 2.0**-3])
+    one, other = (
+        new(parameterization, n_iter=3, random_state=0).fit(data) for data in (X, X * scale)
+    )
+    np.testing.assert_allclose(other.noise_variance_, one.noise_variance_ * scale**2, rtol=1e-9)
+    np.testing.assert_allclose(
+        other.score_samples(X * scale), one.score_samples(X) - np.log(scale).sum(), atol=1e-6
+    )
+
+
+def test_variance_has_a_rate_of_its_own():
+    X = draw("cho", 200)
+    moves = []
+    for rate in (0.0, 0.5, 1.0):
+        rbm = GaussianBernoulliRBM(3, variance_rate=rate, n_iter=0, random_state=0).fit(X)
+        start = rbm.noise_variance_
+        rbm.set_params(batch_size=200).partial_fit(X)
+        moves.append(np.log(rbm.noise_variance_ / start))
+    assert not moves[0].any()
+    np.testing.assert_allclose(moves[1], moves[2] / 2, rtol=1e-9)
