@@ -11,6 +11,7 @@ from skrbm.estimators.conversion import (
     uncenter,
 )
 from skrbm.estimators.gaussian import GaussianBernoulliRBM
+from skrbm.estimators.imputer import RBMImputer
 from skrbm.estimators.scoring import log_likelihood_scorer
 from skrbm.estimators.spin import SpinRBM
 from skrbm.estimators.validation import AnnealingWarning, DomainWarning
@@ -25,6 +26,7 @@ __all__ = [
     "DomainWarning",
     "GaussianBernoulliRBM",
     "LogPartition",
+    "RBMImputer",
     "SpinRBM",
     "log_likelihood_scorer",
     "recenter",

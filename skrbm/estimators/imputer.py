@@ -1,0 +1,251 @@
+"""Imputation of missing values, as a step of a Pipeline."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.impute import MissingIndicator
+from sklearn.utils._param_validation import Interval, MissingValues
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skrbm.core.numerics import Array
+from skrbm.estimators.base import BaseRBM
+from skrbm.estimators.validation import FLOATS, generators, restored_on_error, warn_user
+
+
+class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fill in missing values with what a restricted Boltzmann machine expects there.
+
+    The machine is fitted to complete or incomplete rows. What is missing in training is drawn
+    from the machine itself, in Gibbs steps between the passes over the data: so its likelihood of
+    the known values rises, as in stochastic expectation maximisation [1]_. Missing values of new
+    rows become their conditional means.
+
+    Parameters
+    ----------
+    estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
+        Cloned, and trained for its `n_iter` passes; its units decide what values mean. Real
+        features should be standardised before.
+    missing_values : int, float or np.nan, default=np.nan
+        What marks a missing value; pandas' missing values become NaN.
+    n_gibbs_steps : int, default=100
+        Steps of every chain in `transform`.
+    n_chains : int, default=10
+        Number of chains of every row that its conditional means are averaged over.
+    add_indicator : bool, default=False
+        Whether to append the columns of a :class:`sklearn.impute.MissingIndicator`.
+    keep_empty_features : bool, default=False
+        Whether features without any known value in `fit` are kept, as zeros, or dropped.
+    random_state : int, RandomState instance or None, default=None
+        Of the draws of missing values; training follows the estimator's own.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted to the features that have known values.
+    indicator_ : :class:`sklearn.impute.MissingIndicator` or None
+        Fitted if `add_indicator`.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had any that are all strings.
+
+    See Also
+    --------
+    sklearn.impute.SimpleImputer : One value for each feature.
+    sklearn.impute.IterativeImputer : One regression for each feature.
+
+    Notes
+    -----
+    Fitted once, `transform` is a function: the same rows give the same values.
+
+    References
+    ----------
+    .. [1] Celeux, Diebolt (1985), "The SEM algorithm: a probabilistic teacher algorithm derived
+       from the EM algorithm for the mixture problem", Computational Statistics Quarterly 2, 73-82.
+
+    Examples
+    --------
+    Two features that are always equal:
+
+    >>> import numpy as np
+    >>> from skrbm import BernoulliRBM, RBMImputer
+    >>> X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 50, axis=0)
+    >>> X[10, 0] = X[60, 1] = np.nan
+    >>> imputer = RBMImputer(BernoulliRBM(2, n_iter=300, random_state=0), random_state=0)
+    >>> imputer.fit_transform(X)[[10, 60]].round()
+    array([[0., 0.],
+           [1., 1.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [BaseRBM],
+        "missing_values": [MissingValues(numeric_only=True)],
+        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "add_indicator": ["boolean"],
+        "keep_empty_features": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: BaseRBM,
+        *,
+        missing_values: Any = np.nan,
+        n_gibbs_steps: int = 100,
+        n_chains: int = 10,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.missing_values = missing_values
+        self.n_gibbs_steps = n_gibbs_steps
+        self.n_chains = n_chains
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._marks_nan
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Train the machine on the known values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Complete or incomplete rows.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            Fitted imputer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid, or no feature has a known value.
+        """
+        with restored_on_error(self):
+            X, is_missing = self._check_X(X, reset=True)
+            self._is_empty = is_missing.all(axis=0)
+            if self._is_empty.all():
+                raise ValueError(
+                    f"X of shape {X.shape} expected to have a known value in some feature, got "
+                    f"none. Check missing_values={self.missing_values!r}."
+                )
+            self.indicator_ = None
+            if self.add_indicator:
+                indicator = MissingIndicator(error_on_new=False)
+                self.indicator_ = indicator.fit(np.where(is_missing, np.nan, X))
+            rng = generators(self.random_state, 1)[0]
+            self._seed = int(rng.integers(2**31))
+            self.estimator_ = clone(self.estimator)
+            kept = ~self._is_empty
+            self._learn(X[:, kept], is_missing[:, kept], rng)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Fill in missing values with their conditional means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Complete or incomplete rows.
+
+        Returns
+        -------
+        X_filled : ndarray of shape (n_samples, n_features_out)
+            Known values as they were, without the features that had none in `fit` unless
+            `keep_empty_features`, and with those of the indicator if `add_indicator`.
+        """
+        check_is_fitted(self)
+        X, is_missing = self._check_X(X, reset=False)
+        empty, kept = self._is_empty, ~self._is_empty
+        if empty.any() and not self.keep_empty_features:
+            warn_user(
+                f"Dropping features without any known value in fit: {np.flatnonzero(empty).tolist()}. "
+                f"Set keep_empty_features=True to keep them as zeros.",
+                UserWarning,
+            )
+        marked = np.where(is_missing, np.nan, X)
+        filled: Array = np.zeros_like(X)
+        filled[:, kept] = self.estimator_.impute(
+            marked[:, kept],
+            n_gibbs_steps=self.n_gibbs_steps,
+            n_chains=self.n_chains,
+            random_state=self._seed,
+        )
+        if not self.keep_empty_features:
+            filled = filled[:, kept]
+        if self.indicator_ is None:
+            return filled
+        return np.concatenate([filled, self.indicator_.transform(marked)], axis=1)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the columns of `transform`.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the features; None for those seen in `fit`.
+
+        Returns
+        -------
+        names : ndarray of str objects
+            Of the kept features, then of the indicator's.
+        """
+        check_is_fitted(self)
+        names = np.asarray(super().get_feature_names_out(input_features))
+        kept = names if self.keep_empty_features else names[~self._is_empty]
+        if self.indicator_ is None:
+            return kept
+        return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
+
+    @property
+    def _marks_nan(self) -> bool:
+        return bool(np.isnan(self.missing_values))
+
+    def _check_X(self, X: Any, *, reset: bool) -> tuple[Array, Array]:
+        """Floating-point rows, and where a value is missing."""
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=FLOATS,
+            ensure_all_finite="allow-nan" if self._marks_nan else True,
+        )
+        return X, np.isnan(X) if self._marks_nan else self.missing_values == X
+
+    def _learn(self, X: Array, is_missing: Array, rng: np.random.Generator) -> None:
+        """Alternate passes over completed rows with Gibbs steps of what was completed."""
+        filled = X.copy()
+        for j in np.flatnonzero(is_missing.any(axis=0)):
+            holes = is_missing[:, j]
+            filled[holes, j] = rng.choice(X[~holes, j], holes.sum())
+        n_iter = self.estimator_.n_iter
+        if n_iter == 0 or not is_missing.any():
+            self.estimator_.fit(filled)
+            return
+        for n_passes in range(1, n_iter + 1):
+            self.estimator_.partial_fit(filled)
+            if self.estimator_.n_iter_ < n_passes:  # interrupted
+                return
+            filled = self.estimator_._move_unknown(filled, ~is_missing, 1, rng)
