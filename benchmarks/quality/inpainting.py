@@ -1,11 +1,11 @@
 """Does the model know what belongs below the upper half of a digit?
 
-MNIST thresholded at 127, 784 x 500, 20 epochs; of 1000 test images the lower half is hidden and filled in
+MNIST thresholded at 127, 784 x 500, 20 passes of the defaults; of 1000 test images the lower half is hidden and filled in
 with each pixel's conditional probability, rounded, by clamped Gibbs sampling. Beside it the lower
 half of the training image whose upper half is nearest in Hamming distance, the mean of its 10 nearest
-and the mean of all images. Run from the repository:
+and the mean of all images. A picture goes to benchmarks/results/inpainting.png. Run from the repository:
 
-    python -m benchmarks.quality.inpainting [--images 1000] [--picture inpainting.png]
+    python -m benchmarks.quality.inpainting [--images 1000]
 """
 
 from __future__ import annotations
@@ -15,24 +15,12 @@ import time
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
-from threadpoolctl import threadpool_limits
 
 from benchmarks import machine as where
 from benchmarks.data import mnist
 from skrbm import BernoulliRBM
 
-EPOCHS = ((0.1, 14), (0.05, 2), (0.02, 2), (0.005, 2))  # learning rate, number
-
-
-def train(X: np.ndarray) -> BernoulliRBM:
-    """Model of all training images, the learning rate falling."""
-    rbm = BernoulliRBM(500, batch_size=100, random_state=0)
-    with threadpool_limits(1):
-        for learning_rate, n_epochs in EPOCHS:
-            rbm.set_params(learning_rate=learning_rate)
-            for _ in range(n_epochs):
-                rbm.partial_fit(X)
-    return rbm
+N_ITER = 20
 
 
 def neighbours(X: np.ndarray, test: np.ndarray, known: np.ndarray, n: int) -> np.ndarray:
@@ -42,7 +30,7 @@ def neighbours(X: np.ndarray, test: np.ndarray, known: np.ndarray, n: int) -> np
     return X[nearest].mean(axis=1)
 
 
-def draw(path: str, rows: list[np.ndarray], titles: list[str], n_images: int = 12) -> None:
+def draw(rows: list[np.ndarray], titles: list[str], n_images: int = 12) -> None:
     """Picture with one line of images for each fill."""
     import matplotlib.pyplot as plt
 
@@ -53,14 +41,13 @@ def draw(path: str, rows: list[np.ndarray], titles: list[str], n_images: int = 1
             ax.set(xticks=[], yticks=[])
         line[0].set_title(title, loc="left", fontsize=9)
     figure.tight_layout()
-    figure.savefig(path, dpi=100)
+    figure.savefig(where.RESULTS / "inpainting.png", dpi=100)
 
 
 def main() -> None:
     question = __doc__.splitlines()[0]
     parser = argparse.ArgumentParser(description=question)
     parser.add_argument("--images", type=int, default=1000)
-    parser.add_argument("--picture", default="inpainting.png")
     options = parser.parse_args()
     print(question)
     where.print_description()
@@ -69,7 +56,7 @@ def main() -> None:
     known = np.arange(784) < 392
 
     begin = time.perf_counter()
-    rbm = train(X)
+    rbm = BernoulliRBM(500, n_iter=N_ITER, random_state=0).fit(X)
     print(f"\ntrained in {time.perf_counter() - begin:.0f} s")
     begin = time.perf_counter()
     mean = rbm.inpaint(test, known, method="mean", random_state=0)
@@ -88,15 +75,10 @@ def main() -> None:
         wrong = ((fill > 0.5) != test)[:, ~known].sum(axis=1)
         results[name] = {"wrong": wrong.mean(), "std_error": wrong.std() / np.sqrt(len(wrong))}
         print(f"  {name:28} {wrong.mean():6.2f} +- {results[name]['std_error']:.2f}")
-    path = where.write("inpainting", question, results, images=len(test), epochs=EPOCHS)
+    path = where.write("inpainting", question, results, images=len(test), n_iter=N_ITER)
     print(path.relative_to(where.ROOT))
     hidden = np.where(known, test, 0.5)
-    draw(
-        options.picture,
-        [test, hidden, *list(fills.values())[:3]],
-        ["test", "known", *list(fills)[:3]],
-    )
-    print(options.picture)
+    draw([test, hidden, *list(fills.values())[:3]], ["test", "known", *list(fills)[:3]])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,91 @@
+"""Which of the defaults earns its place, at equal time?
+
+Binarised MNIST, 784 x 500, float32: the defaults and each departure from them, as many passes as one
+thread makes in ten seconds. Test log-likelihood forwards, 2000 inverse temperatures. Run
+from the repository:
+
+    python -m benchmarks.quality.ablation
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from benchmarks import machine as where
+from benchmarks.data import binarized_mnist
+from benchmarks.likelihood import bracket
+from skrbm import BernoulliRBM, DivergenceError
+
+SECONDS = 10
+TRIAL_ROWS = 5000
+N_TEMPERATURES = 2000
+SEEDS = (0,)
+DEPARTURES: tuple[dict[str, Any], ...] = (
+    {},
+    {"centering": False},
+    {"centering": False, "learning_rate": 0.05},
+    {"average": False},
+    {"learning_rate_schedule": "constant"},
+    {"learning_rate_schedule": "constant", "average": False},
+    {"learning_rate_schedule": "invscaling", "learning_rate": 4.0},
+    {"momentum": 0.9, "learning_rate": 0.04},
+    {"optimizer": "nesterov", "momentum": 0.9, "learning_rate": 0.04},
+    {"optimizer": "adam", "momentum": 0.5, "learning_rate": 0.01},
+    {"learning_rate": 0.2},
+    {"learning_rate": 0.8},
+    {"batch_size": 50},
+    {"batch_size": 200},
+    {"n_particles": 50},
+    {"n_particles": 200},
+    {"n_particles": 500},
+    {"n_gibbs_steps": 2},
+    {"n_gibbs_steps": 5},
+    {"algorithm": "cd"},
+)
+
+
+def run(departure: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Likelihood that a setting reaches in the given time."""
+    train, test = binarized_mnist()
+    rbm = BernoulliRBM(500, random_state=seed, **departure)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        begin = time.perf_counter()
+        rbm.set_params(n_iter=1).fit(train[:TRIAL_ROWS])
+        n_batches = -(-TRIAL_ROWS // rbm._batch_rows(TRIAL_ROWS))
+        per_update = (time.perf_counter() - begin) / n_batches
+        n_updates = -(-len(train) // rbm._batch_rows(len(train)))
+        n_iter = max(1, round(SECONDS / (per_update * n_updates)))
+        begin = time.perf_counter()
+        row = {"departure": departure, "seed": seed, "n_iter": n_iter}
+        try:
+            rbm.set_params(n_iter=n_iter).fit(train)
+        except DivergenceError as error:
+            return row | {"error": str(error)}
+        row["seconds"] = time.perf_counter() - begin
+        found = bracket(rbm, test, train, N_TEMPERATURES)
+    print(departure, seed, n_iter, f"{row['seconds']:.1f} s", f"{found['forward']:.2f}", flush=True)
+    return row | {name: found[name] for name in ("forward", "forward_error", "train")}
+
+
+def main() -> None:
+    where.print_description()
+    tasks = [(departure, seed) for seed in SEEDS for departure in DEPARTURES]
+    rows = Parallel(n_jobs=-1)(delayed(run)(*task) for task in tasks)
+    rows.sort(key=lambda row: DEPARTURES.index(row["departure"]))
+    for departure in DEPARTURES:
+        likelihoods = [
+            row.get("forward", float("-inf")) for row in rows if row["departure"] == departure
+        ]
+        print(f"{departure or 'the defaults'!s:70}", *(f"{ll:8.2f}" for ll in likelihoods))
+    path = where.write("ablation", __doc__.splitlines()[0], rows, seconds=SECONDS)
+    print(path.relative_to(where.ROOT))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Does early stopping on few rows end near the best that the run had to offer?
+
+500 images of MNIST in black and white, 500 hidden units, 200 planned passes at a low rate: the same run
+with and without a stop, judged on the rows held out and on 10,000 others by log-likelihood, nats, after
+every tenth pass. Run from the repository:
+
+    python -m benchmarks.quality.early_stopping
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from benchmarks import machine as where
+from benchmarks.data import binarized_mnist
+from benchmarks.likelihood import bracket
+from skrbm import BernoulliRBM
+from skrbm.estimators.watch import Watch
+
+N_ITER = 200
+EVERY = 10
+N_TEMPERATURES = 1000
+SETTINGS = {"learning_rate": 0.1, "batch_size": 50, "early_stopping": True, "random_state": 0}
+
+
+def main() -> None:
+    where.print_description()
+    X, test = binarized_mnist()
+    rows = X[:500]
+    stopped = BernoulliRBM(500, n_iter=N_ITER, **SETTINGS).fit(rows)
+    held_out = rows[stopped._split(len(rows))[1]]
+    print(f"stopped after {stopped.n_iter_} of {N_ITER} passes", flush=True)
+
+    def judged(rbm: BernoulliRBM) -> dict[str, float]:
+        found = bracket(rbm, test, rows, N_TEMPERATURES)
+        shift = rbm.free_energy(test).mean() - rbm.free_energy(held_out).mean()
+        return {"test": found["forward"], "validation": float(found["forward"] + shift)}
+
+    path: list[dict[str, Any]] = []
+    see = Watch.see
+
+    def recording(watch: Watch, machine: Any, state: Any, v: Any, n_iter: int, notes: Any) -> bool:
+        if n_iter % EVERY == 0:
+            snapshot = BernoulliRBM(500, random_state=0)
+            snapshot._publish(machine)
+            path.append({"n_iter": n_iter, **judged(snapshot)})
+            print(path[-1], flush=True)
+        return see(watch, machine, state, v, n_iter, notes)
+
+    patient = BernoulliRBM(500, n_iter=N_ITER, **SETTINGS)
+    with mock.patch.object(Watch, "see", recording):
+        patient.set_params(n_iter_no_change=N_ITER).fit(rows)
+    results = {"n_iter": stopped.n_iter_, "kept": judged(stopped), "path": path}
+    best = max(path, key=lambda at: at["validation"])
+    print(f"kept {results['kept']}, best {best}")
+    written = where.write(
+        "early_stopping", __doc__.splitlines()[0], results, n_iter=N_ITER, **SETTINGS
+    )
+    print(written.relative_to(where.ROOT))
+
+
+if __name__ == "__main__":
+    main()
