@@ -41,4 +41,4 @@ def binarized_mnist() -> tuple[np.ndarray, np.ndarray]:
         rng = np.random.default_rng(0)
         grey = mnist()
         train, test = (rng.integers(255, size=X.shape) < X for X in (grey[0][:50_000], grey[2]))
-    return train.astype(np.float32), test.astype(np.float32)
+    return train.astype(np.float32, order="C"), test.astype(np.float32, order="C")

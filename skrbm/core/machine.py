@@ -227,7 +227,12 @@ class Machine:
         return self.visible.energy(v) - self.hidden.log_partition(self.hidden_field(v))
 
     def gradient(
-        self, v: Any, *, field: Array | None = None, probabilities: Array | None = None
+        self,
+        v: Any,
+        *,
+        field: Array | None = None,
+        mean: Array | None = None,
+        probabilities: Array | None = None,
     ) -> dict[str, Array]:
         r"""Average over visible states of minus the free energy's gradient.
 
@@ -246,6 +251,8 @@ class Machine:
             Visible states.
         field : ndarray of shape (n_samples, n_hidden), default=None
             Their `hidden_field`, when it is already known.
+        mean : ndarray of shape (n_samples, n_hidden), default=None
+            Expected hidden states given them, likewise.
         probabilities : ndarray of shape (n_samples,), default=None
             Weights of the states; None weighs them alike.
 
@@ -256,9 +263,11 @@ class Machine:
         """
         if field is None:
             field = self.hidden_field(v)
+        if mean is None:
+            mean = self.hidden.mean(field)
         if probabilities is None:
             probabilities = np.full(len(field), 1 / len(field), dtype=field.dtype)
-        signal = self.hidden.mean_signal(field) * probabilities[:, None]
+        signal = self.hidden.signal(mean) * probabilities[:, None]
         weights = np.asarray(self.visible.signal(v).T @ signal)
         visible = self.visible.gradient(
             self.visible.moments(v, probabilities),
@@ -266,7 +275,7 @@ class Machine:
             work=lambda: np.einsum("ij,ij->i", self.weights, weights),
         )
         hidden = self.hidden.gradient(
-            self.hidden.mean_moments(field, probabilities),
+            self.hidden.mean_moments(mean, probabilities),
             field=lambda: average_rows(field, probabilities),
             work=lambda: np.einsum("ij,ij->j", self.weights, weights),
         )

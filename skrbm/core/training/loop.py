@@ -164,16 +164,14 @@ class Trainer:
         progress : float, default=0.0
             Share of the planned run that is over, 0 without a plan.
         """
-        hidden_field = machine.hidden_field(v)
-        direction = machine.gradient(v, field=hidden_field)
-        negative, state.particles = self.negative_phase(machine, state.particles, hidden_field, rng)
+        field = machine.hidden_field(v)
+        mean = machine.hidden.mean(field)
+        direction = machine.gradient(v, field=field, mean=mean)
+        negative, state.particles = self.negative_phase(machine, state.particles, mean, rng)
         for name, array in direction.items():
             array -= negative[name]
-        moved, mean_hidden = machine, None
-        if self.centering or self.penalties.sparsity_cost:
-            mean_hidden = average_rows(machine.hidden.mean(hidden_field))
+        moved, mean_hidden = machine, average_rows(mean)
         if self.centering:
-            assert mean_hidden is not None
             offsets = state.follow(average_rows(v), mean_hidden)
             moved = recenter(machine, *offsets)
             direction = centered_gradient(machine, direction, *offsets)
@@ -220,9 +218,9 @@ class Trainer:
 def non_finite(machine: Machine) -> list[str]:
     """Names of what is not finite in a machine: parameters, or the moments that they imply."""
     numbers = dict(machine.parameters)
-    still = machine.visible.still(1)
     with np.errstate(over="ignore", invalid="ignore"):
-        for order, moment in enumerate(machine.visible.mean_moments(still, None), 1):
+        mean = machine.visible.mean(machine.visible.still(1))
+        for order, moment in enumerate(machine.visible.mean_moments(mean, None), 1):
             numbers[f"visible moment {order}"] = moment
     return [name for name, array in numbers.items() if not np.isfinite(array).all()]
 

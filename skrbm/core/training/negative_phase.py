@@ -45,7 +45,7 @@ class NegativePhase(ABC):
 
     @abstractmethod
     def __call__(
-        self, machine: Machine, particles: Array, field: Array, rng: np.random.Generator
+        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
     ) -> tuple[dict[str, Array], Array]:
         """Estimate the negative phase.
 
@@ -55,8 +55,8 @@ class NegativePhase(ABC):
             Present model.
         particles : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains, those of the model itself first.
-        field : ndarray of shape (n_samples, n_hidden)
-            Field of the hidden units under the mini-batch.
+        mean : ndarray of shape (n_samples, n_hidden)
+            Expected hidden states given the mini-batch.
         rng : numpy.random.Generator
             Source of random numbers.
 
@@ -92,9 +92,9 @@ class ContrastiveDivergence(OneTemperature):
     """
 
     def __call__(
-        self, machine: Machine, particles: Array, field: Array, rng: np.random.Generator
+        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
     ) -> tuple[dict[str, Array], Array]:
-        h = machine.hidden.sample(field, rng)
+        h = machine.hidden.draw(mean, rng)
         v, field = _advance(machine, h, self.n_gibbs_steps, rng)
         return machine.gradient(v, field=field), particles
 
@@ -111,10 +111,11 @@ class PersistentContrastiveDivergence(OneTemperature):
     """
 
     def __call__(
-        self, machine: Machine, particles: Array, field: Array, rng: np.random.Generator
+        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
     ) -> tuple[dict[str, Array], Array]:
         v, field = _advance(machine, particles, self.n_gibbs_steps, rng)
-        return machine.gradient(v, field=field), machine.hidden.sample(field, rng)
+        mean = machine.hidden.mean(field)
+        return machine.gradient(v, field=field, mean=mean), machine.hidden.draw(mean, rng)
 
 
 @final
@@ -123,7 +124,7 @@ class Exact(OneTemperature):
     """Sum over all states of the smaller discrete layer; persistent chains rest."""
 
     def __call__(
-        self, machine: Machine, particles: Array, field: Array, rng: np.random.Generator
+        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
     ) -> tuple[dict[str, Array], Array]:
         return expected_gradient(machine), particles
 
@@ -162,7 +163,7 @@ class ParallelTempering(NegativePhase):
         return {"swap_acceptance": self.ladder.settle()}
 
     def __call__(
-        self, machine: Machine, particles: Array, field: Array, rng: np.random.Generator
+        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
     ) -> tuple[dict[str, Array], Array]:
         path = TemperedPath.to(machine, self.base)
         n_hidden = machine.hidden.n_units

@@ -46,7 +46,7 @@ class Penalties:
     sparsity_target: float = 0.0
     sparsity_cost: float = 0.0
 
-    def add_to(self, direction: Arrays, weights: Array, mean_hidden: Array | None) -> None:
+    def add_to(self, direction: Arrays, weights: Array, mean_hidden: Array) -> None:
         """Bend a direction, in place.
 
         Parameters
@@ -56,15 +56,14 @@ class Penalties:
             weights.
         weights : ndarray of shape (n_visible, n_hidden)
             Present weights.
-        mean_hidden : ndarray of shape (n_hidden,) or None
-            Mean of the hidden units over the mini-batch; None where sparsity costs nothing.
+        mean_hidden : ndarray of shape (n_hidden,)
+            Mean of the hidden units over the mini-batch.
         """
         if self.l2:
             direction["weights"] -= self.l2 * weights
         if self.l1:
             direction["weights"] -= self.l1 * np.sign(weights)
         if self.sparsity_cost:
-            assert mean_hidden is not None
             direction["hidden_bias"] += self.sparsity_cost * (self.sparsity_target - mean_hidden)
 
 

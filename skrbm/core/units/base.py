@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-
 from skrbm.core.numerics import Array
 from skrbm.core.units.answers import Metric, Uncentering
 from skrbm.core.units.law import Law
@@ -66,21 +64,6 @@ class Units(Law):
     def parameters(self) -> dict[str, Array]:
         """Arrays that training may change, by field name; no copies."""
 
-    def mean_signal(self, field: Array) -> Array:
-        """Expected signal given the field.
-
-        Parameters
-        ----------
-        field : ndarray of shape (n_samples, n_units)
-            Contribution of the other layer to each unit, bias excluded.
-
-        Returns
-        -------
-        signal : ndarray of shape (n_samples, n_units)
-            Expectation of the signal of each unit.
-        """
-        return np.asarray(self.signal(self.mean(field)))
-
     @abstractmethod
     def moments(self, states: Any, probabilities: Array | None) -> tuple[Array, ...]:
         """Averages over samples that the gradient of the layer's own parameters needs.
@@ -90,7 +73,8 @@ class Units(Law):
         states : {ndarray, sparse matrix} of shape (n_samples, n_units)
             States.
         probabilities : ndarray of shape (n_samples,) or None
-            Weights of the samples, summing to one; None weighs them alike.
+            Weights of the samples, which sum to one over all blocks of them; None weighs them
+            alike.
 
         Returns
         -------
@@ -99,15 +83,16 @@ class Units(Law):
         """
 
     @abstractmethod
-    def mean_moments(self, field: Array, probabilities: Array | None) -> tuple[Array, ...]:
-        """Moments with the states averaged out given their field.
+    def mean_moments(self, mean: Array, probabilities: Array | None) -> tuple[Array, ...]:
+        """Moments with the states averaged out, given their expectations.
 
         Parameters
         ----------
-        field : ndarray of shape (n_samples, n_units)
-            Contribution of the other layer to each unit, bias excluded.
+        mean : ndarray of shape (n_samples, n_units)
+            From `mean`; it determines the law of the states.
         probabilities : ndarray of shape (n_samples,) or None
-            Weights of the samples, summing to one; None weighs them alike.
+            Weights of the samples, which sum to one over all blocks of them; None weighs them
+            alike.
 
         Returns
         -------

@@ -144,8 +144,8 @@ class Gaussian(Units):
         residual = self._residual(states)
         return average_rows(residual, probabilities), average_rows(residual**2, probabilities)
 
-    def mean_moments(self, field: Array, probabilities: Array | None) -> tuple[Array, ...]:
-        residual = self._gain * field
+    def mean_moments(self, mean: Array, probabilities: Array | None) -> tuple[Array, ...]:
+        residual = self._residual(mean)
         return (
             average_rows(residual, probabilities),
             average_rows(residual**2 + self._variance, probabilities),

@@ -125,8 +125,8 @@ class TwoStateUnits(Units):
     def moments(self, states: Any, probabilities: Array | None) -> tuple[Array, ...]:
         return (average_rows(self.signal(states), probabilities),)
 
-    def mean_moments(self, field: Array, probabilities: Array | None) -> tuple[Array, ...]:
-        return (average_rows(self.mean_signal(field), probabilities),)
+    def mean_moments(self, mean: Array, probabilities: Array | None) -> tuple[Array, ...]:
+        return self.moments(mean, probabilities)
 
     def gradient(
         self,

@@ -21,6 +21,7 @@ from core.models import (
     visible_states,
 )
 from scipy import sparse
+from scipy.special import logit
 
 from skrbm.core.training.initialization import initial_particles
 from skrbm.core.training.loop import DivergenceError, Trainer
@@ -39,15 +40,15 @@ SMALL = [(kind, 4, 3, 0) for kind in oracles.ENERGIES]
 
 @dataclass(frozen=True)
 class Scripted(OneTemperature):
-    """Negative phase that moves nothing, records the fields and breaks a parameter when told."""
+    """Negative phase that moves nothing, records the means and breaks a parameter when told."""
 
-    fields: list = field(default_factory=list)
+    means: list = field(default_factory=list)
     breaks: dict = field(default_factory=dict)
 
-    def __call__(self, machine, particles, field, rng):
-        self.fields.append(field.copy())
+    def __call__(self, machine, particles, mean, rng):
+        self.means.append(mean.copy())
         gradient = {name: np.zeros_like(array) for name, array in machine.parameters.items()}
-        name = self.breaks.get(len(self.fields))
+        name = self.breaks.get(len(self.means))
         if name is not None:
             gradient[name] = gradient[name] + np.nan
         return gradient, particles + 1
@@ -132,20 +133,20 @@ def test_repeating_the_rows_of_a_batch_changes_nothing(case, centering, seed, rn
 )
 def test_minibatches_cover_every_row_once_and_are_even(n_samples, batch_size, shuffle, rng):
     # Slips: a ragged last batch, rows dropped, one order for all passes.
-    p = oracles.Parameters("cho", [[1.0]], [0.0], [0.0], [0.0], [0.0], [0.0])
-    machine, phase = machine_from(p), Scripted()  # the field is the row's number
+    p = oracles.Parameters("cho", [[0.1]], [0.0], [0.0], [0.0], [0.0], [0.0])
+    machine, phase = machine_from(p), Scripted()  # the mean's log-odds tell the row's number
     v = np.arange(n_samples, dtype=float)[:, None]
     trainer = Trainer(phase, 0.0, batch_size, shuffle=shuffle)
     n_passes = 3
     list(trainer.run(machine, state_of(machine, rng), v, n_passes, rng))
     n_batches = -(-n_samples // batch_size)
-    assert len(phase.fields) == n_passes * n_batches
+    assert len(phase.means) == n_passes * n_batches
     orders = []
-    for begin in range(0, len(phase.fields), n_batches):
-        batches = phase.fields[begin : begin + n_batches]
+    for begin in range(0, len(phase.means), n_batches):
+        batches = phase.means[begin : begin + n_batches]
         sizes = [len(batch) for batch in batches]
         assert max(sizes) <= min(batch_size, min(sizes) + 1)
-        orders.append(np.concatenate(batches).ravel())
+        orders.append(np.rint(10 * logit(np.concatenate(batches).ravel())))
         np.testing.assert_array_equal(np.sort(orders[-1]), np.arange(n_samples))
     if shuffle and n_samples > 15:  # two equal permutations: less than 1 in 15!
         assert (orders[0] != orders[1]).any()

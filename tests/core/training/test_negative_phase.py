@@ -73,7 +73,7 @@ def test_chains_that_start_in_the_model_average_to_the_exact_phase(
     v, _ = oracles.sample_exact(p, N_REPEATS * N_ROWS, rng)
     _, h = oracles.sample_exact(p, N_REPEATS * N_PARTICLES, rng)
     draws = [
-        flat(phase(machine, particles, machine.hidden_field(rows), rng)[0])
+        flat(phase(machine, particles, machine.mean_hidden(rows), rng)[0])
         for rows, particles in zip(np.split(v, N_REPEATS), np.split(h, N_REPEATS), strict=True)
     ]
     assert_mean(draws, flat(oracles.finite_difference_gradient(oracles.log_partition, p)))
@@ -114,8 +114,8 @@ def test_phase_averages_over_the_law_after_its_steps(p, algorithm, n_gibbs_steps
     v = np.repeat(oracles.mean_visible(p, hidden_states(p)[start]), N_ROWS, axis=0)
     if algorithm is ContrastiveDivergence:
         start = hidden_given_visible(p, v[:1])[0]
-    field = machine.hidden_field(v)
-    draws = [flat(phase(machine, particles, field, rng)[0]) for _ in range(N_REPEATS)]
+    mean = machine.mean_hidden(v)
+    draws = [flat(phase(machine, particles, mean, rng)[0]) for _ in range(N_REPEATS)]
     states, law, _ = chain(p, start.astype(float), n_gibbs_steps)
     assert_mean(draws, flat(mean_gradient(p, states, law)))
 
