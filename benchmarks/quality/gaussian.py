@@ -99,7 +99,7 @@ def of_sources(rng: np.random.Generator) -> dict[str, Any]:
     for parameterization in PARAMETERIZATIONS:
         starts = [
             GaussianBernoulliRBM(
-                4, parameterization=parameterization, n_iter=20, random_state=seed
+                4, parameterization=parameterization, n_iter=60, random_state=seed
             ).fit(train)
             for seed in range(5)
         ]

@@ -21,14 +21,14 @@ RUNS = {
     "small": {"n_components": 25, "n_iter": 100, "n_particles": 500},
     "minutes5": {
         "n_components": 500,
-        "n_iter": 30,
+        "n_iter": 36,
         "learning_rate": 0.3,
         "n_particles": 500,
         "l2": 3e-4,
     },
     "minutes30": {
         "n_components": 500,
-        "n_iter": 168,
+        "n_iter": 220,
         "learning_rate": 0.3,
         "n_particles": 500,
         "l2": 5e-4,
