@@ -1,5 +1,6 @@
 """Restricted Boltzmann machines for scikit-learn."""
 
+from skrbm._version import __version__
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.loop import DivergenceError
 from skrbm.estimators.bernoulli import BernoulliRBM
@@ -14,9 +15,7 @@ from skrbm.estimators.gaussian import GaussianBernoulliRBM
 from skrbm.estimators.imputer import RBMImputer
 from skrbm.estimators.scoring import log_likelihood_scorer
 from skrbm.estimators.spin import SpinRBM
-from skrbm.estimators.validation import AnnealingWarning, DomainWarning
-
-__version__ = "0.1.0"
+from skrbm.estimators.validation import AnnealingWarning, DomainWarning, VersionWarning
 
 __all__ = [
     "AnnealingWarning",
@@ -28,6 +27,8 @@ __all__ = [
     "LogPartition",
     "RBMImputer",
     "SpinRBM",
+    "VersionWarning",
+    "__version__",
     "log_likelihood_scorer",
     "recenter",
     "to_bernoulli",

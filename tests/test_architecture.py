@@ -14,6 +14,7 @@ ROOT = Path(skrbm.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
 # A module may import those of earlier rows, and of its own where that is a folder.
 ORDER = (
+    {"skrbm._version"},
     {"skrbm.core.numerics", "skrbm.core.parallel"},
     {"skrbm.core.units"},
     {"skrbm.core.machine"},

@@ -11,18 +11,21 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from skrbm._version import __version__
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.sampling import gibbs, sample_base
 from skrbm.core.training.initialization import column_statistics
 from skrbm.core.units import Units
 from skrbm.estimators.validation import (
+    VersionWarning,
     check_domain,
     check_parameter,
     check_width,
     floating_type,
     generators,
     parameter_shape,
+    warn_user,
 )
 
 ArrayMap = Callable[..., Array]
@@ -54,6 +57,20 @@ class ModelArrays(BaseEstimator, ABC):
     def _unit_options(self, varying: Any) -> dict[str, Any]:
         """Further arguments of the visible unit type; `varying` tells which features do."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_skrbm_version": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        written = state.pop("_skrbm_version", "an unknown version")
+        if written != __version__:
+            warn_user(
+                f"{type(self).__name__} was pickled by skrbm {written}, and this is {__version__}. "
+                f"Only the public arrays mean the same in every version: check them, or fit again.",
+                VersionWarning,
+            )
+        super().__setstate__(state)
+
     def __sklearn_is_fitted__(self) -> bool:
         return all(hasattr(self, name) for name in ("components_", *self._layer_arrays))
 
@@ -79,11 +96,16 @@ class ModelArrays(BaseEstimator, ABC):
         )
         return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
 
+    def _public_arrays(self, machine: Machine) -> dict[str, Array]:
+        """Attributes that a plain machine is."""
+        arrays = {"components_": machine.weights.T}
+        for name, (layer, own, _, from_own) in self._layer_arrays.items():
+            arrays[name] = from_own(getattr(getattr(machine, layer), own))
+        return arrays
+
     def _publish(self, machine: Machine) -> None:
         """Make a plain machine the public arrays."""
-        self.components_ = machine.weights.T
-        for name, (layer, own, _, from_own) in self._layer_arrays.items():
-            setattr(self, name, from_own(getattr(getattr(machine, layer), own)))
+        self.__dict__.update(self._public_arrays(machine))
 
     def _open_streams(self) -> None:
         """Start the random streams of training and, apart from it, of inference."""

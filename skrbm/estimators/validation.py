@@ -30,6 +30,10 @@ class AnnealingWarning(UserWarning):
     """An annealed estimate rests on too few chains to be believed."""
 
 
+class VersionWarning(UserWarning):
+    """A pickle was written by another version of the package."""
+
+
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn at the line that called into this package or, through it, into scikit-learn."""
     frame: FrameType | None = sys._getframe()

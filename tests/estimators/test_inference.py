@@ -3,7 +3,6 @@
 import copy
 import inspect
 import itertools
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -439,20 +438,6 @@ def test_private_samples_have_the_conditional_law(kind):
 
 
 # Copies, and scikit-learn's tools
-
-
-@pytest.mark.parametrize("copier", [copy.deepcopy, lambda rbm: pickle.loads(pickle.dumps(rbm))])
-def test_copies_resume_training_bitwise(kind, copier):
-    """Catches chains, offsets or streams that are left behind, or shared with the original."""
-    _, v, _ = random_machine(kind)
-    rbm = new(kind, random_state=0).fit(v)
-    twin = copier(rbm)
-    assert bits(twin) == bits(rbm)
-    rbm.partial_fit(v)
-    after = learned_bits(rbm)
-    assert learned_bits(twin.partial_fit(v)) == after
-    assert learned_bits(rbm) == after
-    np.testing.assert_array_equal(twin.sample(3, 2), rbm.sample(3, 2))
 
 
 def test_clone_is_unfitted(kind):

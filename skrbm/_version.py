@@ -1,0 +1,3 @@
+"""The version, which every pickle carries."""
+
+__version__ = "0.1.0"
