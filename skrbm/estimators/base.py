@@ -13,12 +13,14 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.estimators.aliases import ScikitLearnAliases
+from skrbm.estimators.callbacks import CallbackSupportMixin
 from skrbm.estimators.learning import Learner
 from skrbm.estimators.sampler import Sampler
 from skrbm.estimators.scoring import Scorer
 
 
 class BaseRBM(
+    CallbackSupportMixin,
     ScikitLearnAliases,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,

@@ -19,7 +19,8 @@ from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints, Penalties
-from skrbm.estimators.starting import Carried, Starter
+from skrbm.estimators.callbacks import FitTask, with_callbacks
+from skrbm.estimators.starting import Carried, Starter, fingerprint
 from skrbm.estimators.validation import check_parameter, restored_on_error, warn_user
 from skrbm.estimators.watch import Watch
 
@@ -55,9 +56,13 @@ class Learner(Starter):
     warm_start: bool
     verbose: int
 
+    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model to data, from a new start unless `warm_start`.
+
+        With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called around every
+        pass, and may end the fit.
 
         Parameters
         ----------
@@ -79,10 +84,11 @@ class Learner(Starter):
         DivergenceError
             If the parameters do not stay finite, or explode.
         """
+        task = FitTask(self, X, y, self.n_iter)
         with restored_on_error(self):
             X, machine, carried = self._prepare(X, goes_on=self.warm_start)
             carried["slowdown"] = 1.0
-            self._train(machine, carried, X, self.n_iter, is_planned=True)
+            self._train(machine, carried, X, self.n_iter, task, is_planned=True)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -114,7 +120,7 @@ class Learner(Starter):
         """
         with restored_on_error(self):
             X, machine, carried = self._prepare(X, goes_on=True)
-            self._train(machine, carried, X, 1, is_planned=False)
+            self._train(machine, carried, X, 1, FitTask(), is_planned=False)
         return self
 
     def _batch_rows(self, n_samples: int) -> int:
@@ -187,7 +193,14 @@ class Learner(Starter):
         return watch
 
     def _train(
-        self, machine: Machine, carried: Carried, X: Any, n_iter: int, *, is_planned: bool
+        self,
+        machine: Machine,
+        carried: Carried,
+        X: Any,
+        n_iter: int,
+        task: FitTask,
+        *,
+        is_planned: bool,
     ) -> None:
         """Train a copy of the machine, and make it public whatever stops the training."""
         dtype = check_parameter(self, "components_", 2).dtype
@@ -201,26 +214,48 @@ class Learner(Starter):
         machine, state = machine.astype(working, copy=True), TrainingState(particles, **carried)
         trainer = self._trainer(machine, phase, batch_rows, dtype)
         watch = self._watch(X, held_out, is_planned=is_planned)
-        rng = deepcopy(self._rng)
+        self._rng = rng = deepcopy(self._rng)
         run = trainer.run(machine, state, X, n_iter, rng, rows=rows, is_planned=is_planned)
+
+        def outcome() -> dict[str, Any]:
+            return self._outcome(machine, state, phase.n_chains, dtype) | {"_betas": ladder.betas}
+
+        def snapshot() -> dict[str, Any]:
+            others = "_rng", "_sampling_rng", "_annealing_rng", "history_"
+            return deepcopy(outcome() | {name: getattr(self, name) for name in others})
+
         try:
-            for _ in run:
+            for _ in range(n_iter):
+                task.begin_pass()
+                next(run)
                 self.n_iter_ += 1
                 notes = phase.finish_pass()
-                if (is_planned or self.verbose) and watch.see(
+                is_over = (is_planned or self.verbose) and watch.see(
                     state.averaged(machine), state, X, self.n_iter_, notes
-                ):
+                )
+                if task.end_pass(snapshot) or is_over:
                     break
         except KeyboardInterrupt:
             warn_user("Training interrupted by user.", UserWarning)
         finally:
             if watch.best is not None:
                 machine, state.average, state.memory = watch.best, None, {}
-            self._publish(state.averaged(machine).astype(dtype))
-            self._rng, self._carried = rng, vars(state).copy()
-            chains, n_particles = self._carried.pop("particles"), len(particles) // phase.n_chains
-            self.h_samples_ = chains[:n_particles].astype(dtype)
-            self._replicas = chains[n_particles:].astype(dtype)
-            self._betas = ladder.betas
-            self._carried["raw"] = None if state.average is None else machine.parameters
-            self._carried["published"] = self._fingerprint()
+            self.__dict__.update(outcome())
+        task.end(snapshot)
+
+    def _outcome(
+        self, machine: Machine, state: TrainingState, n_chains: int, dtype: Any
+    ) -> dict[str, Any]:
+        """Attributes that training has arrived at: public arrays, chains and what is carried on."""
+        public = self._public_arrays(state.averaged(machine).astype(dtype))
+        carried = vars(state) | {
+            "raw": None if state.average is None else machine.parameters,
+            "published": fingerprint(public),
+        }
+        chains = carried.pop("particles").astype(dtype)
+        n_particles = len(chains) // n_chains
+        return public | {
+            "h_samples_": chains[:n_particles],
+            "_replicas": chains[n_particles:],
+            "_carried": carried,
+        }

@@ -111,7 +111,8 @@ class Starter(ModelArrays):
         carried = dict(self._carried)
         raw, published = carried.pop("raw", None), carried.pop("published", None)
         carried = deepcopy(carried)
-        if published != self._fingerprint():
+        public = {name: getattr(self, name) for name in ("components_", *self._layer_arrays)}
+        if published != fingerprint(public):
             carried |= {"memory": {}, "average": None}
             offsets: Any = carried.get("visible_offset"), carried.get("hidden_offset")
             if tuple(map(np.size, offsets)) != machine.weights.shape:
@@ -122,15 +123,6 @@ class Starter(ModelArrays):
         else:  # average or learn_variance were changed
             carried["average"] = None
         return machine, carried
-
-    def _fingerprint(self) -> bytes:
-        """Digest of the public arrays."""
-        digest = hashlib.blake2b(digest_size=16)
-        for name in ("components_", *self._layer_arrays):
-            array = np.asarray(getattr(self, name))
-            digest.update(f"{array.dtype} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array.T).data)
-        return digest.digest()
 
     def _particles(self, machine: Machine, n_chains: int, batch_rows: int) -> Array:
         """Chains as they are; new ones where more are asked for or the width changed."""
@@ -147,3 +139,12 @@ class Starter(ModelArrays):
         if replicas.shape != (n_replicas, n_hidden):
             replicas = initial_particles(machine, base, n_replicas, self._rng)
         return np.concatenate([old[:n_particles], more, replicas])
+
+
+def fingerprint(arrays: dict[str, Array]) -> bytes:
+    """Digest of arrays by which edited ones are told from those that training left."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in map(np.asarray, arrays.values()):
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array.T).data)
+    return digest.digest()

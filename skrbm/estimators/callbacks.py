@@ -1,0 +1,81 @@
+"""scikit-learn's callbacks around every pass; before version 1.9, which has none, silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+__all__ = ["CallbackSupportMixin", "FitTask", "with_callbacks"]
+
+Attributes = Callable[[], dict[str, Any]]
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Base class without `set_callbacks`."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Leave a method as it is."""
+        return method
+
+
+@final
+class FitTask:
+    """A fit as callbacks see it: a task with a subtask for every pass.
+
+    Parameters
+    ----------
+    estimator : object
+        What is fitted; None for a task that nobody watches.
+    X, y : object
+        As handed to its fit.
+    n_passes : int
+        Largest number of subtasks.
+    """
+
+    def __init__(
+        self, estimator: Any = None, X: Any = None, y: Any = None, n_passes: int = 0
+    ) -> None:
+        self._told = {"estimator": estimator, "X": X, "y": y}
+        self._fit: Any = None
+        self._pass: Any = None
+        if hasattr(estimator, "_init_callback_context"):
+            self._fit = estimator._init_callback_context(max_subtasks=n_passes)
+            self._fit.call_on_fit_task_begin(**self._told)
+
+    def begin_pass(self) -> None:
+        """Call the hooks before a pass."""
+        if self._fit is not None:
+            self._pass = self._fit.subcontext(task_name="epoch")
+            self._pass.call_on_fit_task_begin(**self._told)
+
+    def end_pass(self, attributes: Attributes) -> bool:
+        """Call the hooks after a pass.
+
+        Parameters
+        ----------
+        attributes : callable returning a dict
+            What the estimator would be now, in arrays of its own; called if a hook asks for it.
+
+        Returns
+        -------
+        is_stopped : bool
+            Whether a callback asks for the end of training.
+        """
+        return self._pass is not None and bool(
+            self._pass.call_on_fit_task_end(**self._told, reconstruction_attributes=attributes)
+        )
+
+    def end(self, attributes: Attributes) -> None:
+        """Call the hooks after the fit.
+
+        Parameters
+        ----------
+        attributes : callable returning a dict
+            As for `end_pass`.
+        """
+        if self._fit is not None:
+            self._fit.call_on_fit_task_end(**self._told, reconstruction_attributes=attributes)
