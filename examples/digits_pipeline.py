@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
-from skrbm import BernoulliRBM
+from skrbm import BernoulliRBM, ComponentsDisplay
 
 GRID = {"rbm__learning_rate": [0.2, 0.4, 0.8], "rbm__n_components": [100, 300]}
 
@@ -37,22 +37,11 @@ def with_shifted_copies(images):
 def draw_filters(rbm, path):
     """Draw the weights of every hidden unit as an 8x8 picture."""
     try:
-        import matplotlib
-    except ImportError:
-        print(f"No {path}: python -m pip install matplotlib draws the learned filters.")
+        display = ComponentsDisplay.from_estimator(rbm, n_images=len(rbm.components_), n_columns=20)
+    except ImportError as error:
+        print(f"No {path}: {error}")
         return
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    n_columns = 20
-    n_rows = -(-len(rbm.components_) // n_columns)
-    figure, axes = plt.subplots(n_rows, n_columns, figsize=(n_columns / 2, n_rows / 2))
-    for ax in axes.flat:
-        ax.set_axis_off()
-    for ax, weights in zip(axes.flat, rbm.components_, strict=False):
-        limit = np.abs(weights).max()
-        ax.imshow(weights.reshape(8, 8), cmap="RdBu_r", vmin=-limit, vmax=limit)
-    figure.savefig(path, dpi=100, bbox_inches="tight")
+    display.figure_.savefig(path, dpi=150, bbox_inches="tight")
     print(f"Learned filters: {path}")
 
 

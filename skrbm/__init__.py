@@ -3,6 +3,8 @@
 from skrbm._version import __version__
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.loop import DivergenceError
+from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
+from skrbm.display.images import ComponentsDisplay, SamplesDisplay
 from skrbm.estimators.bernoulli import BernoulliRBM
 from skrbm.estimators.conversion import (
     CenteredParameters,
@@ -21,12 +23,16 @@ __all__ = [
     "AnnealingWarning",
     "BernoulliRBM",
     "CenteredParameters",
+    "ComponentsDisplay",
     "DivergenceError",
     "DomainWarning",
+    "FreeEnergyDisplay",
     "GaussianBernoulliRBM",
     "LogPartition",
     "RBMImputer",
+    "SamplesDisplay",
     "SpinRBM",
+    "TrainingCurveDisplay",
     "VersionWarning",
     "__version__",
     "log_likelihood_scorer",

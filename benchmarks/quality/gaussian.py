@@ -21,7 +21,7 @@ from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
 from benchmarks import machine as where
-from skrbm import GaussianBernoulliRBM
+from skrbm import ComponentsDisplay, GaussianBernoulliRBM
 
 SIDE = 14
 N_PATCHES = 40_000
@@ -87,7 +87,8 @@ def of_patches(rng: np.random.Generator) -> dict[str, Any]:
             "seconds": seconds,
         }
         if parameterization == "cho":
-            draw(rbm.components_)
+            figure = ComponentsDisplay.from_estimator(rbm, n_images=196).figure_
+            figure.savefig(where.RESULTS / "filters.png", dpi=120, bbox_inches="tight")
     return found
 
 
@@ -108,19 +109,6 @@ def of_sources(rng: np.random.Generator) -> dict[str, Any]:
         )
         found[parameterization] = {"best": ordered[-1][1], "all": [pair[1] for pair in ordered]}
     return found
-
-
-def draw(components: np.ndarray) -> None:
-    """Write filters as a picture, strongest first, each on a scale of its own."""
-    import matplotlib.pyplot as plt
-
-    order = np.argsort(-np.linalg.norm(components, axis=1))
-    figure, axes = plt.subplots(14, 14, figsize=(10, 10))
-    for ax, row in zip(axes.flat, components[order], strict=True):
-        limit = np.abs(row).max()
-        ax.imshow(row.reshape(SIDE, SIDE), cmap="gray", vmin=-limit, vmax=limit)
-        ax.set_axis_off()
-    figure.savefig(where.RESULTS / "filters.png", dpi=60, bbox_inches="tight")
 
 
 def main() -> None:

@@ -18,9 +18,10 @@ from sklearn.neighbors import NearestNeighbors
 
 from benchmarks import machine as where
 from benchmarks.data import mnist
-from skrbm import BernoulliRBM
+from skrbm import BernoulliRBM, SamplesDisplay
 
 N_ITER = 20
+N_DRAWN = 12
 
 
 def neighbours(X: np.ndarray, test: np.ndarray, known: np.ndarray, n: int) -> np.ndarray:
@@ -28,20 +29,6 @@ def neighbours(X: np.ndarray, test: np.ndarray, known: np.ndarray, n: int) -> np
     search = NearestNeighbors(n_neighbors=n, algorithm="brute").fit(X[:, known])
     nearest = search.kneighbors(test[:, known], return_distance=False)
     return X[nearest].mean(axis=1)
-
-
-def draw(rows: list[np.ndarray], titles: list[str], n_images: int = 12) -> None:
-    """Picture with one line of images for each fill."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(len(rows), n_images, figsize=(n_images, 1.1 * len(rows)))
-    for line, images, title in zip(axes, rows, titles, strict=True):
-        for ax, image in zip(line, images, strict=False):
-            ax.imshow(image.reshape(28, 28), cmap="gray_r", vmin=0, vmax=1)
-            ax.set(xticks=[], yticks=[])
-        line[0].set_title(title, loc="left", fontsize=9)
-    figure.tight_layout()
-    figure.savefig(where.RESULTS / "inpainting.png", dpi=100)
 
 
 def main() -> None:
@@ -77,8 +64,10 @@ def main() -> None:
         print(f"  {name:28} {wrong.mean():6.2f} +- {results[name]['std_error']:.2f}")
     path = where.write("inpainting", question, results, images=len(test), n_iter=N_ITER)
     print(path.relative_to(where.ROOT))
-    hidden = np.where(known, test, 0.5)
-    draw([test, hidden, *list(fills.values())[:3]], ["test", "known", *list(fills)[:3]])
+    rows = {"test": test, "known": np.where(known, test, np.nan), **dict(list(fills.items())[:3])}
+    images = {name: v[:N_DRAWN].reshape(-1, 28, 28) for name, v in rows.items()}
+    figure = SamplesDisplay(images).plot().figure_
+    figure.savefig(where.RESULTS / "inpainting.png", dpi=120, bbox_inches="tight")
 
 
 if __name__ == "__main__":

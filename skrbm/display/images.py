@@ -1,0 +1,209 @@
+"""Images: what hidden units respond to, and visible states."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self, final
+
+import numpy as np
+
+from skrbm.core.numerics import Array, dense
+from skrbm.display.base import Display
+
+
+@final
+class ComponentsDisplay(Display):
+    """Weights of the hidden units as images, each on a grey scale of its own.
+
+    Parameters
+    ----------
+    images : ndarray of shape (n_images, height, width)
+        Weights; grey is zero, white as far above it as black is below.
+    n_columns : int, default=None
+        Images in a row; None for a square.
+
+    Attributes
+    ----------
+    image_ : matplotlib.image.AxesImage
+        All of them in one; set by `plot`.
+    """
+
+    image_: Any
+
+    def __init__(self, images: Array, *, n_columns: int | None = None) -> None:
+        self.images = images
+        self.n_columns = n_columns
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        image_shape: tuple[int, int] | None = None,
+        n_images: int = 100,
+        n_columns: int | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the weights of a fitted model.
+
+        Parameters
+        ----------
+        estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
+            Fitted.
+        image_shape : tuple of (height, width), default=None
+            Of the images whose pixels are the features; None for a square.
+        n_images : int, default=100
+            Largest number of hidden units, those with the longest weights.
+        n_columns : int, default=None
+            Images in a row; None for a square.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : ComponentsDisplay
+            Drawn.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the features do not fill images of that shape.
+        """
+        components = np.asarray(estimator.components_)
+        order = np.argsort(-np.linalg.norm(components, axis=1), kind="stable")
+        images = _images(components[order[:n_images]], image_shape)
+        return cls(images, n_columns=n_columns).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._begin(ax)
+        largest = np.abs(self.images).max(axis=(1, 2), keepdims=True)
+        scaled = self.images / np.where(largest > 0, largest, 1)
+        n_columns = self.n_columns or math.ceil(math.sqrt(len(scaled)))
+        self.image_ = ax.imshow(_mosaic(scaled, n_columns), cmap="gray", vmin=-1, vmax=1)
+        ax.set_axis_off()
+        return self
+
+
+@final
+class SamplesDisplay(Display):
+    """States of the visible units as images, a row for each kind.
+
+    Parameters
+    ----------
+    rows : dict of str to ndarray of shape (n_images, height, width)
+        Images of each kind; NaN where a pixel is not known.
+
+    Attributes
+    ----------
+    image_ : matplotlib.image.AxesImage
+        All of them in one; set by `plot`.
+    """
+
+    image_: Any
+
+    def __init__(self, rows: dict[str, Array]) -> None:
+        self.rows = rows
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        *,
+        mask: Any = None,
+        image_shape: tuple[int, int] | None = None,
+        n_images: int = 10,
+        n_gibbs_steps: int = 1000,
+        random_state: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw what a fitted model samples and, of given rows, makes of them.
+
+        Parameters
+        ----------
+        estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
+            Fitted.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Rows to show with their reconstructions; None for samples alone.
+        mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
+            Features that are known, to show what `inpaint` makes of the others.
+        image_shape : tuple of (height, width), default=None
+            Of the images whose pixels are the features; None for a square.
+        n_images : int, default=10
+            Number of samples, and largest number of rows of `X`.
+        n_gibbs_steps : int, default=1000
+            Steps of the chains that sample.
+        random_state : int, RandomState or None, default=None
+            Of samples and of what is filled in; None for the estimator's own stream.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : SamplesDisplay
+            Drawn.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the features do not fill images of that shape, or `mask` is given without `X`.
+        """
+        if X is None and mask is not None:
+            raise ValueError("Expected rows X that mask is about, got None.")
+        kinds = {"samples": estimator.sample(n_images, n_gibbs_steps, random_state=random_state)}
+        if X is not None:
+            X = X[:n_images]
+            kinds["data"] = dense(X)
+            kinds["reconstructions"] = estimator.inverse_transform(estimator.transform(X))
+        if mask is not None:
+            mask = np.asarray(mask, dtype=bool)
+            mask = mask[:n_images] if mask.ndim == 2 else mask
+            kinds["known"] = np.where(mask, kinds["data"], np.nan)
+            kinds["inpainted"] = estimator.inpaint(
+                X, mask, method="mean", random_state=random_state
+            )
+        return cls({kind: _images(v, image_shape) for kind, v in kinds.items()}).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._begin(ax)
+        n_columns = max(map(len, self.rows.values()))
+        images = []
+        for row in self.rows.values():
+            missing = np.full((n_columns - len(row), *row.shape[1:]), np.nan)
+            images.append(np.concatenate([row, missing]))
+        mosaic = _mosaic(np.concatenate(images), n_columns)
+        self.image_ = ax.imshow(mosaic, cmap="gray")
+        height = mosaic.shape[0] / len(self.rows)
+        ax.set_yticks(height * (np.arange(len(self.rows)) + 0.5) - 0.5, labels=list(self.rows))
+        ax.set_xticks([])
+        ax.tick_params(length=0)
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+        return self
+
+
+def _images(v: Any, image_shape: tuple[int, int] | None) -> Array:
+    """Rows as images."""
+    n_features = v.shape[1]
+    side = math.isqrt(n_features)
+    shape = (side, side) if image_shape is None else tuple(image_shape)
+    if math.prod(shape) != n_features:
+        raise ValueError(
+            f"Expected image_shape of {n_features} pixels, one for each feature, got "
+            f"{image_shape}{' (square)' if image_shape is None else ''}."
+        )
+    return np.asarray(v, dtype=np.float64).reshape(-1, *shape)
+
+
+def _mosaic(images: Array, n_columns: int) -> Array:
+    """Images side by side with a line of NaN between them."""
+    n_images, height, width = images.shape
+    n_rows = -(-n_images // n_columns)
+    tiles = np.full((n_rows * n_columns, height + 1, width + 1), np.nan)
+    tiles[:n_images, :height, :width] = images
+    tiles = tiles.reshape(n_rows, n_columns, height + 1, width + 1).swapaxes(1, 2)
+    return np.asarray(tiles.reshape(n_rows * (height + 1), n_columns * (width + 1)))

@@ -1,0 +1,134 @@
+"""Displays: the numbers that they draw, and scikit-learn's manners."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from skrbm import (
+    BernoulliRBM,
+    ComponentsDisplay,
+    FreeEnergyDisplay,
+    GaussianBernoulliRBM,
+    SamplesDisplay,
+    TrainingCurveDisplay,
+)
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+X = load_digits().data / 16
+KNOWN = np.arange(64) < 32
+
+
+@pytest.fixture(scope="module")
+def rbm():
+    return BernoulliRBM(9, n_iter=3, early_stopping=True, random_state=0).fit(X)
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures():
+    yield
+    matplotlib.pyplot.close("all")
+
+
+DISPLAYS = {
+    "components": lambda rbm, **ax: ComponentsDisplay.from_estimator(rbm, **ax),
+    "samples": lambda rbm, **ax: SamplesDisplay.from_estimator(rbm, X, mask=KNOWN, **ax),
+    "training": lambda rbm, **ax: TrainingCurveDisplay.from_estimator(rbm, **ax),
+    "free energy": lambda rbm, **ax: FreeEnergyDisplay.from_estimator(rbm, X[:900], X[900:], **ax),
+}
+
+
+@pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
+def test_displays_draw_where_they_are_told(rbm, draw):
+    new = draw(rbm)
+    assert new.figure_.axes == [new.ax_]
+    figure, axes = matplotlib.pyplot.subplots(1, 2)
+    display = draw(rbm, ax=axes[1])
+    assert display.ax_ is axes[1]
+    assert display.figure_ is figure
+    assert display.plot(axes[0]) is display  # once more, from the stored numbers
+    assert display.ax_ is axes[0]
+    figure.canvas.draw()
+
+
+@pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
+def test_displays_name_the_package_that_is_missing(rbm, draw, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"expected matplotlib.*pip install 'skrbm\[plot\]'"):
+        draw(rbm)
+
+
+def test_components_are_shown_by_length_each_on_its_own_scale(rbm):
+    """Catches images in another order, transposed, or on a common scale."""
+    display = ComponentsDisplay.from_estimator(rbm, n_images=4, n_columns=3)
+    norms = np.linalg.norm(rbm.components_, axis=1)
+    longest = np.argsort(-norms)[:4]
+    np.testing.assert_array_equal(display.images.reshape(4, 64), rbm.components_[longest])
+    mosaic = np.ma.filled(display.image_.get_array(), np.nan)
+    assert mosaic.shape == (2 * 9, 3 * 9)
+    fourth = rbm.components_[longest[3]].reshape(8, 8)
+    np.testing.assert_allclose(mosaic[9:17, :8], fourth / np.abs(fourth).max())
+    assert np.isnan(mosaic[9:, 9:]).all()
+    assert display.image_.get_clim() == (-1, 1)
+
+
+def test_samples_are_what_the_methods_return(rbm):
+    options = {"n_gibbs_steps": 5, "random_state": 0}
+    rows = SamplesDisplay.from_estimator(rbm, X, mask=KNOWN, n_images=3, **options).rows
+    expected = {
+        "samples": rbm.sample(3, **options),
+        "data": X[:3],
+        "reconstructions": rbm.inverse_transform(rbm.transform(X[:3])),
+        "known": np.where(KNOWN, X[:3], np.nan),
+        "inpainted": rbm.inpaint(X[:3], KNOWN, method="mean", random_state=0),
+    }
+    assert list(rows) == list(expected)
+    for kind, images in rows.items():
+        np.testing.assert_array_equal(images.reshape(3, 64), expected[kind], err_msg=kind)
+    assert list(SamplesDisplay.from_estimator(rbm, **options).rows) == ["samples"]
+
+
+def test_fewer_rows_than_samples_leave_the_rest_empty(rbm):
+    display = SamplesDisplay.from_estimator(rbm, X[:2], n_images=5, n_gibbs_steps=1)
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert labels == ["samples", "data", "reconstructions"]
+    mosaic = np.ma.filled(display.image_.get_array(), np.nan)
+    assert mosaic.shape == (3 * 9, 5 * 9)
+    assert np.isnan(mosaic[9:18, 18:]).all()
+    np.testing.assert_array_equal(mosaic[9:17, 9:17], X[1].reshape(8, 8))
+
+
+def test_training_curves_are_columns_of_the_history(rbm):
+    display = TrainingCurveDisplay.from_estimator(rbm)
+    assert list(display.history) == ["pseudo_likelihood", "validation_pseudo_likelihood"]
+    for name, line in zip(display.history, display.lines_, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3])
+        np.testing.assert_array_equal(line.get_ydata(), rbm.history_[name])
+    one = TrainingCurveDisplay.from_estimator(rbm, names=["free_energy_gap"])
+    assert one.ax_.get_ylabel() == "free energy gap"
+    with pytest.raises(ValueError, match=r"Expected names among \[.*got \['loss'\]"):
+        TrainingCurveDisplay.from_estimator(rbm, names=["loss"])
+
+
+def test_free_energies_of_both_kinds_of_rows_share_their_bins(rbm):
+    display = FreeEnergyDisplay.from_estimator(rbm, X[:900], X[900:])
+    np.testing.assert_array_equal(display.train, rbm.free_energy(X[:900]))
+    np.testing.assert_array_equal(display.held_out, rbm.free_energy(X[900:]))
+    assert display.gap == display.held_out.mean() - display.train.mean()
+    train, held_out = (patch.get_data() for patch in display.histograms_)
+    np.testing.assert_array_equal(train.edges, held_out.edges)
+    for density in (train, held_out):
+        np.testing.assert_allclose(density.values @ np.diff(density.edges), 1)
+
+
+def test_images_have_a_pixel_for_each_feature(rbm):
+    assert ComponentsDisplay.from_estimator(rbm, image_shape=(4, 16)).images.shape == (9, 4, 16)
+    with pytest.raises(ValueError, match=r"image_shape of 64 pixels.*got \(5, 5\)"):
+        ComponentsDisplay.from_estimator(rbm, image_shape=(5, 5))
+    narrow = GaussianBernoulliRBM(2, n_iter=1).fit(X[:, 20:25])
+    with pytest.raises(ValueError, match=r"image_shape of 5 pixels.*got None \(square\)"):
+        SamplesDisplay.from_estimator(narrow)
+    with pytest.raises(ValueError, match="Expected rows X that mask is about"):
+        SamplesDisplay.from_estimator(rbm, mask=KNOWN)
