@@ -1,5 +1,10 @@
 """scikit-learn's callbacks: what they are shown, what they may ask for, and that they change nothing."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from estimators.instances import KINDS, assert_same_arrays, draw, learned_bits, new
@@ -8,6 +13,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skrbm import BernoulliRBM
+
+ROOT = Path(__file__).parents[2]
 
 pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since version 1.9")
 
@@ -123,3 +130,33 @@ def test_progress_bar_nests_under_pipeline_and_search(capsys):
     np.testing.assert_array_equal(
         watched.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"]
     )
+
+
+WATCHED_FIT = """
+import numpy as np
+from sklearn.callback import ProgressBar
+from skrbm import BernoulliRBM
+BernoulliRBM(2, n_iter=3).set_callbacks(ProgressBar()).fit(np.eye(4))
+"""
+
+
+@pytest.mark.slow
+def test_progress_bar_is_seen_in_a_terminal():
+    pytest.importorskip("rich")
+    pty = pytest.importorskip("pty")
+    screen, terminal = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100", "PYTHONPATH": str(ROOT)}
+    program = subprocess.Popen(
+        [sys.executable, "-c", WATCHED_FIT], stdout=terminal, stderr=terminal, env=environment
+    )
+    os.close(terminal)
+    seen = b""
+    try:
+        while part := os.read(screen, 4096):
+            seen += part
+    except OSError:  # the program has closed its end
+        pass
+    os.close(screen)
+    assert program.wait(timeout=60) == 0, seen.decode()
+    assert "BernoulliRBM - fit" in seen.decode()
+    assert "100%" in seen.decode()
