@@ -49,10 +49,10 @@ class Sampler(ModelArrays):
 
     @validate_params(
         {
-            "n_samples": [Interval(Integral, 1, None, closed="left"), None],
+            "n_samples": [*COUNT, None],
             "n_gibbs_steps": [Interval(Integral, 0, None, closed="left")],
             "init": ["array-like", "sparse matrix", None],
-            "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+            "n_temperatures": COUNT,
             "random_state": ["random_state"],
         },
         prefer_skip_nested_validation=True,
@@ -192,7 +192,7 @@ class Sampler(ModelArrays):
     @validate_params(
         {
             "X": ["array-like", "sparse matrix"],
-            "n_imputations": [Interval(Integral, 1, None, closed="left"), None],
+            "n_imputations": [*COUNT, None],
             "n_gibbs_steps": COUNT,
             "n_chains": COUNT,
             "random_state": ["random_state"],
