@@ -22,6 +22,7 @@ from skrbm.estimators.validation import (
     check_domain,
     check_parameter,
     check_width,
+    finite_results,
     floating_type,
     generators,
     parameter_shape,
@@ -185,13 +186,15 @@ class ModelArrays(BaseEstimator, ABC):
 
     def _map_rows(self, function: Callable[..., Array], X: Any, *others: Array) -> Array:
         """Apply a function of machine and rows to checked rows, a cast block at a time."""
-        machine = self._machine(X)
-        dtype, n_rows = machine.weights.dtype, X.shape[0]
-        result = np.empty(0)
-        for begin in range(0, n_rows, ROWS):
-            rows = slice(begin, begin + ROWS)
-            part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
-            if begin == 0:
-                result = np.empty((n_rows, *part.shape[1:]), part.dtype)
-            result[rows] = part
+        n_rows, result = X.shape[0], np.empty(0)
+        with finite_results() as check:
+            machine = self._machine(X)
+            dtype = machine.weights.dtype
+            for begin in range(0, n_rows, ROWS):
+                rows = slice(begin, begin + ROWS)
+                part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
+                check(part)
+                if begin == 0:
+                    result = np.empty((n_rows, *part.shape[1:]), part.dtype)
+                result[rows] = part
         return result

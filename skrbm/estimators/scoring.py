@@ -23,7 +23,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.core.tempering import TemperedPath
 from skrbm.estimators.arrays import ModelArrays
-from skrbm.estimators.validation import AnnealingWarning, generators, warn_user
+from skrbm.estimators.validation import AnnealingWarning, finite_results, generators, warn_user
 
 MANY_WEIGHTS, LARGE_WEIGHT = 2**16, 1e3
 FEW_CHAINS = 10  # of many: an average that rests on fewer has an error that cannot be known
@@ -53,7 +53,10 @@ class Scorer(ModelArrays):
             In nats, summed over the features.
         """
         X = self._check_X(X)
-        return pseudo_likelihood(self._machine(X), X, self.n_jobs)
+        with finite_results() as check:
+            scores = pseudo_likelihood(self._machine(X), X, self.n_jobs)
+            check(scores)
+        return scores
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`: what a search without ``scoring=`` maximises.
@@ -217,25 +220,41 @@ class Scorer(ModelArrays):
         n_states = exact.n_states(exact.smaller_discrete(machine).visible)
         if method == "auto" and n_states <= n_chains * n_temperatures:
             method = "exact"
-        if method == "exact":
-            value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
-            return LogPartition(value, 0.0, method)
-        rng = self._likelihood_rng(random_state)
+        with finite_results() as check:
+            if method == "exact":
+                value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
+                result = LogPartition(value, 0.0, method)
+            else:
+                rng = self._likelihood_rng(random_state)
+                is_reverse = method == "reverse_ais"
+                result = self._anneal(machine, n_chains, n_temperatures, X, init, rng, is_reverse)
+                _warn_if_few(result)
+            check(np.array([result.value, result.std_error]))
+        return result
+
+    def _anneal(
+        self,
+        machine: Machine,
+        n_chains: int,
+        n_temperatures: int,
+        X: Any,
+        init: Any,
+        rng: np.random.Generator,
+        is_reverse: bool,
+    ) -> LogPartition:
+        """Estimate of the partition function by annealed importance sampling."""
         if _anneals_in_single(machine):
             machine = machine.astype(np.float32)
         path = TemperedPath.to(machine, self._base(machine, rng, X))
-        if method == "reverse_ais":
-            if init is None:
-                ladder = self.n_temperatures
-                n_steps = max(1, n_temperatures // ladder)
-                v = tempered_states(path, n_chains, ladder, n_steps, rng, self.n_jobs)
-            else:
-                v = dense(self._check_X(init)).astype(machine.weights.dtype)
-            result = reversed_log_partition(path, v, n_temperatures, rng, self.n_jobs)
+        if not is_reverse:
+            return annealed_log_partition(path, n_chains, n_temperatures, rng, self.n_jobs)
+        if init is None:
+            ladder = self.n_temperatures
+            n_steps = max(1, n_temperatures // ladder)
+            v = tempered_states(path, n_chains, ladder, n_steps, rng, self.n_jobs)
         else:
-            result = annealed_log_partition(path, n_chains, n_temperatures, rng, self.n_jobs)
-        _warn_if_few(result)
-        return result
+            v = dense(self._check_X(init)).astype(machine.weights.dtype)
+        return reversed_log_partition(path, v, n_temperatures, rng, self.n_jobs)
 
     def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
         """Stream of its own that begins anew on every call: the same model, the same number."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -151,6 +151,28 @@ def check_domain(X: Any, units: type[Units], action: str, name: str = "X") -> No
     if action == "raise":
         raise ValueError(message)
     warn_user(message, DomainWarning)
+
+
+@contextmanager
+def finite_results() -> Iterator[Callable[[Array], None]]:
+    """Compute quietly, and refuse results that are not finite.
+
+    Yields
+    ------
+    check : callable
+        Raises a ValueError if an array is not finite.
+    """
+
+    def check(results: Array) -> None:
+        if not np.isfinite(results).all():
+            raise ValueError(
+                f"Expected finite results, got infinity or NaN: X or the parameters are beyond the "
+                f"range of {results.dtype}. Rescale X or, if they are single precision, pass both "
+                f"in double precision."
+            )
+
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        yield check
 
 
 def generators(random_state: Any, n_generators: int) -> list[np.random.Generator]:

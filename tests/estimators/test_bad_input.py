@@ -378,6 +378,34 @@ def test_statistics_beyond_single_precision_are_refused(scale, method):
     assert vars(rbm) == vars(GaussianBernoulliRBM(2))
 
 
+@pytest.mark.parametrize("method", ["free_energy", "score_samples", "log_likelihood"])
+def test_results_beyond_single_precision_are_refused(method):
+    """Catches NaN from double precision parameters that rows in single precision cannot feel."""
+    rbm = assigned(random_machine("bernoulli", 3, 2)[0])
+    rbm.intercept_hidden_[:] = 1e58
+    assert np.isfinite(getattr(rbm, method)(X)).all()
+    with pytest.raises(ValueError, match=r"finite results.*range of float32.*Rescale X"):
+        getattr(rbm, method)(X.astype(np.float32))
+
+
+@pytest.mark.parametrize("method", ["exact", "ais", "reverse_ais"])
+def test_partition_functions_beyond_double_precision_are_refused(method):
+    rbm = assigned(random_machine("cho", 3, 2)[0])
+    rbm.components_[:] = 1e200
+    with pytest.raises(ValueError, match="finite results"):
+        rbm.log_partition(method, n_chains=2, n_temperatures=2)
+
+
+def test_units_too_narrow_for_their_place_are_refused():
+    """Catches a quadrature whose nodes all are the same number."""
+    rbm = GaussianBernoulliRBM(2, parameterization="krizhevsky", random_state=0)
+    with pytest.warns(UserWarning, match="constant"):
+        rbm.fit(np.full((2, 1), 1e30))
+    assert np.isnan(rbm.history_["pseudo_likelihood"]).all()
+    with pytest.raises(ValueError, match=r"too narrow for float64.*Subtract the mean"):
+        rbm.score_samples(np.full((2, 1), 1e30))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rounding_is_inside_the_domain(dtype):
     """Catches a warning about 1.0000000000000002, which scikit-learn's scalers return."""

@@ -14,6 +14,7 @@ from skrbm.core.units import QuadratureError
 MONITOR_ROWS = 100, 1000
 MONITOR_FLIPS = 8  # of a row, before more rows are asked
 MONITOR_EVALUATIONS = 2**15, 2**22
+MONITOR_NODES = 1000  # of a quadrature: wider laws are those of models that have exploded
 MONITOR_SHARE = 256  # products of states and weights in a pass for one evaluation: under 5 %
 DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
 BLOCK_ELEMENTS = 2**16  # of one temporary array: half a megabyte stays in a core's cache
@@ -116,7 +117,10 @@ def monitor(machine: Machine, v: Any, n_samples: int | None = None) -> float:
     work = (n_samples or v.shape[0]) * n_visible * n_hidden // MONITOR_SHARE
     try:
         n_evaluations = np.clip(work, *MONITOR_EVALUATIONS)
-        n_pairs = int(n_evaluations // (n_hidden * _most_alternatives(machine)))
+        n_alternatives = _most_alternatives(machine)
+        if n_alternatives > MONITOR_NODES:
+            return float("nan")
+        n_pairs = int(n_evaluations // (n_hidden * n_alternatives))
         rows = spread_rows(v, int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS)))
         n_flips = min(max(n_pairs // rows.shape[0], 1), n_visible)
         scores = estimate_pseudo_likelihood(machine, rows, n_flips, np.random.default_rng(0))

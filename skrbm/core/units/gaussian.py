@@ -17,7 +17,8 @@ from skrbm.core.units.base import Units
 # and the margin beyond the outermost means leaves out exp(-margin^2 / 2) = 1e-14.
 QUADRATURE_STEP = 0.8
 QUADRATURE_MARGIN = 8
-MAX_NODES = 100_000
+MAX_NODES = 10_000
+MIN_STEP = 4  # between nodes, in units of rounding
 # Of a learned variance, relative to the feature's: below, a cluster is the grain of the data; above,
 # chains have run away.
 SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
@@ -224,6 +225,16 @@ class Gaussian(Units):
         deviation = np.sqrt(self._variance)
         first = self.mean(low) - QUADRATURE_MARGIN * deviation
         last = self.mean(high) + QUADRATURE_MARGIN * deviation
+        rounding = np.spacing(np.maximum(np.abs(first), np.abs(last)).astype(states.dtype))
+        steps = QUADRATURE_STEP * deviation / rounding
+        finest = np.argmin(steps)
+        if not steps.flat[finest] > MIN_STEP:
+            raise QuadratureError(
+                f"A visible unit of standard deviation {deviation.flat[finest]:.3g} near "
+                f"{first.flat[finest]:.3g} is too narrow for {states.dtype}, whose numbers are "
+                f"{rounding.flat[finest]:.3g} apart there. Subtract the mean of the data, for "
+                f"example with sklearn.preprocessing.StandardScaler."
+            )
         n_steps = np.ceil((last - first) / (QUADRATURE_STEP * deviation))
         worst = np.argmax(n_steps)
         if not n_steps.flat[worst] < MAX_NODES:
