@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
@@ -40,9 +42,46 @@ def map_blocks(
     results : list
         As many as there are blocks.
     """
-    with _controller().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         jobs = Parallel(n_jobs=n_jobs, prefer=prefer)
         return list(jobs(delayed(function)(*block) for block in blocks))
+
+
+class _BlasLimit:
+    """The process's one limit, which its first holder sets and its last one lifts."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_holders = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_holders == 0:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._n_holders += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._n_holders -= 1
+            if self._n_holders == 0:
+                self._limit.restore_original_limits()
+
+
+_BLAS_LIMIT = _BlasLimit()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
+    """Context in which matrix products are not shared among threads.
+
+    The number of BLAS threads belongs to the process: it comes back when the last of all contexts
+    ends that threads have entered, in whatever order they do.
+
+    Returns
+    -------
+    context : context manager
+        Without a value.
+    """
+    return _BLAS_LIMIT
 
 
 @functools.cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
 from typing import Any, Self
@@ -10,6 +12,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.model_selection import train_test_split
 
+from skrbm.core.interrupts import uninterrupted
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.sampling import Ladder
@@ -224,23 +227,25 @@ class Learner(Starter):
             others = "_rng", "_sampling_rng", "_annealing_rng", "history_"
             return deepcopy(outcome() | {name: getattr(self, name) for name in others})
 
-        try:
-            for _ in range(n_iter):
-                task.begin_pass()
-                next(run)
-                self.n_iter_ += 1
-                notes = phase.finish_pass()
-                is_over = (is_planned or self.verbose) and watch.see(
-                    state.averaged(machine), state, X, self.n_iter_, notes
-                )
-                if task.end_pass(snapshot) or is_over:
-                    break
-        except KeyboardInterrupt:
-            warn_user("Training interrupted by user.", UserWarning)
-        finally:
-            if watch.best is not None:
-                machine, state.average, state.memory = watch.best, None, {}
-            self.__dict__.update(outcome())
+        with suppress(KeyboardInterrupt):
+            try:
+                for _ in range(n_iter):
+                    task.begin_pass()
+                    next(run)
+                    self.n_iter_ += 1
+                    notes = phase.finish_pass()
+                    is_over = (is_planned or self.verbose) and watch.see(
+                        state.averaged(machine), state, X, self.n_iter_, notes
+                    )
+                    if task.end_pass(snapshot) or is_over:
+                        break
+            finally:
+                with uninterrupted():
+                    if watch.best is not None:
+                        machine, state.average, state.memory = watch.best, None, {}
+                    self.__dict__.update(outcome())
+                    if isinstance(sys.exception(), KeyboardInterrupt):
+                        warn_user("Training interrupted by user.", UserWarning)
         task.end(snapshot)
 
     def _outcome(

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from skrbm.core.centering import centered_gradient, recenter
+from skrbm.core.interrupts import uninterrupted
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
 from skrbm.core.training.negative_phase import NegativePhase
@@ -129,10 +130,11 @@ class Trainer:
                             machine, state, _cast(v[batch], machine.weights.dtype), rng, progress
                         )
             finally:  # also after an interrupt
-                symptom = self._symptom(machine, v)
-                if symptom:
-                    machine.assign(last)
-                    vars(state).update(last_state)
+                with uninterrupted():
+                    symptom = self._symptom(machine, v)
+                    if symptom:
+                        machine.assign(last)
+                        vars(state).update(last_state)
             if symptom:
                 raise DivergenceError(
                     f"Training diverged in epoch {epoch + 1}: {symptom}. Reduce "
@@ -179,13 +181,14 @@ class Trainer:
         direction = steepest(moved, direction, self.variance, self.max_gradient_norm)
         factor = self.schedule.factor(state.n_updates, progress)
         rate = state.learning_rate = self.learning_rate * state.slowdown * factor
-        self.optimizer.step(moved.parameters, direction, rate, state.memory)
-        self.constraints.enforce(moved.parameters)
-        if self.average:
-            state.add_to_average(moved)
-        if self.centering:
-            machine.assign(recenter(moved, None, None).parameters)
-        state.n_updates += 1
+        with uninterrupted():
+            self.optimizer.step(moved.parameters, direction, rate, state.memory)
+            self.constraints.enforce(moved.parameters)
+            if self.average:
+                state.add_to_average(moved)
+            if self.centering:
+                machine.assign(recenter(moved, None, None).parameters)
+            state.n_updates += 1
 
     def _batches(
         self, v: Any, rows: Array | None, n_batches: int, rng: np.random.Generator

@@ -1,0 +1,41 @@
+"""Ctrl-C: what has to be done as a whole or not at all."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let the body end before an interrupt is heard.
+
+    While an earlier interrupt is being answered, others are not heard at all: the same answer is
+    on its way. Only the main thread is ever interrupted; in others nothing happens here.
+
+    Yields
+    ------
+    None
+        Control.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is None  # not Python's to put back
+    ):
+        yield
+        return
+    is_answering = isinstance(sys.exception(), KeyboardInterrupt)
+    heard: list[tuple[Any, ...]] = []
+    handler: Any = signal.signal(
+        signal.SIGINT, lambda *signal_and_frame: heard.append(signal_and_frame)
+    )
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if heard and callable(handler) and not is_answering:
+        handler(*heard[-1])

@@ -1,0 +1,251 @@
+"""Interrupts at any moment, threads side by side, input that must not be written to."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from estimators.instances import (
+    KINDS,
+    arrays,
+    assert_same_arrays,
+    assigned,
+    draw,
+    learned_bits,
+    new,
+    random_machine,
+)
+
+from skrbm import BernoulliRBM
+from skrbm.core.interrupts import uninterrupted
+from skrbm.core.training.loop import Trainer
+
+INTERRUPTED = pytest.mark.filterwarnings("ignore:Training interrupted by user:UserWarning")
+READERS = {
+    "transform": lambda rbm, X: rbm.transform(X),
+    "score_samples": lambda rbm, X: rbm.score_samples(X),
+    "free_energy": lambda rbm, X: rbm.free_energy(X),
+    "sample": lambda rbm, X: rbm.sample(5, 3, random_state=0),
+    "impute": lambda rbm, X: rbm.impute(np.where(X > 0, X, np.nan), n_chains=2, random_state=0),
+    "log_partition": lambda rbm, X: rbm.log_partition("ais", n_temperatures=50).value,
+}
+
+
+def fit_interrupted_at(n_lines, rbm, X):
+    """Fit that hears Ctrl-C as training begins its line of that number."""
+    count = iter(range(n_lines))
+
+    def trace(frame, event, _):
+        if event == "line" and next(count, None) is None:
+            sys.settrace(None)
+            signal.raise_signal(signal.SIGINT)
+        name = frame.f_globals.get("__name__", "")
+        return trace if name.startswith(("skrbm.core.training", "skrbm.core.centering")) else None
+
+    before = sys.gettrace()
+    try:
+        sys.settrace(trace)
+        rbm.fit(X)
+    finally:
+        sys.settrace(before)
+
+
+@INTERRUPTED
+@pytest.mark.parametrize("kind", ["bernoulli", "cho"])
+def test_an_interrupt_at_any_line_keeps_whole_updates(kind):
+    """Catches an average, a step or a change of coordinates that is published half done."""
+    X = draw(kind, 10)
+    options = {"learning_rate_schedule": "constant", "momentum": 0.5, "random_state": 0}
+    expected = [arrays(new(kind, n_iter=n, **options).fit(X)) for n in range(1, 5)]
+    kept = set()
+    for n_lines in range(100, 700, 3):
+        rbm = new(kind, n_iter=1000, **options)
+        fit_interrupted_at(n_lines, rbm, X)
+        n_updates = rbm._carried["n_updates"]
+        if n_updates:
+            kept.add(n_updates)
+            for name in ("components_", "intercept_hidden_", "intercept_visible_"):
+                np.testing.assert_array_equal(arrays(rbm)[name], expected[n_updates - 1][name])
+    assert len(kept) > 1
+
+
+def test_a_second_interrupt_does_not_undo_the_answer_to_the_first(monkeypatch):
+    """Catches what was learned being lost to an impatient user."""
+    X, n_updates, n_symptoms = draw("bernoulli"), iter(range(20)), []
+    update, symptom = Trainer.update, Trainer._symptom
+
+    def interrupted_update(*arguments):
+        if next(n_updates, None) is None:
+            signal.raise_signal(signal.SIGINT)
+        update(*arguments)
+
+    def interrupted_symptom(*arguments):
+        n_symptoms.append(1)
+        if isinstance(sys.exception(), KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return symptom(*arguments)
+
+    monkeypatch.setattr(Trainer, "update", interrupted_update)
+    monkeypatch.setattr(Trainer, "_symptom", interrupted_symptom)
+    rbm = BernoulliRBM(3, n_iter=1000, random_state=0)
+    with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
+        rbm.fit(X)
+    assert rbm._carried["n_updates"] == 20
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    monkeypatch.undo()
+    rbm.partial_fit(X)
+
+
+def test_an_interrupt_in_protected_work_is_heard_after_it():
+    """Catches a Ctrl-C that is swallowed."""
+    done = []
+
+    @uninterrupted()
+    def work():
+        signal.raise_signal(signal.SIGINT)
+        done.append(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done
+
+
+def run_and_interrupt(code, *prompts):
+    """Status, output and errors of a program that hears Ctrl-C, as in a shell, at each prompt.
+
+    A prompt is what has to be printed, line by line. No process of the program may be left.
+    """
+    program = subprocess.Popen(
+        [sys.executable, "-u", "-c", textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        lines = []
+        for prompt in prompts:
+            for part in prompt:
+                lines.append(program.stdout.readline())
+                while part not in lines[-1]:
+                    assert lines[-1], program.communicate()
+                    lines.append(program.stdout.readline())
+            os.killpg(program.pid, signal.SIGINT)
+        out, err = program.communicate(timeout=60)
+        end = time.monotonic() + 10
+        while is_alive(program.pid):
+            assert time.monotonic() < end, "processes are left behind"
+            time.sleep(0.1)
+    finally:
+        if is_alive(program.pid):
+            os.killpg(program.pid, signal.SIGKILL)
+    return program.returncode, "".join(lines) + out, err
+
+
+def is_alive(group):
+    """Whether a process group has a process."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_fit_and_again_the_next_one():
+    """Catches a program that is gone with what it learned."""
+    status, out, err = run_and_interrupt(
+        """
+        import numpy as np
+        from skrbm import BernoulliRBM
+
+        X = np.random.default_rng(0).integers(0, 2, (2000, 400))
+        rbm = BernoulliRBM(300, n_iter=10**6, warm_start=True, verbose=1, random_state=0)
+        for _ in range(2):
+            n_iter = rbm.fit(X).n_iter_
+            print("kept", n_iter, np.isfinite(rbm.components_).all())
+        """,
+        ["Iteration 2,"],
+        ["kept", "Iteration"],
+    )
+    assert status == 0, err
+    assert out.count("kept") == 2
+    assert "False" not in out
+    assert err.count("Training interrupted by user.") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_ctrl_c_ends_a_parallel_search_and_all_its_processes(backend):
+    """Catches workers that take the interrupt for theirs and go on with the next fit."""
+    status, _, err = run_and_interrupt(
+        f"""
+        import joblib
+        import numpy as np
+        from sklearn.model_selection import GridSearchCV
+        from skrbm import BernoulliRBM
+
+        X = np.random.default_rng(0).integers(0, 2, (2000, 400))
+        rbm = BernoulliRBM(300, n_iter=10**6, verbose=1, random_state=0)
+        grid = {{"learning_rate": [0.1, 0.2, 0.3, 0.4]}}
+        with joblib.parallel_config("{backend}"):
+            GridSearchCV(rbm, grid, n_jobs=2).fit(X)
+        """,
+        ["Iteration 2,"],
+    )
+    assert status != 0
+    assert "KeyboardInterrupt" in err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", READERS)
+def test_threads_may_share_a_model(kind, method):
+    """Catches state that inference keeps on the estimator."""
+    p, v, _ = random_machine(kind)
+    rbm = assigned(p, random_state=0)
+    expected = READERS[method](rbm, v)
+    with ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(lambda _: READERS[method](rbm, v), range(16)))
+    for result in results:
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_threads_that_draw_from_one_model_draw_different_states():
+    """Catches threads that are handed the same random numbers."""
+    p, v, _ = random_machine("cho")
+    rbm = assigned(p, random_state=0)
+    with ThreadPoolExecutor(8) as threads:
+        draws = list(threads.map(lambda _: rbm.gibbs(v)[0, 0], range(50)))
+    assert len(set(draws)) == 50
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fits_side_by_side_learn_what_they_learn_alone(kind):
+    """Catches random numbers, buffers or settings that fits share."""
+    X = draw(kind, 200)
+    expected = [learned_bits(new(kind, random_state=seed).fit(X)) for seed in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        fits = list(threads.map(lambda seed: new(kind, random_state=seed).fit(X), range(4)))
+    assert [learned_bits(rbm) for rbm in fits] == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_that_cannot_be_written_is_written_to(kind):
+    """Catches a step taken in the user's own arrays."""
+    p, v, h = random_machine(kind)
+    rbm = assigned(p, random_state=0)
+    given = [value for value in vars(rbm).values() if isinstance(value, np.ndarray)] + [v, h]
+    for array in given:
+        array.flags.writeable = False
+    for method in READERS.values():
+        method(rbm, v)
+    for result in (rbm.energy(v, h), rbm.inverse_transform(h), rbm.gibbs(v)):
+        assert np.isfinite(result).all()
+    rbm.partial_fit(v)
+    other = new(kind, random_state=0).fit(v)
+    assert_same_arrays(other, new(kind, random_state=0).fit(v.copy()))
