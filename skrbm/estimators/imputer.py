@@ -200,7 +200,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.concatenate([filled, self.indicator_.transform(marked)], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the columns of `transform`.
+        """Column names of what `transform` returns.
 
         Parameters
         ----------

@@ -186,16 +186,16 @@ class Scorer(ModelArrays):
         log_partition : LogPartition
             With attributes `value` and `std_error` in nats, and `method`.
 
+        Raises
+        ------
+        ValueError
+            If `method` is "exact" and both layers are too large.
+
         Warns
         -----
         AnnealingWarning
             If the chains' weights are so unequal that less than ten of them, or less than half,
             make the estimate.
-
-        Raises
-        ------
-        ValueError
-            If `method` is "exact" and both layers are too large.
 
         References
         ----------
