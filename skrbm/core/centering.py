@@ -1,9 +1,9 @@
-r"""Offsets: the same distribution in other coordinates, and the gradient in those.
+r"""Offsets: the same distribution in other coordinates.
 
 A centred machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. Its
 distribution need not change when they move, if the biases absorb what the offsets added.
-Following the gradient in centred coordinates makes learning independent of which state of a
-unit is called zero [1]_ [2]_.
+Following the gradient of the centred machine, in its own parameters, makes learning independent
+of which state of a unit is called zero [1]_ [2]_.
 
 References
 ----------
@@ -52,51 +52,3 @@ def recenter(
     pull = (machine.visible.signal(origin) - visible.signal(origin))[0]
     hidden = machine.hidden.recentered(hidden_offset, pull @ machine.weights)
     return Machine(visible, hidden, machine.weights)
-
-
-def centered_gradient(
-    machine: Machine,
-    gradient: dict[str, Array],
-    visible_offset: Array,
-    hidden_offset: Array,
-) -> dict[str, Array]:
-    r"""Gradient in the parameters of the centred machine, from that in the plain ones.
-
-    With :math:`\theta = U(\vartheta)` the plain parameters of the machine of centred ones
-    :math:`\vartheta`, it is :math:`J^T G` with :math:`J` the Jacobian of :math:`U`, the map of
-    `recenter`: with :math:`f = -W \beta` the field that the visible layer absorbs and
-    :math:`c` the constant by which its signal shifts,
-
-    .. math:: a = a(\vartheta, f), \qquad b = b_\vartheta - W^T c(\vartheta, f).
-
-    For Bernoulli and spin units only the weights' part differs from the plain one:
-    :math:`G_W - \alpha G_b^T - G_a \beta^T`.
-
-    Parameters
-    ----------
-    machine : Machine
-        Plain machine, its hidden units discrete.
-    gradient : dict of str to ndarray
-        Gradient in the machine's plain parameters.
-    visible_offset : ndarray of shape (n_visible,)
-        Offset of the visible units.
-    hidden_offset : ndarray of shape (n_hidden,)
-        Offset of the hidden units.
-
-    Returns
-    -------
-    gradient : dict of str to ndarray
-        Same keys and shapes, for ``recenter(machine, visible_offset, hidden_offset)``.
-    """
-    layer = machine.visible.uncentering(visible_offset, -(machine.weights @ hidden_offset))
-    bias, hidden_bias = gradient["visible_bias"], gradient["hidden_bias"]
-    along_shift = -(machine.weights @ hidden_bias)
-    along_field = layer.bias_by_field * bias + layer.shift_by_field * along_shift
-    pulled = np.column_stack([along_field, layer.shift]) @ np.stack([hidden_offset, hidden_bias])
-    centred = dict(gradient)
-    centred["weights"] = np.subtract(gradient["weights"], pulled, out=pulled)
-    for name, (bias_by, shift_by) in layer.by_parameter.items():
-        key = f"visible_{name}"
-        if key in gradient:
-            centred[key] = gradient[key] + bias_by * bias + shift_by * along_shift
-    return centred

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+from scipy.sparse import issparse
 
 from skrbm.core.numerics import Array, average_rows
 from skrbm.core.units import Units
@@ -261,14 +262,17 @@ class Machine:
         gradient : dict of str to ndarray
             Same keys and shapes as `parameters`.
         """
-        if field is None:
-            field = self.hidden_field(v)
         if mean is None:
+            field = self.hidden_field(v) if field is None else field
             mean = self.hidden.mean(field)
         if probabilities is None:
-            probabilities = np.full(len(field), 1 / len(field), dtype=field.dtype)
+            probabilities = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
+
+        def mean_field() -> Array:
+            return average_rows(self.hidden_field(v) if field is None else field, probabilities)
+
         signal = self.hidden.signal(mean) * probabilities[:, None]
-        weights = np.asarray(self.visible.signal(v).T @ signal)
+        weights = self._signal_product(v, signal)
         visible = self.visible.gradient(
             self.visible.moments(v, probabilities),
             field=lambda: self.weights @ signal.sum(axis=0),
@@ -276,10 +280,20 @@ class Machine:
         )
         hidden = self.hidden.gradient(
             self.hidden.mean_moments(mean, probabilities),
-            field=lambda: average_rows(field, probabilities),
+            field=mean_field,
             work=lambda: np.einsum("ij,ij->j", self.weights, weights),
         )
         return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}
+
+    def _signal_product(self, v: Any, h: Array) -> Array:
+        """Visible signals, transposed, times rows of numbers; sparse states stay sparse."""
+        if not issparse(v) or self.visible.offset is None:
+            return np.asarray(self.visible.signal(v).T @ h)
+        origin, slope = self.visible.affine_signal
+        product = np.asarray(v.T @ h)
+        product *= slope[:, None]
+        product += np.outer(origin, h.sum(axis=0))
+        return product
 
 
 def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:

@@ -158,6 +158,8 @@ class Learner(Starter):
             present = machine.parameters.get(f"visible_{name}")
             if present is not None:  # values assigned by hand are left where they are
                 limits[f"visible_{name}"] = np.minimum(low, present), np.maximum(high, present)
+        is_discrete = None not in (machine.visible.states, machine.hidden.states)
+        is_rounded = machine.weights.size > SMALL and is_discrete and not phase.is_exact
         return Trainer(
             phase,
             self.learning_rate,
@@ -172,6 +174,7 @@ class Learner(Starter):
             centering=self.centering,
             variance=self._statistics[2].astype(machine.weights.dtype),
             precision=precision,
+            states=np.dtype(np.float32) if is_rounded else machine.weights.dtype,
         )
 
     def _split(self, n_samples: int) -> tuple[Array, Array] | tuple[None, None]:
@@ -213,9 +216,10 @@ class Learner(Starter):
         phase = self._negative_phase(ladder)
         rows, held_out = self._split(X.shape[0]) if is_planned else (None, None)
         batch_rows = self._batch_rows(X.shape[0] if rows is None else len(rows))
-        particles = self._particles(machine, phase.n_chains, batch_rows).astype(working)
-        machine, state = machine.astype(working, copy=True), TrainingState(particles, **carried)
+        particles = self._particles(machine, phase.n_chains, batch_rows)
+        machine = machine.astype(working, copy=True)
         trainer = self._trainer(machine, phase, batch_rows, dtype)
+        state = TrainingState(particles.astype(trainer.states), **carried)
         watch = self._watch(X, held_out, is_planned=is_planned)
         self._rng = rng = deepcopy(self._rng)
         run = trainer.run(machine, state, X, n_iter, rng, rows=rows, is_planned=is_planned)

@@ -15,7 +15,6 @@ SLIPS = {  # answer: what is wrong with it, and the broken promise that is named
     "mean_moments": (lambda answer: (answer[0] + 1, answer[1]), "gradient in bias from mean_mom"),
     "gradient": (lambda answer: {"bias": answer["bias"]}, "differ in keys"),
     "recentered": (lambda answer: answer.map_arrays(lambda a: 1.1 * a), "recentered"),
-    "uncentering": (lambda answer: answer._replace(shift=answer.shift + 0.1), "shift"),
     "alternatives": (lambda answer: (answer[0], answer[1] + 0.1), "alternatives: quadrature"),
     "start": (lambda answer: answer.map_arrays(lambda a: a + np.inf), "start made bias infinite"),
 }

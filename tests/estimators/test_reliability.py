@@ -36,6 +36,14 @@ READERS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def interruptible():
+    """Ctrl-C as in a terminal: what a shell runs in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def fit_interrupted_at(n_lines, rbm, X):
     """Fit that hears Ctrl-C as training begins its line of that number."""
     count = iter(range(n_lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.sparse import issparse
 
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, average_rows
 from skrbm.core.units import Units
 
 # Rare hidden units of some effect become detectors; undecided ones of no effect have to find out
@@ -17,7 +18,7 @@ from skrbm.core.units import Units
 START_FIELD = 0.5  # nats
 START_ACTIVITY = 0.1
 MANY = 10**6  # rows, behind a mean that is chosen
-BLOCK_ROWS = 1024
+BLOCK_ELEMENTS = 2**19  # of the data, in double precision at a time
 
 
 def column_statistics(v: Any) -> tuple[Array, Array]:
@@ -43,12 +44,19 @@ def column_statistics(v: Any) -> tuple[Array, Array]:
         variance = (square + (n_samples - n_stored) * mean**2) / n_samples
         constant = (v.min(axis=0).toarray() == v.max(axis=0).toarray()).ravel()
     else:
-        mean = np.asarray(v.mean(axis=0, dtype=np.float64))
-        variance = np.zeros_like(mean)
-        for begin in range(0, n_samples, BLOCK_ROWS):
-            variance += np.square(v[begin : begin + BLOCK_ROWS] - mean).sum(axis=0) / n_samples
+        n_rows = max(1, BLOCK_ELEMENTS // n_visible)
+        statistics = (_block_statistics(v[i : i + n_rows]) for i in range(0, n_samples, n_rows))
+        _, mean, variance = reduce(merged_statistics, statistics)
         constant = v.min(axis=0) == v.max(axis=0)
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
+
+
+def _block_statistics(v: Array) -> tuple[int, Array, Array]:
+    """Number of rows, mean and variance of some rows."""
+    deviation = v.astype(np.float64)
+    mean = average_rows(deviation)
+    deviation -= mean
+    return len(v), mean, np.einsum("ij,ij->j", deviation, deviation) / len(v)
 
 
 def merged_statistics(

@@ -1,12 +1,14 @@
-"""Where the model's own average comes from: one class for each training algorithm."""
+"""Data against the model's own states: one class for each training algorithm."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
+from scipy.sparse import issparse
 
 from skrbm.core.likelihood.exact import expected_gradient
 from skrbm.core.machine import Machine
@@ -14,6 +16,26 @@ from skrbm.core.numerics import Array
 from skrbm.core.sampling import Ladder, gibbs, parallel_tempering
 from skrbm.core.tempering import TemperedPath
 from skrbm.core.units import Units
+
+
+class Contrast(NamedTuple):
+    """What an update knows of a mini-batch and of the model.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_samples, n_hidden)
+        Expected hidden states given the mini-batch.
+    gradient : callable
+        Of the log-likelihood, in the parameters of the machine that it is handed: the present one,
+        or one of other offsets and the same distribution. Same keys and shapes as its
+        parameters.
+    particles : ndarray of shape (n_chains * n_particles, n_hidden)
+        Where the persistent chains are now.
+    """
+
+    mean: Array
+    gradient: Callable[[Machine], dict[str, Array]]
+    particles: Array
 
 
 @dataclass(frozen=True)
@@ -24,9 +46,16 @@ class NegativePhase(ABC):
     ----------
     n_gibbs_steps : int, default=1
         Steps of the Markov chains for every update; one step draws v, then h.
+
+    Attributes
+    ----------
+    is_exact : bool
+        Whether there is no noise beside which rounding does not matter.
     """
 
     n_gibbs_steps: int = 1
+
+    is_exact: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -45,27 +74,25 @@ class NegativePhase(ABC):
 
     @abstractmethod
     def __call__(
-        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
-    ) -> tuple[dict[str, Array], Array]:
-        """Estimate the negative phase.
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
+    ) -> Contrast:
+        """Compare a mini-batch with the model.
 
         Parameters
         ----------
         machine : Machine
             Present model.
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Mini-batch.
         particles : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains, those of the model itself first.
-        mean : ndarray of shape (n_samples, n_hidden)
-            Expected hidden states given the mini-batch.
         rng : numpy.random.Generator
             Source of random numbers.
 
         Returns
         -------
-        gradient : dict of str to ndarray
-            As from `Machine.gradient`.
-        particles : ndarray of shape (n_chains * n_particles, n_hidden)
-            Where the persistent chains are now.
+        contrast : Contrast
+            Means, gradient and the chains' new states.
         """
 
 
@@ -92,11 +119,13 @@ class ContrastiveDivergence(OneTemperature):
     """
 
     def __call__(
-        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
-    ) -> tuple[dict[str, Array], Array]:
-        h = machine.hidden.draw(mean, rng)
-        v, field = _advance(machine, h, self.n_gibbs_steps, rng)
-        return machine.gradient(v, field=field), particles
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
+    ) -> Contrast:
+        mean = machine.mean_hidden(v)
+        model = _advance(machine, machine.hidden.draw(mean, rng), self.n_gibbs_steps, rng)
+        rows = _Rows(v, model)
+        means = np.concatenate([mean, machine.mean_hidden(model)])
+        return Contrast(mean, rows.gradient(means), particles)
 
 
 @final
@@ -111,11 +140,13 @@ class PersistentContrastiveDivergence(OneTemperature):
     """
 
     def __call__(
-        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
-    ) -> tuple[dict[str, Array], Array]:
-        v, field = _advance(machine, particles, self.n_gibbs_steps, rng)
-        mean = machine.hidden.mean(field)
-        return machine.gradient(v, field=field, mean=mean), machine.hidden.draw(mean, rng)
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
+    ) -> Contrast:
+        rows = _Rows(v, _advance(machine, particles, self.n_gibbs_steps, rng))
+        means = rows.mean_hidden(machine)
+        n_samples = v.shape[0]
+        particles = machine.hidden.draw(means[n_samples:], rng)
+        return Contrast(means[:n_samples], rows.gradient(means), particles)
 
 
 @final
@@ -123,10 +154,18 @@ class PersistentContrastiveDivergence(OneTemperature):
 class Exact(OneTemperature):
     """Sum over all states of the smaller discrete layer; persistent chains rest."""
 
+    is_exact = True
+
     def __call__(
-        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
-    ) -> tuple[dict[str, Array], Array]:
-        return expected_gradient(machine), particles
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
+    ) -> Contrast:
+        mean = machine.mean_hidden(v)
+
+        def gradient(machine: Machine) -> dict[str, Array]:
+            positive, negative = machine.gradient(v, mean=mean), expected_gradient(machine)
+            return {name: array - negative[name] for name, array in positive.items()}
+
+        return Contrast(mean, gradient, particles)
 
 
 @final
@@ -163,13 +202,15 @@ class ParallelTempering(NegativePhase):
         return {"swap_acceptance": self.ladder.settle()}
 
     def __call__(
-        self, machine: Machine, particles: Array, mean: Array, rng: np.random.Generator
-    ) -> tuple[dict[str, Array], Array]:
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
+    ) -> Contrast:
         path = TemperedPath.to(machine, self.base)
         n_hidden = machine.hidden.n_units
         h = particles.reshape(self.n_chains, -1, n_hidden)
-        v, h = parallel_tempering(path, h, self.ladder, self.n_gibbs_steps, rng)
-        return machine.gradient(v[0]), h.reshape(-1, n_hidden)
+        model, h = parallel_tempering(path, h, self.ladder, self.n_gibbs_steps, rng)
+        rows = _Rows(v, model[0])
+        means = rows.mean_hidden(machine)
+        return Contrast(means[: v.shape[0]], rows.gradient(means), h.reshape(-1, n_hidden))
 
 
 ALGORITHMS: dict[str, type[NegativePhase]] = {
@@ -180,10 +221,49 @@ ALGORITHMS: dict[str, type[NegativePhase]] = {
 }
 
 
-def _advance(
-    machine: Machine, h: Array, n_gibbs_steps: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Visible states after some Gibbs steps from hidden ones, and the field that they cause."""
+def _advance(machine: Machine, h: Array, n_gibbs_steps: int, rng: np.random.Generator) -> Array:
+    """Visible states after some Gibbs steps from hidden ones."""
     v = machine.sample_visible(h, rng)
-    v = gibbs(machine, v, n_gibbs_steps - 1, rng)
-    return v, machine.hidden_field(v)
+    return gibbs(machine, v, n_gibbs_steps - 1, rng)
+
+
+class _Rows:
+    """Visible states of data and of the model, in one array where the data are dense.
+
+    The two phases are then one product of weighted rows, the model's weights being negative.
+    """
+
+    def __init__(self, v: Any, model: Array) -> None:
+        self._parts = [v, model] if issparse(v) else [np.concatenate([v, model])]
+        n_data, n_model = v.shape[0], model.shape[0]
+        self._probabilities = np.repeat(
+            np.array([1 / n_data, -1 / n_model], dtype=model.dtype), [n_data, n_model]
+        )
+
+    def mean_hidden(self, machine: Machine) -> Array:
+        """Expected hidden states of all rows."""
+        means = [machine.mean_hidden(part) for part in self._parts]
+        return means[0] if len(means) == 1 else np.concatenate(means)
+
+    def gradient(self, means: Array) -> Callable[[Machine], dict[str, Array]]:
+        """Difference of the phases, given the hidden means of all rows."""
+        bounds = np.cumsum([part.shape[0] for part in self._parts])[:-1]
+        weighted = list(
+            zip(
+                self._parts,
+                np.split(means, bounds),
+                np.split(self._probabilities, bounds),
+                strict=True,
+            )
+        )
+
+        def gradient(machine: Machine) -> dict[str, Array]:
+            first, *others = (
+                machine.gradient(v, mean=mean, probabilities=p) for v, mean, p in weighted
+            )
+            for other in others:
+                for name, array in first.items():
+                    array += other[name]
+            return first
+
+        return gradient

@@ -1,6 +1,6 @@
 """Layers of units: one file for each type, all of them answering the same questions."""
 
-from skrbm.core.units.answers import Metric, QuadratureError, Uncentering
+from skrbm.core.units.answers import Metric, QuadratureError
 from skrbm.core.units.base import Units
 from skrbm.core.units.bernoulli import Bernoulli
 from skrbm.core.units.checks import check_units
@@ -14,7 +14,6 @@ __all__ = [
     "Metric",
     "QuadratureError",
     "Spin",
-    "Uncentering",
     "Units",
     "check_units",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from skrbm.core.numerics import Array
-from skrbm.core.units.answers import Metric, Uncentering
+from skrbm.core.units.answers import Metric
 from skrbm.core.units.law import Law
 
 
@@ -172,21 +172,4 @@ class Units(Law):
         -------
         limits : dict of str to (ndarray, ndarray)
             Lowest and highest values, by the keys of `parameters`; those without are free.
-        """
-
-    @abstractmethod
-    def uncentering(self, offset: Array, field: Array) -> Uncentering:
-        """How this plain layer came out of a centred one.
-
-        Parameters
-        ----------
-        offset : ndarray of shape (n_units,)
-            Offset that the centred layer had.
-        field : ndarray of shape (n_units,)
-            Field that the plain layer has absorbed.
-
-        Returns
-        -------
-        uncentering : Uncentering
-            Shift of the signal and derivatives.
         """

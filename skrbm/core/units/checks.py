@@ -53,7 +53,6 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
         _check_signal,
         _check_gradient,
         _check_recentering,
-        _check_uncentering,
         _check_change,
         _check_natural,
         _check_tempered,
@@ -154,39 +153,6 @@ def _check_recentering(units: Units, field: Array, rng: np.random.Generator) -> 
         absorbed = units.energy(states) - moved.signal(states) @ field[0]
         gap = moved.energy(states) - absorbed
         _close(gap, np.full_like(gap, gap[0]), "recentered, up to a constant,")
-
-
-def _check_uncentering(units: Units, field: Array, rng: np.random.Generator) -> None:
-    plain = units.recentered(None, np.zeros(units.n_units))
-    offset, pull = field[0], field[1]
-    centred = plain.recentered(offset, -pull)
-    answer = plain.uncentering(offset, pull)
-    origin = np.zeros((1, units.n_units))
-
-    def bias(layer: Units, pull: Array) -> Array:
-        return layer.recentered(None, pull).bias
-
-    def shift(layer: Units, pull: Array) -> Array:
-        moved = layer.recentered(None, pull)
-        return np.asarray((moved.signal(origin) - layer.signal(origin))[0])
-
-    _close(bias(centred, pull), plain.bias, "bias after a round trip through recentered")
-    _close(answer.shift, shift(centred, pull), "uncentering: shift")
-    for function, stated in ((bias, answer.bias_by_field), (shift, answer.shift_by_field)):
-
-        def by_field(t: float, function: Any = function) -> Array:
-            return np.asarray(function(centred, pull + t))
-
-        slope = _five_point(by_field)
-        _close(np.broadcast_to(stated, slope.shape), slope, f"{function.__name__} by field")
-    for name in answer.by_parameter.keys() & units.parameters.keys():
-        for function, stated in zip((bias, shift), answer.by_parameter[name], strict=True):
-
-            def by_parameter(t: float, name: str = name, function: Any = function) -> Array:
-                layer = replace(centred, **{name: getattr(centred, name) + t})
-                return np.asarray(function(layer, pull))
-
-            _close(stated, _five_point(by_parameter), f"{function.__name__} by {name}")
 
 
 def _check_natural(units: Units, field: Array, rng: np.random.Generator) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from skrbm.core.numerics import Array, average_rows, draw_normal
-from skrbm.core.units.answers import Metric, QuadratureError, Uncentering
+from skrbm.core.units.answers import Metric, QuadratureError
 from skrbm.core.units.base import Units
 
 # In standard deviations; the trapezoid rule of this step errs by 2 exp(-2 pi^2 / step^2) = 8e-14,
@@ -205,21 +205,6 @@ class Gaussian(Units):
                 log_variance + math.log(LARGEST_SHARE),
             )
         }
-
-    def uncentering(self, offset: Array, field: Array) -> Uncentering:
-        moving = self._kind.subtracts_bias
-        shift = (-field if moving else offset) / self._scale
-        return Uncentering(
-            shift=shift,
-            bias_by_field=self._gain,
-            shift_by_field=-1 / self._scale if moving else 0.0,
-            by_parameter={
-                "log_variance": (
-                    self.learn_variance * (1 - self._kind.power) * self._gain * field,
-                    self.learn_variance * -self._kind.power * shift,
-                )
-            },
-        )
 
     def alternatives(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         deviation = np.sqrt(self._variance)

@@ -18,7 +18,7 @@ from skrbm.core.numerics import (
     sum_log,
     sum_log_two_cosh,
 )
-from skrbm.core.units.answers import Metric, Uncentering
+from skrbm.core.units.answers import Metric
 from skrbm.core.units.base import Units
 
 MAX_EXPONENT = 80  # e^80 is within single precision
@@ -103,12 +103,13 @@ class TwoStateUnits(Units):
 
     def mean(self, field: Array) -> Array:
         low, high = self.states
-        total = _scaled(field + self.bias, -high if low == 0 else self.reach)
         if low == 0:  # half of one plus tanh would round small probabilities away
+            odds_against = _scaled(np.subtract(-self.bias, field), high)
             with np.errstate(over="ignore"):
-                odds_against = np.exp(total, out=total)
+                np.exp(odds_against, out=odds_against)
             odds_against += 1
             return np.divide(high, odds_against, out=odds_against)
+        total = _scaled(field + self.bias, self.reach)
         mean = _scaled(np.tanh(total, out=total), self.reach)
         if self.middle != 0:
             mean += self.middle
@@ -123,7 +124,10 @@ class TwoStateUnits(Units):
         return states
 
     def moments(self, states: Any, probabilities: Array | None) -> tuple[Array, ...]:
-        return (average_rows(self.signal(states), probabilities),)
+        average = average_rows(states, probabilities)
+        if self.offset is not None:
+            average -= self.offset * (1 if probabilities is None else probabilities.sum())
+        return (average,)
 
     def mean_moments(self, mean: Array, probabilities: Array | None) -> tuple[Array, ...]:
         return self.moments(mean, probabilities)
@@ -151,9 +155,6 @@ class TwoStateUnits(Units):
     @classmethod
     def limits(cls, variance: Array) -> dict[str, tuple[Array, Array]]:
         return {}
-
-    def uncentering(self, offset: Array, field: Array) -> Uncentering:
-        return Uncentering(shift=offset)
 
     def alternatives(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         # A value between the states, such as a grey pixel's, is compared with its mirror image.

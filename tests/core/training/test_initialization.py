@@ -30,7 +30,7 @@ CONTAINERS = [np.asarray, sparse.csr_array, sparse.csr_matrix]
 @pytest.mark.parametrize("kind", DATA)
 def test_column_statistics_are_mean_and_variance(kind, rng, monkeypatch):
     # Slips: E[v^2] - E[v]^2 far from zero, integers that overflow, float32 accumulation.
-    monkeypatch.setattr(initialization, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(initialization, "BLOCK_ELEMENTS", 300)
     v = DATA[kind](rng)
     dense = np.asarray(v.todense() if sparse.issparse(v) else v, dtype=np.longdouble)
     mean, variance = column_statistics(v)

@@ -21,6 +21,7 @@ from core.models import (
     renamed,
     tempered_hidden_law,
     uncoupled_like,
+    visible_states,
 )
 
 from skrbm.core.sampling import Ladder
@@ -49,6 +50,14 @@ def flat(gradient):
     return np.concatenate([gradient[name].ravel() for name in sorted(gradient)])
 
 
+def negative(phase, machine, v, particles, rng):
+    """The model's part of the gradient, and the particles' new states."""
+    contrast = phase(machine, v, particles, rng)
+    positive, both = machine.gradient(v), contrast.gradient(machine)
+    np.testing.assert_array_equal(contrast.mean, machine.mean_hidden(v))
+    return {name: array - both[name] for name, array in positive.items()}, contrast.particles
+
+
 def test_every_random_algorithm_is_tested():
     assert {*CHAINS, ParallelTempering, Exact} == set(ALGORITHMS.values())
 
@@ -57,7 +66,7 @@ def test_every_random_algorithm_is_tested():
 def test_exact_phase_is_the_gradient_of_the_log_partition(case, seed, rng):
     p = model(case, seed)
     particles = np.full((3, p.weights.shape[1]), p.hidden_values[0])
-    gradient, kept = Exact()(machine_from(p), particles, np.zeros((2, p.weights.shape[1])), rng)
+    gradient, kept = negative(Exact(), machine_from(p), visible_states(p, rng), particles, rng)
     expected = oracles.finite_difference_gradient(oracles.log_partition, p)
     assert_same_arrays(renamed(gradient), expected, atol=1e-6)
     assert kept is particles
@@ -73,7 +82,7 @@ def test_chains_that_start_in_the_model_average_to_the_exact_phase(
     v, _ = oracles.sample_exact(p, N_REPEATS * N_ROWS, rng)
     _, h = oracles.sample_exact(p, N_REPEATS * N_PARTICLES, rng)
     draws = [
-        flat(phase(machine, particles, machine.mean_hidden(rows), rng)[0])
+        flat(negative(phase, machine, rows, particles, rng)[0])
         for rows, particles in zip(np.split(v, N_REPEATS), np.split(h, N_REPEATS), strict=True)
     ]
     assert_mean(draws, flat(oracles.finite_difference_gradient(oracles.log_partition, p)))
@@ -91,7 +100,7 @@ def test_tempered_chains_that_start_in_their_models_average_to_the_exact_phase(
     draws, particles = [], []
     for _ in range(N_REPEATS):
         h = [draw_states(hidden_states(p), law, N_PARTICLES, rng) for law in laws]
-        gradient, moved = phase(machine, np.concatenate(h), np.zeros((N_ROWS, 2)), rng)
+        gradient, moved = negative(phase, machine, np.zeros((N_ROWS, 2)), np.concatenate(h), rng)
         draws.append(flat(gradient))
         particles.append(moved.reshape(3, N_PARTICLES, 2))
     assert_mean(draws, flat(oracles.finite_difference_gradient(oracles.log_partition, p)))
@@ -114,8 +123,7 @@ def test_phase_averages_over_the_law_after_its_steps(p, algorithm, n_gibbs_steps
     v = np.repeat(oracles.mean_visible(p, hidden_states(p)[start]), N_ROWS, axis=0)
     if algorithm is ContrastiveDivergence:
         start = hidden_given_visible(p, v[:1])[0]
-    mean = machine.mean_hidden(v)
-    draws = [flat(phase(machine, particles, mean, rng)[0]) for _ in range(N_REPEATS)]
+    draws = [flat(negative(phase, machine, v, particles, rng)[0]) for _ in range(N_REPEATS)]
     states, law, _ = chain(p, start.astype(float), n_gibbs_steps)
     assert_mean(draws, flat(mean_gradient(p, states, law)))
 
@@ -126,7 +134,7 @@ def test_persistent_particles_take_as_many_steps_as_they_are_told(p, n_gibbs_ste
     start = np.arange(4) == np.argmin(hidden_law(p))
     particles = np.repeat(hidden_states(p)[start], 20_000, axis=0)
     phase = PersistentContrastiveDivergence(n_gibbs_steps)
-    _, particles = phase(machine, particles, np.zeros((N_ROWS, 2)), rng)
+    _, particles = negative(phase, machine, np.zeros((N_ROWS, 2)), particles, rng)
     _, _, law = chain(p, start.astype(float), n_gibbs_steps)
     assert_law(particles, hidden_states(p), law)
 
@@ -134,5 +142,5 @@ def test_persistent_particles_take_as_many_steps_as_they_are_told(p, n_gibbs_ste
 def test_particles_rest_while_chains_start_at_the_batch(p, rng):
     machine = machine_from(p)
     v, particles = oracles.sample_exact(p, N_PARTICLES, rng)
-    _, kept = ContrastiveDivergence(2)(machine, particles, machine.hidden_field(v), rng)
+    _, kept = negative(ContrastiveDivergence(2), machine, v, particles, rng)
     assert kept is particles
