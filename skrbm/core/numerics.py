@@ -11,7 +11,9 @@ from scipy.sparse import issparse
 Array = NDArray[Any]
 
 SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
+MAX_EXPONENT = 80  # and so is e^80
 MANY_DRAWS = 2**12
+SERIES_RANGE = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
 
 def sum_log_two_cosh(x: Array) -> Array:
@@ -45,25 +47,64 @@ def sum_log_two_cosh(x: Array) -> Array:
     return np.asarray(total + sum_log(factors))
 
 
-def sum_log(factors: Array) -> Array:
+def sum_log(factors: Array, largest: float = 0.0) -> Array:
     """Row sums of the logarithms of factors, of which some share one logarithm.
 
     Parameters
     ----------
     factors : ndarray of shape (n_rows, n_columns)
-        Overwritten. The product of any `SHARED_FACTORS` in a row has to be a normal number.
+        Overwritten. The product of any `SHARED_FACTORS` in a row has to be a normal number, or
+        `largest` has to be given.
+    largest : float, default=0.0
+        Largest logarithm of a factor, in magnitude: the larger, the fewer share one.
 
     Returns
     -------
     sums : ndarray of shape (n_rows,)
         In double precision.
     """
+    n_shared = min(SHARED_FACTORS, MAX_EXPONENT / largest if largest else SHARED_FACTORS)
     shared, width = 1, factors.shape[1]
-    while shared < SHARED_FACTORS and width > 1:
+    while 2 * shared <= n_shared and width > 1:
         half = -(-width // 2)
         factors[:, : width - half] *= factors[:, half:width]
         shared, width = 2 * shared, half
     return np.asarray(np.log(factors[:, :width]).sum(axis=1, dtype=np.float64))
+
+
+def expm1(x: Array, largest: float) -> Array:
+    """Exponentials minus one, in place: by a short series where that is exact.
+
+    NumPy has fast kernels of the exponential for every processor, but of this only for the newest.
+
+    Parameters
+    ----------
+    x : ndarray
+        Overwritten.
+    largest : float
+        Bound of the arguments' magnitude.
+
+    Returns
+    -------
+    result : ndarray
+        The same array.
+
+    Examples
+    --------
+    >>> small = np.array([1e-3], dtype=np.float32)
+    >>> print(f"{expm1(small, 1e-3)[0]:.9f}")
+    0.001000500
+    """
+    if x.dtype != np.float32 or not largest < SERIES_RANGE:
+        return np.asarray(np.expm1(x, out=x))
+    nested = x / 4
+    for order in (3, 2, 1):
+        nested += 1
+        nested *= x
+        if order > 1:
+            nested *= 1 / order
+    x[...] = nested
+    return x
 
 
 def draw_bernoulli(probability: Array, rng: np.random.Generator) -> NDArray[np.bool_]:

@@ -6,12 +6,15 @@ import functools
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from itertools import chain, islice
 from typing import Any, TypeVar
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
+
+SHARED = {"require": "sharedmem"}
 
 
 def map_blocks(
@@ -19,7 +22,7 @@ def map_blocks(
     blocks: Iterable[tuple[Any, ...]],
     n_jobs: int | None,
     *,
-    prefer: str = "threads",
+    processes: bool = False,
 ) -> list[T]:
     """Results of a function for each of some blocks of arguments, in their order.
 
@@ -29,22 +32,29 @@ def map_blocks(
     Parameters
     ----------
     function : callable
-        Has no side effects.
+        Has no side effects but on arguments that no other block has, and those only in threads.
     blocks : iterable of tuple
         Positional arguments of each call.
     n_jobs : int or None
-        Number of joblib workers.
-    prefer : {"threads", "processes"}, default="threads"
-        What workers are, unless ``joblib.parallel_config`` says otherwise.
+        Number of joblib workers. None for that of ``joblib.parallel_config``, else for as many
+        threads as a matrix product would have taken; no processes are started then.
+    processes : bool, default=False
+        Whether workers are processes rather than threads.
 
     Returns
     -------
     results : list
         As many as there are blocks.
     """
+    if n_jobs is None and effective_n_jobs(None) == 1 and not processes:
+        n_jobs = _n_blas_threads()
+    blocks = iter(blocks)
+    first = list(islice(blocks, 2))
     with one_blas_thread():
-        jobs = Parallel(n_jobs=n_jobs, prefer=prefer)
-        return list(jobs(delayed(function)(*block) for block in blocks))
+        if len(first) < 2:
+            return [function(*block) for block in first]
+        jobs = Parallel(n_jobs, **({"prefer": "processes"} if processes else SHARED))
+        return list(jobs(delayed(function)(*block) for block in chain(first, blocks)))
 
 
 class _BlasLimit:
@@ -82,6 +92,12 @@ def one_blas_thread() -> AbstractContextManager[None]:
         Without a value.
     """
     return _BLAS_LIMIT
+
+
+def _n_blas_threads() -> int:
+    """Largest number of threads that a product may take at present."""
+    pools = _controller().select(user_api="blas").info()
+    return max((pool["num_threads"] for pool in pools), default=1)
 
 
 @functools.cache

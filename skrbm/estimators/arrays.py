@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from skrbm._version import __version__
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.parallel import map_blocks
 from skrbm.core.sampling import gibbs, sample_base
 from skrbm.core.training.initialization import column_statistics
 from skrbm.core.units import Units
@@ -51,6 +52,7 @@ class ModelArrays(BaseEstimator, ABC):
     }
 
     check_input: str
+    n_jobs: int | None
     random_state: Any
     components_: Array
 
@@ -184,17 +186,32 @@ class ModelArrays(BaseEstimator, ABC):
         check_domain(H, self._hidden_type, self.check_input, name)
         return np.asarray(H)
 
-    def _map_rows(self, function: Callable[..., Array], X: Any, *others: Array) -> Array:
-        """Apply a function of machine and rows to checked rows, a cast block at a time."""
-        n_rows, result = X.shape[0], np.empty(0)
-        with finite_results() as check:
+    def _map_rows(
+        self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
+    ) -> Array:
+        """Apply a function of machine and rows to checked rows, a cast block at a time.
+
+        Functions that draw random numbers see the blocks in order, others in several threads.
+        """
+        n_rows = X.shape[0]
+        with finite_results():
             machine = self._machine(X)
-            dtype = machine.weights.dtype
-            for begin in range(0, n_rows, ROWS):
-                rows = slice(begin, begin + ROWS)
+        dtype = machine.weights.dtype
+        result: list[Array] = []
+
+        def fill(rows: slice) -> None:
+            with finite_results() as check:
                 part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
                 check(part)
-                if begin == 0:
-                    result = np.empty((n_rows, *part.shape[1:]), part.dtype)
-                result[rows] = part
-        return result
+            if not result:
+                result.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
+            result[0][rows] = part
+
+        first, *blocks = (slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS))
+        fill(first)
+        if is_random:
+            for rows in blocks:
+                fill(rows)
+        else:
+            map_blocks(fill, ((rows,) for rows in blocks), self.n_jobs)
+        return result[0]

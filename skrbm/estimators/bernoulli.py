@@ -89,8 +89,8 @@ class BernoulliRBM(BaseRBM):
     check_input : {"warn", "raise", "ignore"}, default="warn"
         What to do about values outside [0, 1].
     n_jobs : int, default=None
-        Number of threads of `score_samples` and `log_partition`; see joblib. The results do not
-        depend on it.
+        Number of threads of inference and `log_partition`; see joblib. None for as many as matrix
+        products take elsewhere. The results do not depend on it.
     verbose : int, default=0
         Whether to print a line for every epoch.
     random_state : int, RandomState instance or None, default=None

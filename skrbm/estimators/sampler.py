@@ -45,7 +45,7 @@ class Sampler(ModelArrays):
         def step(machine: Machine, v: Any) -> Array:
             return self._as_states(sampling.gibbs(machine, v, 1, rng))
 
-        return self._map_rows(step, v)
+        return self._map_rows(step, v, is_random=True)
 
     @validate_params(
         {
@@ -121,7 +121,7 @@ class Sampler(ModelArrays):
             v = path.sample_base(n_chains, rng) if init is None else dense(v)
             return sampling.sample_tempered(path, v, n_temperatures, n_gibbs_steps, rng)
 
-        return self._map_rows(run, chains)
+        return self._map_rows(run, chains, is_random=True)
 
     @validate_params(
         {
@@ -302,7 +302,7 @@ class Sampler(ModelArrays):
             return step(machine, v, is_known.astype(bool), n_gibbs_steps, rng)
 
         if len(rows) and n_gibbs_steps:
-            result[rows] = self._map_rows(run, result[rows], is_known[rows])
+            result[rows] = self._map_rows(run, result[rows], is_known[rows], is_random=True)
         return result
 
     def _inference_rng(self, random_state: Any) -> np.random.Generator:

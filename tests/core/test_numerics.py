@@ -12,6 +12,7 @@ from skrbm.core.numerics import (
     average_rows,
     draw_bernoulli,
     draw_normal,
+    expm1,
     new_streams,
     row_products,
     spread_rows,
@@ -131,3 +132,14 @@ def test_spread_rows_are_evenly_spaced_and_no_more_than_asked_for(n_samples, n_r
     assert 1 <= len(spread) <= n_rows
     assert len(np.unique(np.diff(spread, axis=0))) <= 1
     assert n_samples - spread[-1, 0] <= -(-n_samples // n_rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("largest", [1e-30, 1e-3, 0.0624, 1.0, 50.0])
+def test_expm1_keeps_its_digits(dtype, largest):
+    # Slip: the exponential minus one, or a series that is too short for its range.
+    x = np.linspace(-largest, largest, 10_001).astype(dtype)
+    expected = np.expm1(x.astype(np.longdouble)).astype(float)
+    actual = expm1(x, largest)
+    assert actual is x
+    np.testing.assert_allclose(actual, expected, rtol=3 * np.finfo(dtype).eps, atol=0)

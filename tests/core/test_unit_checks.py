@@ -9,6 +9,7 @@ from skrbm.core.units import Gaussian, check_units
 SLIPS = {  # answer: what is wrong with it, and the broken promise that is named
     "mean": (lambda answer: answer + 0.1, "mean"),
     "log_partition": (lambda answer: answer + 0.1, "log_partition"),
+    "log_partition_shift": (lambda answer: answer + 0.1, "log_partition_shift"),
     "sample": (lambda answer: 1.2 * answer, "sample misses moment"),
     "signal": (lambda answer: answer + 0.01 * answer**2, "differs"),
     "moments": (lambda answer: (answer[0], 2 * answer[1]), "gradient in log_variance from moments"),

@@ -87,8 +87,8 @@ def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
         for begin in range(0, n_blocks, TASK_BLOCKS)
     )
     # Threads wait for each other between short operations; processes take a second to start.
-    prefer = "processes" if n_states(units) >= MANY_STATES else "threads"
-    return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, prefer=prefer)))
+    is_long = n_states(units) >= MANY_STATES
+    return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
 
 def expected_gradient(machine: Machine) -> dict[str, Array]:

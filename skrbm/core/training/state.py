@@ -12,6 +12,8 @@ from skrbm.core.training.optimizer import Memory
 
 OFFSET_RATE = 0.01
 RECENCY = 3.0  # the average is that of the last quarter or so of all updates, at any time
+# After so many updates the parameters of every tenth stand for those of ten, which hardly differ.
+MANY, STRIDE = 100, 10
 
 
 @final
@@ -32,7 +34,9 @@ class TrainingState:
     average : dict of str to ndarray, default=None
         Averaged parameters and offsets; None where none are kept.
     n_averaged : int, default=0
-        Number of updates that the average knows.
+        Number of updates since the average began.
+    n_pending : int, default=0
+        Number of the last of them that it does not know.
     n_updates : int, default=0
         Number of updates so far.
     slowdown : float, default=1.0
@@ -54,6 +58,7 @@ class TrainingState:
     memory: Memory = field(default_factory=dict)
     average: dict[str, Array] | None = None
     n_averaged: int = 0
+    n_pending: int = 0
     n_updates: int = 0
     slowdown: float = 1.0
     learning_rate: float = 0.0
@@ -92,14 +97,17 @@ class TrainingState:
         present = machine.parameters | machine.offsets
         if self.average is None or self.average.keys() != present.keys():
             self.average = {name: array.copy() for name, array in present.items()}
-            self.n_averaged = 0
+            self.n_averaged = self.n_pending = 0
         self.n_averaged += 1
-        share = (1 + RECENCY) / (self.n_averaged + RECENCY)
-        for name, array in present.items():
-            average = self.average[name]  # three steps in place are faster than one with a copy
-            average -= array
-            average *= 1 - share
-            average += array
+        self.n_pending += 1
+        if self.n_averaged <= MANY or self.n_pending == STRIDE:
+            _blend(self.average, present, self._pending_share)
+            self.n_pending = 0
+
+    @property
+    def _pending_share(self) -> float:
+        """Weight in the average of the updates that it does not know yet."""
+        return min(1.0, self.n_pending * (1 + RECENCY) / (self.n_averaged + RECENCY))
 
     def averaged(self, machine: Machine) -> Machine:
         """Plain machine that training has arrived at.
@@ -118,8 +126,19 @@ class TrainingState:
             return machine
         offsets = self.average.get("visible_offset"), self.average.get("hidden_offset")
         average = recenter(machine.astype(machine.weights.dtype, copy=True), *offsets)
+        present = average.astype(machine.weights.dtype, copy=True).parameters
         average.assign(self.average)
+        if self.n_pending:
+            _blend(average.parameters, present, self._pending_share)
         return recenter(average, None, None)
+
+
+def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:
+    """Move an average towards present arrays, in place."""
+    for name, array in present.items():
+        average[name] -= array  # three steps in place are faster than one with a copy
+        average[name] *= 1 - share
+        average[name] += array
 
 
 def _moved(offset: Array | None, mean: Array) -> Array:

@@ -96,6 +96,10 @@ def _check_change(units: Units, field: Array, rng: np.random.Generator) -> None:
         change = units.log_partition_change(other, field, other_field, other.mean(other_field))
         expected = other.log_partition(other_field) - units.log_partition(field)
         _close(change, expected, "log_partition_change")
+        shift = size * field[0]
+        change = units.log_partition_shift(units.mean(field), shift, lambda: field)
+        expected = units.log_partition(field + shift) - units.log_partition(field)
+        _close(change, expected, "log_partition_shift")
 
 
 def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:

@@ -138,6 +138,10 @@ class Gaussian(Units):
     ) -> Array:
         return np.asarray(other.log_partition(other_field) - self.log_partition(field))
 
+    def log_partition_shift(self, mean: Array, shift: Array, field: Callable[[], Array]) -> Array:
+        spread = 0.5 * self._gain / self._scale
+        return np.asarray(self.signal(mean) @ shift + (spread * shift**2).sum(axis=-1))
+
     def draw(self, mean: Array, rng: np.random.Generator) -> Array:
         return draw_normal(mean, np.sqrt(self._variance), rng)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -144,6 +145,25 @@ class Law(UnitArrays, ABC):
         -------
         change : ndarray of shape (n_samples,)
             In nats; of laws that are alike at the cost of a single log-normaliser.
+        """
+
+    @abstractmethod
+    def log_partition_shift(self, mean: Array, shift: Array, field: Callable[[], Array]) -> Array:
+        """Log-normaliser after a field that is added to every sample's, minus that before.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (n_samples, n_units)
+            From `mean`, given the field before.
+        shift : ndarray of shape (n_units,)
+            What is added.
+        field : callable returning an ndarray of shape (n_samples, n_units)
+            Field before, asked for where the means do not say enough.
+
+        Returns
+        -------
+        change : ndarray of shape (n_samples,)
+            In nats.
         """
 
     @abstractmethod

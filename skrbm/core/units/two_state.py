@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from skrbm.core.numerics import (
+    MAX_EXPONENT,
     SHARED_FACTORS,
     Array,
     average_rows,
     draw_bernoulli,
+    expm1,
     row_products,
     sum_log,
     sum_log_two_cosh,
@@ -21,7 +23,7 @@ from skrbm.core.numerics import (
 from skrbm.core.units.answers import Metric
 from skrbm.core.units.base import Units
 
-MAX_EXPONENT = 80  # e^80 is within single precision
+LOST_DIGITS = 0.3  # share of all digits that a difference of probabilities may lose
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,16 +92,32 @@ class TwoStateUnits(Units):
         low, high = self.states
         change = other_field - field
         change += other.bias - self.bias
-        largest = max(change.max(), -change.min())
-        if not SHARED_FACTORS * (high - low) * largest < MAX_EXPONENT:
+        largest = (high - low) * max(change.max(), -change.min())
+        if not SHARED_FACTORS * largest < MAX_EXPONENT:
             return np.asarray(other.log_partition(other_field) - self.log_partition(field))
         own = np.full_like(self.bias, high) if self.offset is None else high - self.offset
         linear = row_products(change, own)
         # e^{low x} + e^{high x} relative to the same at x + change, where p(low) is known.
-        factors = np.expm1(_scaled(change, high - low), out=change)
+        factors = expm1(_scaled(change, high - low), largest)
         factors *= _scaled(high - other_mean, 1 / (high - low))
         factors += 1
         return np.asarray(linear - sum_log(factors))
+
+    def log_partition_shift(self, mean: Array, shift: Array, field: Callable[[], Array]) -> Array:
+        low, high = self.states
+        exponent = (high - low) * np.abs(shift)
+        largest = exponent.max(initial=0.0)
+        if not largest < -LOST_DIGITS * np.log(np.finfo(mean.dtype).eps):
+            before = field()
+            return np.asarray(self.log_partition(before + shift) - self.log_partition(before))
+        # Relative to the state that the shift is against: no factor is less than one.
+        growth = np.copysign(np.expm1(exponent), shift)
+        factors = mean * (growth / (high - low))
+        factors += 1 - np.minimum(growth, 0) - growth * (low / (high - low))
+        against = np.where(shift > 0, low, high)
+        if self.offset is not None:
+            against = against - self.offset
+        return np.asarray(sum_log(factors, largest) + shift @ against)
 
     def mean(self, field: Array) -> Array:
         low, high = self.states

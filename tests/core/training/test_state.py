@@ -6,7 +6,7 @@ import pytest
 from core.models import CASES, assert_same_arrays, case_id, machine_from, model
 
 from skrbm.core.centering import recenter
-from skrbm.core.training.state import TrainingState
+from skrbm.core.training.state import MANY, RECENCY, STRIDE, TrainingState
 
 N_UPDATES = 7
 
@@ -51,3 +51,23 @@ def test_average_starts_anew_in_other_coordinates(seed):
     state.add_to_average(recenter(machine, np.ones(4), np.ones(3)))
     assert state.n_averaged == 1
     assert_same_arrays(state.averaged(machine).parameters, machine.parameters, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_pending", [0, 4])
+def test_average_of_many_updates_takes_some_for_those_before_them(n_pending, seed):
+    # Slips: the weight of one update for that of ten; the last few left out.
+    p = model(("bernoulli", 4, 3, 0), seed)
+    state, machine = TrainingState(np.zeros((1, 3))), machine_from(p)
+    n_updates = MANY + 20 * STRIDE + n_pending
+    for t in range(1, n_updates + 1):
+        machine.weights[...] = t
+        state.add_to_average(machine)
+    t = np.arange(1, n_updates + 1)
+    weights = t * (t + 1) * (t + 2)
+    mean = (weights * t).sum() / weights.sum()
+    average = state.averaged(machine).weights
+    assert mean < average.min() <= average.max() < mean + STRIDE
+    before = average.copy()
+    machine.weights[...] += 100
+    share = n_pending * (1 + RECENCY) / (n_updates + RECENCY)
+    np.testing.assert_allclose(state.averaged(machine).weights, before + 100 * share, rtol=1e-12)
