@@ -1,0 +1,170 @@
+"""How much faster than its peers, and how much slower than its matrix products, is training?
+
+Persistent contrastive divergence, one step, 784 x 500. Passes over random binary rows, each job's
+pass being the difference of a fit of three passes and one of one pass, halved, so that what a fit
+does once does not count. "plain": no centring, no averages, a constant rate, rows in order, as
+many chains as rows in a batch: what scikit-learn's class does. "all": centring, momentum, averages,
+a falling rate and history. "products": the three matrix products that an update cannot do without,
+data and chains stacked. "rbms": the PyTorch package of that name from the registry, its own update
+without centring, if it is installed.
+
+Then the user's everyday call, fit(X) with defaults and float64 grey values of MNIST, beside
+scikit-learn's defaults, per pass of 10,000 rows. Medians over rounds in turn. Run from the
+repository, with one thread or two:
+
+    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python -m benchmarks.speed.training
+    python -m benchmarks.speed.training
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.neural_network import BernoulliRBM as Peer
+from threadpoolctl import threadpool_info
+
+from benchmarks import data
+from benchmarks import machine as where
+from benchmarks.timing import ratio, seconds, take_turns
+from skrbm import BernoulliRBM
+
+N_VISIBLE, N_HIDDEN, N_ROUNDS = 784, 500, 7
+N_UPDATES = {10: 200, 100: 50, 500: 12}
+PLAIN = {"centering": False, "average": False, "learning_rate_schedule": "constant"}
+
+
+def seconds_a_pass(fit: Callable[[int], object]) -> float:
+    """Mean of the second and third of three passes."""
+    return (seconds(lambda: fit(3)) - seconds(lambda: fit(1))) / 2
+
+
+def rows(n_rows: int, dtype: Any) -> np.ndarray:
+    return (np.random.default_rng(0).random((n_rows, N_VISIBLE)) < 0.2).astype(dtype)
+
+
+def bare_products(
+    X: np.ndarray, batch_size: int, n_hidden: int = N_HIDDEN
+) -> Callable[[int], object]:
+    """What no update can do without."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(0, 0.1, (X.shape[1], n_hidden)).astype(X.dtype)
+    v = X[: 2 * batch_size]
+    h = rng.random((len(v), n_hidden)).astype(X.dtype)
+
+    def run(n_passes: int) -> None:
+        for _ in range(n_passes * (len(X) // batch_size)):
+            v @ weights
+            h[:batch_size] @ weights.T
+            v.T @ h
+
+    return run
+
+
+def rbms(X: np.ndarray, batch_size: int) -> Callable[[int], object] | None:
+    """Updates of the PyTorch package, as in its training loop but for files and shuffling."""
+    try:
+        import torch
+        from rbms.bernoulli_bernoulli.classes import BBRBM
+        from rbms.training.pcd import fit_batch_pcd
+    except ImportError:
+        return None
+    torch.set_num_threads(max(pool["num_threads"] for pool in threadpool_info()))
+    v = torch.from_numpy(X)
+
+    def run(n_passes: int) -> None:
+        rbm = BBRBM.init_parameters(N_HIDDEN, SimpleNamespace(data=v), v.device, v.dtype)
+        for parameter in rbm.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        chains = rbm.init_chains(batch_size)
+        optimizer = torch.optim.SGD(rbm.parameters(), lr=0.05, maximize=True)
+        weights = torch.ones(batch_size, 1, dtype=v.dtype)
+        with torch.no_grad():
+            for _ in range(n_passes):
+                for begin in range(0, len(v), batch_size):
+                    optimizer.zero_grad(set_to_none=False)
+                    batch = v[begin : begin + batch_size], weights
+                    chains, _ = fit_batch_pcd(batch, chains, rbm, 1, 1.0, centered=False)
+                    optimizer.step()
+
+    return run
+
+
+def compare(batch_size: int, dtype: type) -> dict[str, float]:
+    """Milliseconds of an update, and ratios."""
+    n_updates = N_UPDATES[batch_size]
+    X = rows(n_updates * batch_size, dtype)
+    options = {"batch_size": batch_size, "learning_rate": 0.05, "random_state": 0}
+    own = options | {"n_particles": batch_size}
+
+    def plain(n: int) -> object:
+        return BernoulliRBM(N_HIDDEN, n_iter=n, shuffle=False, **own, **PLAIN).fit(X)
+
+    def everything(n: int) -> object:
+        return BernoulliRBM(N_HIDDEN, n_iter=n, shuffle=False, momentum=0.5, **own).fit(X)
+
+    jobs: dict[str, Callable[[int], object]] = {
+        "plain": plain,
+        "all": everything,
+        "scikit-learn": lambda n: Peer(N_HIDDEN, n_iter=n, **options).fit(X),
+        "products": bare_products(X, batch_size),
+    }
+    peer = rbms(X, batch_size)
+    if peer is not None:
+        jobs["rbms"] = peer
+    times = take_turns(jobs, N_ROUNDS, seconds_a_pass)
+    result = {f"{name}, ms": 1e3 * float(np.median(t)) / n_updates for name, t in times.items()}
+    result["scikit-learn / plain"] = ratio(times, "scikit-learn", "plain")
+    result["plain / products"] = ratio(times, "plain", "products")
+    result["all / plain"] = ratio(times, "all", "plain")
+    if peer is not None:
+        result["rbms / plain"] = ratio(times, "rbms", "plain")
+    return result
+
+
+def everyday() -> dict[str, float]:
+    """Seconds of a pass of the two classes' defaults over float64 rows."""
+    X = data.mnist()[0][:10_000] / 255.0
+    times = take_turns(
+        {
+            "skrbm": lambda: BernoulliRBM(n_iter=5, random_state=0).fit(X),
+            "scikit-learn": lambda: Peer(n_iter=1, random_state=0).fit(X),
+        },
+        N_ROUNDS,
+    )
+    times["skrbm"] = [t / 5 for t in times["skrbm"]]
+    result = {f"{name}, s a pass": float(np.median(t)) for name, t in times.items()}
+    return result | {"scikit-learn / skrbm": ratio(times, "scikit-learn", "skrbm")}
+
+
+def main() -> None:
+    question = __doc__.splitlines()[0]
+    print(question)
+    where.print_description()
+    warnings.simplefilter("ignore")
+    n_threads = max(pool["num_threads"] for pool in threadpool_info())
+    results = {}
+    for dtype in (np.float32, np.float64):
+        for batch_size in N_UPDATES:
+            name = f"{dtype.__name__}, batch {batch_size}"
+            results[name] = compare(batch_size, dtype)
+            show(name, results[name])
+    results["everyday"] = everyday()
+    show("everyday", results["everyday"])
+    path = where.write(
+        f"training_{n_threads}_threads", question, results, threads=n_threads, rounds=N_ROUNDS
+    )
+    print(path.relative_to(where.ROOT))
+
+
+def show(name: str, result: dict[str, float]) -> None:
+    print(f"\n{name}")
+    for label, value in result.items():
+        print(f"  {label:24} {value:8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
