@@ -1,8 +1,9 @@
 """How much slower is training while another process keeps both cores busy?
 
-A pass of batches of 10 rows, 784 x 500, with two BLAS threads allowed: alone, and beside a process
-that has two busy threads. scikit-learn's class likewise. Medians over rounds in turn. Run from the
-repository:
+A pass of batches of 10 rows, 784 x 500, with two BLAS threads allowed: alone, and beside two processes
+that never wait. With ten chains, as many as scikit-learn's class has, products are too small to be
+shared among threads; with a hundred, the default, they are not. Medians over rounds in turn. Run
+from the repository:
 
     python -m benchmarks.speed.busy
 """
@@ -50,7 +51,8 @@ def main() -> None:
     X = (np.random.default_rng(0).random((N_ROWS, 784)) < 0.2).astype(np.float32)
     options = {"batch_size": 10, "n_iter": 1, "random_state": 0}
     jobs = {
-        "skrbm": lambda: BernoulliRBM(500, **options).fit(X),
+        "10 chains": lambda: BernoulliRBM(500, n_particles=10, **options).fit(X),
+        "100 chains": lambda: BernoulliRBM(500, **options).fit(X),
         "scikit-learn": lambda: Peer(500, **options).fit(X),
     }
     alone = take_turns(jobs, N_ROUNDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -125,7 +126,7 @@ class ContrastiveDivergence(OneTemperature):
         model = _advance(machine, machine.hidden.draw(mean, rng), self.n_gibbs_steps, rng)
         rows = _Rows(v, model)
         means = np.concatenate([mean, machine.mean_hidden(model)])
-        return Contrast(mean, rows.gradient(means), particles)
+        return Contrast(mean, partial(rows.gradient, means), particles)
 
 
 @final
@@ -146,7 +147,7 @@ class PersistentContrastiveDivergence(OneTemperature):
         means = rows.mean_hidden(machine)
         n_samples = v.shape[0]
         particles = machine.hidden.draw(means[n_samples:], rng)
-        return Contrast(means[:n_samples], rows.gradient(means), particles)
+        return Contrast(means[:n_samples], partial(rows.gradient, means), particles)
 
 
 @final
@@ -210,7 +211,7 @@ class ParallelTempering(NegativePhase):
         model, h = parallel_tempering(path, h, self.ladder, self.n_gibbs_steps, rng)
         rows = _Rows(v, model[0])
         means = rows.mean_hidden(machine)
-        return Contrast(means[: v.shape[0]], rows.gradient(means), h.reshape(-1, n_hidden))
+        return Contrast(means[: v.shape[0]], partial(rows.gradient, means), h.reshape(-1, n_hidden))
 
 
 ALGORITHMS: dict[str, type[NegativePhase]] = {
@@ -245,25 +246,15 @@ class _Rows:
         means = [machine.mean_hidden(part) for part in self._parts]
         return means[0] if len(means) == 1 else np.concatenate(means)
 
-    def gradient(self, means: Array) -> Callable[[Machine], dict[str, Array]]:
+    def gradient(self, means: Array, machine: Machine) -> dict[str, Array]:
         """Difference of the phases, given the hidden means of all rows."""
         bounds = np.cumsum([part.shape[0] for part in self._parts])[:-1]
-        weighted = list(
-            zip(
-                self._parts,
-                np.split(means, bounds),
-                np.split(self._probabilities, bounds),
-                strict=True,
-            )
+        split = np.split(means, bounds), np.split(self._probabilities, bounds)
+        total, *others = (
+            machine.gradient(v, mean=mean, probabilities=probabilities)
+            for v, mean, probabilities in zip(self._parts, *split, strict=True)
         )
-
-        def gradient(machine: Machine) -> dict[str, Array]:
-            first, *others = (
-                machine.gradient(v, mean=mean, probabilities=p) for v, mean, p in weighted
-            )
-            for other in others:
-                for name, array in first.items():
-                    array += other[name]
-            return first
-
-        return gradient
+        for other in others:
+            for name, array in total.items():
+                array += other[name]
+        return total
