@@ -3,7 +3,7 @@
 Each in a process of its own: a fit of one pass over a memory-mapped file of 60,000 x 784 bytes, beyond
 the interpreter with the imports; over 100,000 x 50,000 sparse rows with 0.1 % ones, 64 components, in
 all, with what a pass costs for each of them; and a stream of partial_fit over a file that is larger
-than the memory that the process may have. Run from the repository:
+than the memory that the process may have. Run on Linux from the repository:
 
     python -m benchmarks.speed.memory
 """
@@ -11,6 +11,7 @@ than the memory that the process may have. Run from the repository:
 from __future__ import annotations
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -31,8 +32,9 @@ STREAM_ROWS, STREAM_LIMIT = 2_000_000, 1200  # rows of 784 bytes, megabytes of a
 
 
 def peak() -> float:
-    """Largest resident memory so far, megabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Largest resident memory of this program so far, megabytes; getrusage knows its parent's too."""
+    status = Path("/proc/self/status").read_text()
+    return float(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024
 
 
 def memory_map(folder: Path) -> dict[str, float]:
