@@ -39,7 +39,7 @@ def fitting(X: Any, n_hidden: int) -> Callable[[int], object]:
 
 def measure(n_visible: int, n_hidden: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
-    n_rows = int(np.clip(4e9 / (n_visible * n_hidden), 300, 5000)) // 100 * 100
+    n_rows = int(np.clip(4e9 / (n_visible * n_hidden), 1500, 5000)) // 100 * 100
     X = (rng.random((n_rows, n_visible)) < 0.2).astype(np.float32)
     result = {
         "dense, us": microseconds_a_row(fitting(X, n_hidden), n_rows),
