@@ -22,7 +22,9 @@ from core.models import (
 )
 from scipy import sparse
 from scipy.special import logit
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from skrbm.core.training import loop
 from skrbm.core.training.initialization import initial_particles
 from skrbm.core.training.loop import DivergenceError, Trainer
 from skrbm.core.training.negative_phase import (
@@ -274,3 +276,22 @@ def test_data_are_left_as_they_were(seed, rng):
     trainer = Trainer(PersistentContrastiveDivergence(), 0.01, 5, shuffle=False)
     list(trainer.run(machine, state_of(machine, rng), v, 2, rng))
     np.testing.assert_array_equal(v, before)
+
+
+@pytest.mark.parametrize(("many", "n_threads"), [(10**9, 1), (1, 2)])
+def test_small_products_are_not_shared_among_threads(many, n_threads, seed, rng, monkeypatch):
+    # Slip: threads that wait for each other in every small product, on a busy machine for long.
+    monkeypatch.setattr(loop, "MANY_PRODUCTS", many)
+    p = model(("bernoulli", 4, 3, 0), seed)
+    machine, v, seen = machine_from(p), visible_states(p, rng), []
+
+    @dataclass(frozen=True)
+    class Phase(PersistentContrastiveDivergence):
+        def __call__(self, *arguments):
+            pools = threadpool_info()
+            seen.extend(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
+            return super().__call__(*arguments)
+
+    with threadpool_limits(2, user_api="blas"):
+        list(Trainer(Phase(), 0.1, 4).run(machine, state_of(machine, rng), v, 1, rng))
+    assert set(seen) == {n_threads}
