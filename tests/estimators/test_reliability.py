@@ -71,7 +71,7 @@ def test_an_interrupt_at_any_line_keeps_whole_updates(kind):
     options = {"learning_rate_schedule": "constant", "momentum": 0.5, "random_state": 0}
     expected = [arrays(new(kind, n_iter=n, **options).fit(X)) for n in range(1, 5)]
     kept = set()
-    for n_lines in range(100, 700, 3):
+    for n_lines in range(100, 700, 7):
         rbm = new(kind, n_iter=1000, **options)
         fit_interrupted_at(n_lines, rbm, X)
         n_updates = rbm._carried["n_updates"]
