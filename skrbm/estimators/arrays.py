@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -34,6 +35,7 @@ ArrayMap = Callable[..., Array]
 
 ROWS = 2048  # of the data at a time in inference
 BASE_SAMPLES = 100  # chains, and steps of them, that stand in for training data
+OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
 
 
 class ModelArrays(BaseEstimator, ABC):
@@ -118,8 +120,9 @@ class ModelArrays(BaseEstimator, ABC):
 
     def _stream(self) -> np.random.Generator:
         """Random stream of inference, opened here for arrays that were assigned by hand."""
-        if not hasattr(self, "_sampling_rng"):
-            self._open_streams()
+        with OPENING:
+            if not hasattr(self, "_sampling_rng"):
+                self._open_streams()
         return self._sampling_rng
 
     def _base(self, machine: Machine, rng: np.random.Generator, X: Any = None) -> Units:

@@ -24,6 +24,7 @@ from estimators.instances import (
 from skrbm import BernoulliRBM
 from skrbm.core.interrupts import uninterrupted
 from skrbm.core.training.loop import Trainer
+from skrbm.estimators.validation import generators
 
 INTERRUPTED = pytest.mark.filterwarnings("ignore:Training interrupted by user:UserWarning")
 READERS = {
@@ -223,8 +224,14 @@ def test_threads_may_share_a_model(kind, method):
         np.testing.assert_array_equal(result, expected)
 
 
-def test_threads_that_draw_from_one_model_draw_different_states():
-    """Catches threads that are handed the same random numbers."""
+def test_threads_that_draw_from_one_model_draw_different_states(monkeypatch):
+    """Catches threads that are handed the same random numbers, also by a stream opened twice."""
+
+    def slow_generators(*args):
+        time.sleep(0.05)
+        return generators(*args)
+
+    monkeypatch.setattr("skrbm.estimators.arrays.generators", slow_generators)
     p, v, _ = random_machine("cho")
     rbm = assigned(p, random_state=0)
     with ThreadPoolExecutor(8) as threads:
