@@ -16,7 +16,7 @@ MONITOR_ROWS = 100, 1000
 MONITOR_FLIPS = 8  # of a row, before more rows are asked
 MONITOR_EVALUATIONS = 2**15, 2**22
 MONITOR_NODES = 1000  # of a quadrature: wider laws are those of models that have exploded
-MONITOR_SHARE = 256  # products of states and weights in a pass for one evaluation: under 5 %
+MONITOR_SHARE = 1024  # products of states and weights in a pass for one evaluation: about 5 %
 DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
 BLOCK_ELEMENTS = 2**19  # of one temporary array: smaller ones spend their time between operations
 
