@@ -14,13 +14,13 @@ import itertools
 import json
 import statistics
 import sys
-import time
 from typing import Any
 
 import numpy as np
 from sklearn.neural_network import BernoulliRBM as TheirRBM
 
 from benchmarks import machine as where
+from benchmarks import timing
 from benchmarks.data import binarized_mnist
 from benchmarks.likelihood import as_skrbm, bracket
 from skrbm import BernoulliRBM
@@ -32,9 +32,7 @@ N_SCREENING = 1000  # temperatures that tell the grid's winner
 
 def timed(rbm: Any, X: np.ndarray) -> float:
     """Seconds of a fit."""
-    begin = time.perf_counter()
-    rbm.fit(X)
-    return time.perf_counter() - begin
+    return timing.seconds(lambda: rbm.fit(X))
 
 
 def ours() -> BernoulliRBM:

@@ -11,13 +11,11 @@ with two BLAS threads, and as two blocks in two threads; the faster counts. Medi
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import machine as where
+from benchmarks.timing import seconds
 from skrbm import BernoulliRBM
 from skrbm.core.likelihood.annealing import BLOCK_CHAINS
 from skrbm.core.parallel import map_blocks
@@ -32,12 +30,6 @@ def products(v: np.ndarray, h: np.ndarray, weights: np.ndarray, n: int) -> None:
     for _ in range(n):
         np.matmul(v, weights)
         np.matmul(h, transposed)
-
-
-def seconds(function: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    function()
-    return time.perf_counter() - begin
 
 
 def compare(dtype: type) -> dict[str, float]:

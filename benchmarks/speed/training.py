@@ -33,8 +33,13 @@ from benchmarks.timing import ratio, seconds, take_turns
 from skrbm import BernoulliRBM
 
 N_VISIBLE, N_HIDDEN, N_ROUNDS = 784, 500, 7
-N_UPDATES = {10: 200, 100: 50, 500: 12}
+N_UPDATES = {10: 500, 100: 100, 500: 40}
 PLAIN = {"centering": False, "average": False, "learning_rate_schedule": "constant"}
+
+
+def n_threads() -> int:
+    """Number that matrix products may take."""
+    return max(pool["num_threads"] for pool in threadpool_info())
 
 
 def seconds_a_pass(fit: Callable[[int], object]) -> float:
@@ -72,7 +77,7 @@ def rbms(X: np.ndarray, batch_size: int) -> Callable[[int], object] | None:
         from rbms.training.pcd import fit_batch_pcd
     except ImportError:
         return None
-    torch.set_num_threads(max(pool["num_threads"] for pool in threadpool_info()))
+    torch.set_num_threads(n_threads())
     v = torch.from_numpy(X)
 
     def run(n_passes: int) -> None:
@@ -145,7 +150,6 @@ def main() -> None:
     print(question)
     where.print_description()
     warnings.simplefilter("ignore")
-    n_threads = max(pool["num_threads"] for pool in threadpool_info())
     results = {}
     for dtype in (np.float32, np.float64):
         for batch_size in N_UPDATES:
@@ -155,7 +159,7 @@ def main() -> None:
     results["everyday"] = everyday()
     show("everyday", results["everyday"])
     path = where.write(
-        f"training_{n_threads}_threads", question, results, threads=n_threads, rounds=N_ROUNDS
+        f"training_{n_threads()}_threads", question, results, threads=n_threads(), rounds=N_ROUNDS
     )
     print(path.relative_to(where.ROOT))
 
