@@ -97,13 +97,13 @@ def expm1(x: Array, largest: float) -> Array:
     """
     if x.dtype != np.float32 or not largest < SERIES_RANGE:
         return np.asarray(np.expm1(x, out=x))
-    nested = x / 4
-    for order in (3, 2, 1):
-        nested += 1
-        nested *= x
-        if order > 1:
-            nested *= 1 / order
-    x[...] = nested
+    rest = x / 4
+    for order in (3, 2):
+        rest += 1
+        rest *= x
+        rest *= 1 / order
+    rest += 1
+    x *= rest
     return x
 
 
@@ -134,8 +134,11 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator) -> NDArray[np.b
     margin = probability * 2**16
     margin -= words.reshape(probability.shape)
     draws = margin > 0
-    is_open = draws ^ (margin >= 1)
-    places = np.flatnonzero(is_open)
+    is_open = np.zeros((-(-size // 8), 8), dtype=bool)
+    np.not_equal(draws.ravel(), margin.ravel() >= 1, out=is_open.ravel()[:size])
+    eights = np.flatnonzero(is_open.view(np.uint64))  # few are left to be looked at one by one
+    of_eights, within = np.nonzero(is_open[eights])
+    places = 8 * eights[of_eights] + within
     if len(places) > len(settling):
         settling = rng.random(len(places))
     draws.flat[places] = settling[: len(places)] < margin.flat[places]

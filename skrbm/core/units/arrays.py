@@ -18,10 +18,10 @@ class UnitArrays:
 
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:
         """Layer in which every array of one value per unit is replaced by its image."""
-        arrays = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(
-            self, **{name: function(a) for name, a in arrays.items() if isinstance(a, np.ndarray)}
-        )
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        images = {name: function(a) for name, a in values.items() if isinstance(a, np.ndarray)}
+        is_same = all(image is values[name] for name, image in images.items())
+        return self if is_same else replace(self, **images)
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Self:
         """Layer with parameters of another precision, or with arrays of its own.
