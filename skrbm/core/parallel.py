@@ -14,8 +14,6 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
-SHARED = {"require": "sharedmem"}
-
 
 def map_blocks(
     function: Callable[..., T],
@@ -50,10 +48,11 @@ def map_blocks(
         n_jobs = _n_blas_threads()
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
+    workers = {"prefer": "processes"} if processes else {"require": "sharedmem"}
     with one_blas_thread():
         if len(first) < 2:
             return [function(*block) for block in first]
-        jobs = Parallel(n_jobs, **({"prefer": "processes"} if processes else SHARED))
+        jobs = Parallel(n_jobs, **workers)
         return list(jobs(delayed(function)(*block) for block in chain(first, blocks)))
 
 

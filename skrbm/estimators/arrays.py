@@ -200,21 +200,23 @@ class ModelArrays(BaseEstimator, ABC):
         with finite_results():
             machine = self._machine(X)
         dtype = machine.weights.dtype
-        result: list[Array] = []
 
-        def fill(rows: slice) -> None:
+        def answer(rows: slice) -> Array:
             with finite_results() as check:
                 part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
                 check(part)
-            if not result:
-                result.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
-            result[0][rows] = part
+            return part
+
+        def fill(rows: slice) -> None:
+            result[rows] = answer(rows)
 
         first, *blocks = (slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS))
-        fill(first)
+        part = answer(first)
+        result = np.empty((n_rows, *part.shape[1:]), part.dtype)
+        result[first] = part
         if is_random:
             for rows in blocks:
                 fill(rows)
         else:
             map_blocks(fill, ((rows,) for rows in blocks), self.n_jobs)
-        return result[0]
+        return result

@@ -41,7 +41,7 @@ class Contrast(NamedTuple):
 
 @dataclass(frozen=True)
 class NegativePhase(ABC):
-    """Estimate of the model's average of minus the free energy's gradient.
+    """Where the model's states come from that data are compared with.
 
     Parameters
     ----------
@@ -124,9 +124,8 @@ class ContrastiveDivergence(OneTemperature):
     ) -> Contrast:
         mean = machine.mean_hidden(v)
         model = _advance(machine, machine.hidden.draw(mean, rng), self.n_gibbs_steps, rng)
-        rows = _Rows(v, model)
         means = np.concatenate([mean, machine.mean_hidden(model)])
-        return Contrast(mean, partial(rows.gradient, means), particles)
+        return _Rows(v, model).contrast(means, particles)
 
 
 @final
@@ -145,9 +144,7 @@ class PersistentContrastiveDivergence(OneTemperature):
     ) -> Contrast:
         rows = _Rows(v, _advance(machine, particles, self.n_gibbs_steps, rng))
         means = rows.mean_hidden(machine)
-        n_samples = v.shape[0]
-        particles = machine.hidden.draw(means[n_samples:], rng)
-        return Contrast(means[:n_samples], partial(rows.gradient, means), particles)
+        return rows.contrast(means, machine.hidden.draw(means[v.shape[0] :], rng))
 
 
 @final
@@ -210,8 +207,7 @@ class ParallelTempering(NegativePhase):
         h = particles.reshape(self.n_chains, -1, n_hidden)
         model, h = parallel_tempering(path, h, self.ladder, self.n_gibbs_steps, rng)
         rows = _Rows(v, model[0])
-        means = rows.mean_hidden(machine)
-        return Contrast(means[: v.shape[0]], partial(rows.gradient, means), h.reshape(-1, n_hidden))
+        return rows.contrast(rows.mean_hidden(machine), h.reshape(-1, n_hidden))
 
 
 ALGORITHMS: dict[str, type[NegativePhase]] = {
@@ -235,24 +231,31 @@ class _Rows:
     """
 
     def __init__(self, v: Any, model: Array) -> None:
-        self._parts = [v, model] if issparse(v) else [np.concatenate([v, model])]
-        n_data, n_model = v.shape[0], model.shape[0]
+        self._n_data = n_data = v.shape[0]
+        n_model = len(model)
+        self._parts = (
+            [(v, slice(n_data)), (model, slice(n_data, None))]
+            if issparse(v)
+            else [(np.concatenate([v, model]), slice(None))]
+        )
         self._probabilities = np.repeat(
             np.array([1 / n_data, -1 / n_model], dtype=model.dtype), [n_data, n_model]
         )
 
     def mean_hidden(self, machine: Machine) -> Array:
         """Expected hidden states of all rows."""
-        means = [machine.mean_hidden(part) for part in self._parts]
+        means = [machine.mean_hidden(part) for part, _ in self._parts]
         return means[0] if len(means) == 1 else np.concatenate(means)
 
-    def gradient(self, means: Array, machine: Machine) -> dict[str, Array]:
-        """Difference of the phases, given the hidden means of all rows."""
-        bounds = np.cumsum([part.shape[0] for part in self._parts])[:-1]
-        split = np.split(means, bounds), np.split(self._probabilities, bounds)
+    def contrast(self, means: Array, particles: Array) -> Contrast:
+        """What an update needs, given the hidden means of all rows."""
+        return Contrast(means[: self._n_data], partial(self._gradient, means), particles)
+
+    def _gradient(self, means: Array, machine: Machine) -> dict[str, Array]:
+        """Difference of the phases."""
         total, *others = (
-            machine.gradient(v, mean=mean, probabilities=probabilities)
-            for v, mean, probabilities in zip(self._parts, *split, strict=True)
+            machine.gradient(part, mean=means[rows], probabilities=self._probabilities[rows])
+            for part, rows in self._parts
         )
         for other in others:
             for name, array in total.items():

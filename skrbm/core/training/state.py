@@ -125,12 +125,13 @@ class TrainingState:
         if self.average is None:
             return machine
         offsets = self.average.get("visible_offset"), self.average.get("hidden_offset")
-        average = recenter(machine.astype(machine.weights.dtype, copy=True), *offsets)
-        present = average.astype(machine.weights.dtype, copy=True).parameters
-        average.assign(self.average)
+        moved = recenter(machine.astype(machine.weights.dtype, copy=True), *offsets)
+        average = self.average
         if self.n_pending:
-            _blend(average.parameters, present, self._pending_share)
-        return recenter(average, None, None)
+            average = {name: array.copy() for name, array in average.items()}
+            _blend(average, moved.parameters, self._pending_share)
+        moved.assign(average)
+        return recenter(moved, None, None)
 
 
 def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:
