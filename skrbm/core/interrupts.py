@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +13,7 @@ from typing import Any
 def uninterrupted() -> Iterator[None]:
     """Let the body end before an interrupt is heard.
 
-    While an earlier interrupt is being answered, others are not heard at all: the same answer is
-    on its way. Only the main thread is ever interrupted; in others nothing happens here.
+    Only the main thread is ever interrupted; in others nothing happens here.
 
     Yields
     ------
@@ -28,7 +26,6 @@ def uninterrupted() -> Iterator[None]:
     ):
         yield
         return
-    is_answering = isinstance(sys.exception(), KeyboardInterrupt)
     heard: list[tuple[Any, ...]] = []
     handler: Any = signal.signal(
         signal.SIGINT, lambda *signal_and_frame: heard.append(signal_and_frame)
@@ -37,5 +34,5 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-    if heard and callable(handler) and not is_answering:
+    if heard and callable(handler):
         handler(*heard[-1])
