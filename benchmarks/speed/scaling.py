@@ -19,12 +19,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks import machine as where
-from benchmarks.speed.training import bare_products, seconds_a_pass
+from benchmarks.speed.training import bare_products, rows, seconds_a_pass
 from skrbm import BernoulliRBM
 
 SIZES = ((64, 64), (128, 128), (256, 256), (784, 500), (2000, 1000), (5000, 1000), (10_000, 2000))
 ROWS = (1000, 3000, 10_000, 30_000, 100_000)
-N_ROUNDS = 3
+N_ROUNDS = 7
 
 
 def microseconds_a_row(fit: Callable[[int], object], n_rows: int) -> float:
@@ -40,10 +40,10 @@ def fitting(X: Any, n_hidden: int) -> Callable[[int], object]:
 def measure(n_visible: int, n_hidden: int) -> dict[str, float]:
     rng = np.random.default_rng(0)
     n_rows = int(np.clip(4e9 / (n_visible * n_hidden), 1500, 5000)) // 100 * 100
-    X = (rng.random((n_rows, n_visible)) < 0.2).astype(np.float32)
+    X = rows(n_rows, n_visible, np.float32)
     result = {
         "dense, us": microseconds_a_row(fitting(X, n_hidden), n_rows),
-        "products, us": microseconds_a_row(bare_products(X, 100, n_hidden), n_rows),
+        "products, us": microseconds_a_row(bare_products(X, n_hidden, 100), n_rows),
     }
     if n_visible >= 1000:
         X = sp.random_array((n_rows, n_visible), density=0.01, format="csr", rng=rng)
@@ -52,7 +52,7 @@ def measure(n_visible: int, n_hidden: int) -> dict[str, float]:
     return result
 
 
-def draw(sizes: dict[str, dict[str, float]], rows: dict[str, float]) -> None:
+def draw(sizes: dict[str, dict[str, float]], lengths: dict[str, float]) -> None:
     mpl.use("agg")
     import matplotlib.pyplot as plt
 
@@ -65,7 +65,7 @@ def draw(sizes: dict[str, dict[str, float]], rows: dict[str, float]) -> None:
     left.loglog(products, largest * products / products[-1], "k:", label="proportional")
     left.set(xlabel="features x components", ylabel="microseconds a row and pass")
     left.legend()
-    right.semilogx([int(n) for n in rows], list(rows.values()), "o-")
+    right.semilogx([int(n) for n in lengths], list(lengths.values()), "o-")
     right.set(xlabel="rows (784 x 500)", ylabel="microseconds a row and pass", ylim=(0, None))
     where.RESULTS.mkdir(exist_ok=True)
     figure.savefig(where.RESULTS / "scaling.png", dpi=120)
@@ -76,18 +76,17 @@ def main() -> None:
     print(question)
     where.print_description()
     warnings.simplefilter("ignore")
-    sizes, rows = {}, {}
+    sizes, lengths = {}, {}
     for n_visible, n_hidden in SIZES:
         name = f"{n_visible} x {n_hidden}"
         sizes[name] = measure(n_visible, n_hidden)
         print(name, {label: round(value, 1) for label, value in sizes[name].items()}, flush=True)
-    rng = np.random.default_rng(0)
     for n_rows in ROWS:
-        X = (rng.random((n_rows, 784)) < 0.2).astype(np.float32)
-        rows[str(n_rows)] = microseconds_a_row(fitting(X, 500), n_rows)
-        print(f"{n_rows} rows: {rows[str(n_rows)]:.1f} us a row", flush=True)
-    path = where.write("scaling", question, {"sizes": sizes, "rows": rows}, rounds=N_ROUNDS)
-    draw(sizes, rows)
+        fit = fitting(rows(n_rows, 784, np.float32), 500)
+        lengths[str(n_rows)] = microseconds_a_row(fit, n_rows)
+        print(f"{n_rows} rows: {lengths[str(n_rows)]:.1f} us a row", flush=True)
+    path = where.write("scaling", question, {"sizes": sizes, "rows": lengths}, rounds=N_ROUNDS)
+    draw(sizes, lengths)
     print(path.relative_to(where.ROOT))
 
 

@@ -33,7 +33,7 @@ from benchmarks.timing import ratio, seconds, take_turns
 from skrbm import BernoulliRBM
 
 N_VISIBLE, N_HIDDEN, N_ROUNDS = 784, 500, 7
-N_UPDATES = {10: 500, 100: 100, 500: 40}
+N_UPDATES = {10: 200, 100: 60, 500: 20}
 PLAIN = {"centering": False, "average": False, "learning_rate_schedule": "constant"}
 
 
@@ -47,13 +47,11 @@ def seconds_a_pass(fit: Callable[[int], object]) -> float:
     return (seconds(lambda: fit(3)) - seconds(lambda: fit(1))) / 2
 
 
-def rows(n_rows: int, dtype: Any) -> np.ndarray:
-    return (np.random.default_rng(0).random((n_rows, N_VISIBLE)) < 0.2).astype(dtype)
+def rows(n_rows: int, n_visible: int, dtype: Any) -> np.ndarray:
+    return (np.random.default_rng(0).random((n_rows, n_visible)) < 0.2).astype(dtype)
 
 
-def bare_products(
-    X: np.ndarray, batch_size: int, n_hidden: int = N_HIDDEN
-) -> Callable[[int], object]:
+def bare_products(X: np.ndarray, n_hidden: int, batch_size: int) -> Callable[[int], object]:
     """What no update can do without."""
     rng = np.random.default_rng(0)
     weights = rng.normal(0, 0.1, (X.shape[1], n_hidden)).astype(X.dtype)
@@ -69,7 +67,7 @@ def bare_products(
     return run
 
 
-def rbms(X: np.ndarray, batch_size: int) -> Callable[[int], object] | None:
+def rbms(X: np.ndarray, n_hidden: int, batch_size: int) -> Callable[[int], object] | None:
     """Updates of the PyTorch package, as in its training loop but for files and shuffling."""
     try:
         import torch
@@ -81,7 +79,7 @@ def rbms(X: np.ndarray, batch_size: int) -> Callable[[int], object] | None:
     v = torch.from_numpy(X)
 
     def run(n_passes: int) -> None:
-        rbm = BBRBM.init_parameters(N_HIDDEN, SimpleNamespace(data=v), v.device, v.dtype)
+        rbm = BBRBM.init_parameters(n_hidden, SimpleNamespace(data=v), v.device, v.dtype)
         for parameter in rbm.parameters():
             parameter.grad = torch.zeros_like(parameter)
         chains = rbm.init_chains(batch_size)
@@ -98,36 +96,29 @@ def rbms(X: np.ndarray, batch_size: int) -> Callable[[int], object] | None:
     return run
 
 
-def compare(batch_size: int, dtype: type) -> dict[str, float]:
-    """Milliseconds of an update, and ratios."""
-    n_updates = N_UPDATES[batch_size]
-    X = rows(n_updates * batch_size, dtype)
+def fits(X: np.ndarray, n_hidden: int, batch_size: int) -> dict[str, Callable[[int], object]]:
+    """Trainings by the number of their passes."""
     options = {"batch_size": batch_size, "learning_rate": 0.05, "random_state": 0}
-    own = options | {"n_particles": batch_size}
-
-    def plain(n: int) -> object:
-        return BernoulliRBM(N_HIDDEN, n_iter=n, shuffle=False, **own, **PLAIN).fit(X)
-
-    def everything(n: int) -> object:
-        return BernoulliRBM(N_HIDDEN, n_iter=n, shuffle=False, momentum=0.5, **own).fit(X)
-
-    jobs: dict[str, Callable[[int], object]] = {
-        "plain": plain,
-        "all": everything,
-        "scikit-learn": lambda n: Peer(N_HIDDEN, n_iter=n, **options).fit(X),
-        "products": bare_products(X, batch_size),
+    own = options | {"n_particles": batch_size, "shuffle": False}
+    jobs: dict[str, Callable[[int], object] | None] = {
+        "plain": lambda n: BernoulliRBM(n_hidden, n_iter=n, **own, **PLAIN).fit(X),
+        "all": lambda n: BernoulliRBM(n_hidden, n_iter=n, momentum=0.5, **own).fit(X),
+        "scikit-learn": lambda n: Peer(n_hidden, n_iter=n, **options).fit(X),
+        "products": bare_products(X, n_hidden, batch_size),
+        "rbms": rbms(X, n_hidden, batch_size),
     }
-    peer = rbms(X, batch_size)
-    if peer is not None:
-        jobs["rbms"] = peer
+    return {name: job for name, job in jobs.items() if job is not None}
+
+
+def compare(
+    n_visible: int, n_hidden: int, batch_size: int, n_updates: int, dtype: type
+) -> dict[str, float]:
+    """Milliseconds of an update, and ratios."""
+    jobs = fits(rows(n_updates * batch_size, n_visible, dtype), n_hidden, batch_size)
     times = take_turns(jobs, N_ROUNDS, seconds_a_pass)
     result = {f"{name}, ms": 1e3 * float(np.median(t)) / n_updates for name, t in times.items()}
-    result["scikit-learn / plain"] = ratio(times, "scikit-learn", "plain")
-    result["plain / products"] = ratio(times, "plain", "products")
-    result["all / plain"] = ratio(times, "all", "plain")
-    if peer is not None:
-        result["rbms / plain"] = ratio(times, "rbms", "plain")
-    return result
+    pairs = ("scikit-learn", "plain"), ("plain", "products"), ("all", "plain"), ("rbms", "plain")
+    return result | {f"{a} / {b}": ratio(times, a, b) for a, b in pairs if a in times}
 
 
 def everyday() -> dict[str, float]:
@@ -152,9 +143,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     results = {}
     for dtype in (np.float32, np.float64):
-        for batch_size in N_UPDATES:
+        for batch_size, n_updates in N_UPDATES.items():
             name = f"{dtype.__name__}, batch {batch_size}"
-            results[name] = compare(batch_size, dtype)
+            results[name] = compare(N_VISIBLE, N_HIDDEN, batch_size, n_updates, dtype)
             show(name, results[name])
     results["everyday"] = everyday()
     show("everyday", results["everyday"])
