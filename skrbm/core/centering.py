@@ -42,13 +42,13 @@ def recenter(
     machine : Machine
         Shares the weights with the old one.
     """
-    origin = np.zeros((1, machine.hidden.n_units), dtype=machine.weights.dtype)
+    origin = np.zeros((1, machine.hidden.n_units), dtype=machine.dtype)
     still = np.zeros_like(machine.hidden.bias)
     moved = machine.hidden.recentered(hidden_offset, still)
     pull = (machine.hidden.signal(origin) - moved.signal(origin))[0]
     visible = machine.visible.recentered(visible_offset, machine.weights @ pull)
 
-    origin = np.zeros((1, machine.visible.n_units), dtype=machine.weights.dtype)
+    origin = np.zeros((1, machine.visible.n_units), dtype=machine.dtype)
     pull = (machine.visible.signal(origin) - visible.signal(origin))[0]
     hidden = machine.hidden.recentered(hidden_offset, pull @ machine.weights)
     return Machine(visible, hidden, machine.weights)

@@ -43,6 +43,11 @@ class Machine:
     weights: Array
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Floating-point type of the weights, and of every other array once it was cast."""
+        return self.weights.dtype
+
+    @property
     def parameters(self) -> dict[str, Array]:
         """Arrays that training may change, without copies: weights and each layer's own."""
         return {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from scipy.special import expit
 
 Array = NDArray[Any]
 
@@ -70,6 +71,34 @@ def sum_log(factors: Array, largest: float = 0.0) -> Array:
         factors[:, : width - half] *= factors[:, half:width]
         shared, width = 2 * shared, half
     return np.asarray(np.log(factors[:, :width]).sum(axis=1, dtype=np.float64))
+
+
+def logistic(x: Array) -> Array:
+    """Logistic function, in place, as exact for small values as for those near one.
+
+    Parameters
+    ----------
+    x : ndarray
+        Overwritten.
+
+    Returns
+    -------
+    result : ndarray
+        The same array.
+
+    Examples
+    --------
+    >>> logistic(np.array([-800.0, 0.0, 800.0]))
+    array([0. , 0.5, 1. ])
+    """
+    if x.dtype != np.float32:
+        return np.asarray(expit(x, out=x))
+    # In single precision SciPy's function takes twice as long as these four of NumPy.
+    np.negative(x, out=x)
+    with np.errstate(over="ignore"):
+        np.exp(x, out=x)
+    x += 1
+    return np.divide(1, x, out=x)
 
 
 def expm1(x: Array, largest: float) -> Array:

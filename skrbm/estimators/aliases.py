@@ -40,5 +40,5 @@ class ScikitLearnAliases:
         machine = self._machine(states)
         rows = states[None] if states.ndim == 1 else states
         streams = [r if isinstance(r, np.random.Generator) else generators(r, 1)[0] for r in rng]
-        result = function(machine, rows.astype(machine.weights.dtype, copy=False), *streams)
+        result = function(machine, rows.astype(machine.dtype, copy=False), *streams)
         return result[0] if states.ndim == 1 else result

@@ -199,7 +199,7 @@ class ModelArrays(BaseEstimator, ABC):
         n_rows = X.shape[0]
         with finite_results():
             machine = self._machine(X)
-        dtype = machine.weights.dtype
+        dtype = machine.dtype
 
         def answer(rows: slice) -> Array:
             with finite_results() as check:

@@ -207,7 +207,7 @@ def _assign(
 
 
 def _checked(offset: Any, shape: tuple[int], name: str, machine: Machine) -> Array:
-    array = check_array(offset, dtype=machine.weights.dtype, ensure_2d=False, input_name=name)
+    array = check_array(offset, dtype=machine.dtype, ensure_2d=False, input_name=name)
     if array.shape != shape:
         raise ValueError(f"Expected {name} of shape {shape}, got {array.shape}.")
     return np.asarray(array)

@@ -172,9 +172,9 @@ class Learner(Starter):
             constraints=Constraints(self.max_norm, limits),
             shuffle=self.shuffle,
             centering=self.centering,
-            variance=self._statistics[2].astype(machine.weights.dtype),
+            variance=self._statistics[2].astype(machine.dtype),
             precision=precision,
-            states=np.dtype(np.float32) if is_rounded else machine.weights.dtype,
+            states=np.dtype(np.float32) if is_rounded else machine.dtype,
         )
 
     def _split(self, n_samples: int) -> tuple[Array, Array] | tuple[None, None]:

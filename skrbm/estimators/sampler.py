@@ -101,7 +101,7 @@ class Sampler(ModelArrays):
         """
         machine = self._machine()
         if init is None:
-            chains = np.empty((n_samples or 1, 0), dtype=machine.weights.dtype)
+            chains = np.empty((n_samples or 1, 0), dtype=machine.dtype)
         else:
             chains = self._check_X(init)
             if n_samples not in (None, chains.shape[0]):
@@ -272,7 +272,7 @@ class Sampler(ModelArrays):
     def _start_unknown(self, X: Array, is_known: Array, rng: np.random.Generator) -> Array:
         """Copy of the rows in which what is unknown comes from independent features."""
         machine = self._machine(X)
-        result = X.astype(machine.weights.dtype)
+        result = X.astype(machine.dtype)
         if not np.isfinite(result[is_known]).all():
             raise ValueError(
                 "What is known of X expected to be finite, got NaN or infinity. Mark it as unknown, "

@@ -253,7 +253,7 @@ class Scorer(ModelArrays):
             n_steps = max(1, n_temperatures // ladder)
             v = tempered_states(path, n_chains, ladder, n_steps, rng, self.n_jobs)
         else:
-            v = dense(self._check_X(init)).astype(machine.weights.dtype)
+            v = dense(self._check_X(init)).astype(machine.dtype)
         return reversed_log_partition(path, v, n_temperatures, rng, self.n_jobs)
 
     def _likelihood_rng(self, random_state: Any) -> np.random.Generator:

@@ -127,9 +127,9 @@ class Starter(ModelArrays):
     def _particles(self, machine: Machine, n_chains: int, batch_rows: int) -> Array:
         """Chains as they are; new ones where more are asked for or the width changed."""
         n_hidden = machine.hidden.n_units
-        old = np.empty((0, n_hidden), dtype=machine.weights.dtype)
+        old = np.empty((0, n_hidden), dtype=machine.dtype)
         if np.shape(getattr(self, "h_samples_", ()))[1:] == (n_hidden,):
-            old = check_parameter(self, "h_samples_", 2).astype(machine.weights.dtype)
+            old = check_parameter(self, "h_samples_", 2).astype(machine.dtype)
         n_particles = self.n_particles or len(old) or batch_rows
         base = self._base_layer(self._statistics)
         n_missing = max(n_particles - len(old), 0)

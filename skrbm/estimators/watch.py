@@ -89,7 +89,7 @@ class Watch:
         if self.plateau is None:
             return False
         if self.plateau.add(score) and self.held_out is not None:
-            self.best = machine.astype(machine.weights.dtype, copy=True)
+            self.best = machine.astype(machine.dtype, copy=True)
         if not self.plateau.is_reached:
             return False
         if self.slows_down and state.learning_rate > SMALLEST_RATE:

@@ -13,6 +13,7 @@ from skrbm.core.numerics import (
     draw_bernoulli,
     draw_normal,
     expm1,
+    logistic,
     new_streams,
     row_products,
     spread_rows,
@@ -133,6 +134,16 @@ def test_spread_rows_are_evenly_spaced_and_no_more_than_asked_for(n_samples, n_r
     assert 1 <= len(spread) <= n_rows
     assert len(np.unique(np.diff(spread, axis=0))) <= 1
     assert n_samples - spread[-1, 0] <= -(-n_samples // n_rows)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logistic_keeps_the_digits_of_small_probabilities(dtype):
+    # Slips: half of one plus tanh, which rounds them away; warnings where the exponential overflows.
+    x = np.linspace(-80, 200, 10_001).astype(dtype)
+    expected = (1 / (1 + np.exp(-x.astype(np.longdouble)))).astype(float)
+    actual = logistic(x)
+    assert actual is x
+    np.testing.assert_allclose(actual, expected, rtol=8 * np.finfo(dtype).eps, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

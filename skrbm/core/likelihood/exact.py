@@ -112,7 +112,7 @@ def expected_gradient(machine: Machine) -> dict[str, Array]:
     marginal = enumerable(machine)
     normaliser = log_partition(machine)
     total: dict[str, Array] = {}
-    for states in enumerate_states(marginal.visible, machine.weights.dtype, _n_rows(marginal)):
+    for states in enumerate_states(marginal.visible, machine.dtype, _n_rows(marginal)):
         probabilities = np.exp(-marginal.free_energy(states) - normaliser)
         part = marginal.gradient(states, probabilities=probabilities)
         total = {name: total.get(name, 0) + array for name, array in part.items()}

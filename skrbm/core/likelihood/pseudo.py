@@ -137,7 +137,7 @@ def _sum_of_conditionals(
 
     `indices`, of shape (n_units, n_samples or 1), has the visible units that a row is asked for.
     """
-    v = dense(v.astype(machine.weights.dtype, copy=False))
+    v = dense(v.astype(machine.dtype, copy=False))
     field = machine.hidden_field(v)
     total = np.zeros(len(v), dtype=field.dtype)
     states = machine.visible.states
@@ -214,7 +214,7 @@ def _field_bounds(machine: Machine) -> tuple[Array, Array]:
     """Bounds of the field of every visible unit over all hidden states."""
     states = machine.hidden.states
     assert states is not None
-    extremes = np.array([[min(states)], [max(states)]], dtype=machine.weights.dtype)
+    extremes = np.array([[min(states)], [max(states)]], dtype=machine.dtype)
     low, high = machine.hidden.signal(np.tile(extremes, machine.hidden.n_units))
     at_low, at_high = machine.weights * low, machine.weights * high
     return np.minimum(at_low, at_high).sum(axis=1), np.maximum(at_low, at_high).sum(axis=1)

@@ -167,4 +167,4 @@ def initial_particles(
         Hidden states.
     """
     v = base.sample(base.still(n_particles), rng)
-    return machine.sample_hidden(v.astype(machine.weights.dtype), rng)
+    return machine.sample_hidden(v.astype(machine.dtype), rng)

@@ -174,13 +174,16 @@ class Trainer:
         progress : float, default=0.0
             Share of the planned run that is over, 0 without a plan.
         """
-        dtype = self.states or machine.weights.dtype
-        v, rounded = _cast(v, dtype), machine.astype(dtype)
+        dtype = self.states or machine.dtype
+        v, rounded = _cast(v, dtype), _cast(machine, dtype)
         mean, gradient, state.particles = self.negative_phase(rounded, v, state.particles, rng)
         moved, mean_hidden = machine, average_rows(mean)
         if self.centering:
             moved = recenter(machine, *state.follow(average_rows(v), mean_hidden))
-        direction = gradient(replace(moved, weights=rounded.weights).astype(dtype))
+        is_cast = rounded is not machine
+        direction = gradient(
+            replace(moved, weights=rounded.weights).astype(dtype) if is_cast else moved
+        )
         self.penalties.add_to(direction, moved.weights, mean_hidden)
         direction = steepest(moved, direction, self.variance, self.max_gradient_norm)
         factor = self.schedule.factor(state.n_updates, progress)
@@ -217,7 +220,7 @@ class Trainer:
             broken = non_finite(machine.astype(self.precision))
             if broken:
                 return f"{', '.join(broken)} expected finite, got infinite or NaN"
-            rows = _cast(spread_rows(v, GUARD_ROWS), machine.weights.dtype)
+            rows = _cast(spread_rows(v, GUARD_ROWS), machine.dtype)
             hidden_field = machine.hidden_field(rows)
             largest = np.abs(hidden_field - hidden_field.mean(axis=0)).max()
         if not largest < MAX_FIELD:
@@ -244,10 +247,11 @@ def _n_rows(v: Any, rows: Array | None) -> int:
 
 def _start_offsets(machine: Machine, state: TrainingState, v: Any, rows: Array | None) -> None:
     spread = spread_rows(v, OFFSET_ROWS) if rows is None else v[spread_rows(rows, OFFSET_ROWS)]
-    spread = _cast(spread, machine.weights.dtype)
+    spread = _cast(spread, machine.dtype)
     state.visible_offset = average_rows(spread)
     state.hidden_offset = average_rows(machine.mean_hidden(spread))
 
 
 def _cast(v: Any, dtype: Any) -> Any:
-    return v.astype(dtype, copy=False)
+    """Array, sparse matrix or machine of a precision, itself where it has that."""
+    return v if v.dtype == dtype else v.astype(dtype)

@@ -34,8 +34,8 @@ def observe(machine: Machine, v: Any, particles: Array) -> dict[str, float]:
         "pseudo_likelihood" in nats per row; "mean_activation" of the hidden units under the data;
         "chain_gap", by how many nats the chains' mean free energy is above the data's.
     """
-    rows = spread_rows(v, WATCHED_ROWS).astype(machine.weights.dtype, copy=False)
-    h = spread_rows(particles, WATCHED_ROWS).astype(machine.weights.dtype, copy=False)
+    rows = spread_rows(v, WATCHED_ROWS).astype(machine.dtype, copy=False)
+    h = spread_rows(particles, WATCHED_ROWS).astype(machine.dtype, copy=False)
     chains = machine.sample_visible(h, np.random.default_rng(0))
     return {
         "pseudo_likelihood": monitor(machine, v),
@@ -69,7 +69,7 @@ def free_energy_gap(machine: Machine, v: Any, reference: Any) -> float:
     """
     n_rows = int(np.clip(reference.shape[0] // GAP_SHARE, *GAP_ROWS))
     means = [
-        machine.free_energy(spread_rows(rows, n_rows).astype(machine.weights.dtype)).mean()
+        machine.free_energy(spread_rows(rows, n_rows).astype(machine.dtype)).mean()
         for rows in (v, reference)
     ]
     return float(means[0] - means[1])

@@ -238,9 +238,8 @@ class _Rows:
             if issparse(v)
             else [(np.concatenate([v, model]), slice(None))]
         )
-        self._probabilities = np.repeat(
-            np.array([1 / n_data, -1 / n_model], dtype=model.dtype), [n_data, n_model]
-        )
+        self._probabilities = np.full(n_data + n_model, 1 / n_data, dtype=model.dtype)
+        self._probabilities[n_data:] = -1 / n_model
 
     def mean_hidden(self, machine: Machine) -> Array:
         """Expected hidden states of all rows."""

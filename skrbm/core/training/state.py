@@ -125,7 +125,7 @@ class TrainingState:
         if self.average is None:
             return machine
         offsets = self.average.get("visible_offset"), self.average.get("hidden_offset")
-        moved = recenter(machine.astype(machine.weights.dtype, copy=True), *offsets)
+        moved = recenter(machine.astype(machine.dtype, copy=True), *offsets)
         average = self.average
         if self.n_pending:
             average = {name: array.copy() for name, array in average.items()}

@@ -16,6 +16,7 @@ from skrbm.core.numerics import (
     average_rows,
     draw_bernoulli,
     expm1,
+    logistic,
     row_products,
     sum_log,
     sum_log_two_cosh,
@@ -122,11 +123,7 @@ class TwoStateUnits(Units):
     def mean(self, field: Array) -> Array:
         low, high = self.states
         if low == 0:  # half of one plus tanh would round small probabilities away
-            odds_against = _scaled(np.subtract(-self.bias, field), high)
-            with np.errstate(over="ignore"):
-                np.exp(odds_against, out=odds_against)
-            odds_against += 1
-            return np.divide(high, odds_against, out=odds_against)
+            return _scaled(logistic(_scaled(field + self.bias, high)), high)
         total = _scaled(field + self.bias, self.reach)
         mean = _scaled(np.tanh(total, out=total), self.reach)
         if self.middle != 0:
