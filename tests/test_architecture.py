@@ -15,7 +15,8 @@ FILES = sorted(ROOT.rglob("*.py"))
 # A module may import those of earlier rows, and of its own where that is a folder.
 ORDER = (
     {"skrbm._version"},
-    {"skrbm.core.interrupts", "skrbm.core.numerics", "skrbm.core.parallel"},
+    {"skrbm.core.interrupts", "skrbm.core.numerics"},
+    {"skrbm.core.parallel"},
     {"skrbm.core.units"},
     {"skrbm.core.machine"},
     {"skrbm.core.centering", "skrbm.core.tempering"},

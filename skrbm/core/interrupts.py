@@ -1,38 +1,58 @@
-"""Ctrl-C: what has to be done as a whole or not at all."""
+"""Ctrl-C: heard where work may end, and nowhere else."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, final
+
+
+@final
+class Interrupts:
+    """Handler of signals that wait until they are asked for.
+
+    Parameters
+    ----------
+    answer : callable
+        Handler that they are meant for.
+    """
+
+    def __init__(self, answer: Callable[..., Any]) -> None:
+        self._answer = answer
+        self._heard: tuple[Any, ...] = ()
+
+    def __call__(self, *signal_and_frame: Any) -> None:
+        self._heard = signal_and_frame
+
+    def check(self) -> None:
+        """Let the waiting one be answered, usually by KeyboardInterrupt, if there is one."""
+        heard, self._heard = self._heard, ()
+        if heard:
+            self._answer(*heard)
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Let the body end before an interrupt is heard.
+def deferred_interrupts() -> Iterator[Interrupts]:
+    """Let Ctrl-C wait until the body asks for it, or has ended.
 
-    Only the main thread is ever interrupted; in others nothing happens here.
+    Only the main thread is ever interrupted; in others nothing happens here, nor where Ctrl-C is
+    ignored or kills the process. A body that fails has ended as well: its error is raised.
 
     Yields
     ------
-    None
-        Control.
+    interrupts : Interrupts
+        To be asked where the work may end.
     """
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGINT) is None  # not Python's to put back
-    ):
-        yield
+    handler: Any = signal.getsignal(signal.SIGINT)
+    interrupts = Interrupts(handler)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield interrupts
         return
-    heard: list[tuple[Any, ...]] = []
-    handler: Any = signal.signal(
-        signal.SIGINT, lambda *signal_and_frame: heard.append(signal_and_frame)
-    )
+    signal.signal(signal.SIGINT, interrupts)
     try:
-        yield
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, handler)
-    if heard and callable(handler):
-        handler(*heard[-1])
+    interrupts.check()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any, TypeVar
 
+import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import ThreadpoolController
+
+from skrbm.core.interrupts import deferred_interrupts
 
 T = TypeVar("T")
 
@@ -34,8 +37,8 @@ def map_blocks(
     blocks : iterable of tuple
         Positional arguments of each call.
     n_jobs : int or None
-        Number of joblib workers. None for that of ``joblib.parallel_config``, else for as many
-        threads as a matrix product would have taken; no processes are started then.
+        Number of joblib workers. None for that of ``joblib.parallel_config`` if it is not one,
+        else for as many threads as a matrix product would have taken, or one process.
     processes : bool, default=False
         Whether workers are processes rather than threads.
 
@@ -52,8 +55,14 @@ def map_blocks(
     with one_blas_thread():
         if len(first) < 2:
             return [function(*block) for block in first]
-        jobs = Parallel(n_jobs, **workers)
-        return list(jobs(delayed(function)(*block) for block in chain(first, blocks)))
+        jobs, job = Parallel(n_jobs, **workers), delayed(_call)
+        errors = np.geterr()  # of this thread: others have their own
+        return list(jobs(job(errors, function, block) for block in chain(first, blocks)))
+
+
+def _call(errors: Any, function: Callable[..., T], block: tuple[Any, ...]) -> T:
+    with np.errstate(**errors):
+        return function(*block)
 
 
 class _BlasLimit:
@@ -61,36 +70,42 @@ class _BlasLimit:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._n_holders = 0
+        self._holders: set[object] = set()
 
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._n_holders == 0:
+    def hold(self, holder: object) -> None:
+        with deferred_interrupts(), self._lock:
+            if not self._holders:
                 self._limit = _controller().limit(limits=1, user_api="blas")
-            self._n_holders += 1
+            self._holders.add(holder)
 
-    def __exit__(self, *exception: object) -> None:
-        with self._lock:
-            self._n_holders -= 1
-            if self._n_holders == 0:
+    def release(self, holder: object) -> None:
+        with deferred_interrupts(), self._lock:
+            if self._holders == {holder}:
                 self._limit.restore_original_limits()
+            self._holders.discard(holder)
 
 
 _BLAS_LIMIT = _BlasLimit()
 
 
-def one_blas_thread() -> AbstractContextManager[None]:
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """Context in which matrix products are not shared among threads.
 
     The number of BLAS threads belongs to the process: it comes back when the last of all contexts
     ends that threads have entered, in whatever order they do.
 
-    Returns
-    -------
-    context : context manager
-        Without a value.
+    Yields
+    ------
+    None
+        Control.
     """
-    return _BLAS_LIMIT
+    holder = object()
+    try:
+        _BLAS_LIMIT.hold(holder)
+        yield
+    finally:
+        _BLAS_LIMIT.release(holder)
 
 
 def _n_blas_threads() -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
 from typing import Any, Self
@@ -12,7 +10,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.model_selection import train_test_split
 
-from skrbm.core.interrupts import uninterrupted
+from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.sampling import Ladder
@@ -24,7 +22,7 @@ from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints, Penalties
 from skrbm.estimators.callbacks import FitTask, with_callbacks
 from skrbm.estimators.starting import Carried, Starter, fingerprint
-from skrbm.estimators.validation import check_parameter, restored_on_error, warn_user
+from skrbm.estimators.validation import InterruptWarned, check_parameter, restored_on_error
 from skrbm.estimators.watch import Watch
 
 SMALL = 2**12  # number of weights
@@ -222,7 +220,6 @@ class Learner(Starter):
         state = TrainingState(particles.astype(trainer.states), **carried)
         watch = self._watch(X, held_out, is_planned=is_planned)
         self._rng = rng = deepcopy(self._rng)
-        run = trainer.run(machine, state, X, n_iter, rng, rows=rows, is_planned=is_planned)
 
         def outcome() -> dict[str, Any]:
             return self._outcome(machine, state, phase.n_chains, dtype) | {"_betas": ladder.betas}
@@ -231,26 +228,36 @@ class Learner(Starter):
             others = "_rng", "_sampling_rng", "_annealing_rng", "history_"
             return deepcopy(outcome() | {name: getattr(self, name) for name in others})
 
-        with suppress(KeyboardInterrupt):
+        with deferred_interrupts() as interrupts:
+            run = trainer.run(
+                machine,
+                state,
+                X,
+                n_iter,
+                rng,
+                rows=rows,
+                is_planned=is_planned,
+                after_update=interrupts.check,
+            )
             try:
-                for _ in range(n_iter):
-                    task.begin_pass()
-                    next(run)
-                    self.n_iter_ += 1
-                    notes = phase.finish_pass()
-                    is_over = (is_planned or self.verbose) and watch.see(
-                        state.averaged(machine), state, X, self.n_iter_, notes
-                    )
-                    if task.end_pass(snapshot) or is_over:
-                        break
+                with InterruptWarned():
+                    for _ in range(n_iter):
+                        task.begin_pass()
+                        next(run)
+                        self.n_iter_ += 1
+                        notes = phase.finish_pass()
+                        is_over = (is_planned or self.verbose) and watch.see(
+                            state.averaged(machine), state, X, self.n_iter_, notes
+                        )
+                        if task.end_pass(snapshot) or is_over:
+                            break
             finally:
-                with uninterrupted():
-                    if watch.best is not None:
-                        machine, state.average, state.memory = watch.best, None, {}
-                    self.__dict__.update(outcome())
-                    if isinstance(sys.exception(), KeyboardInterrupt):
-                        warn_user("Training interrupted by user.", UserWarning)
-        task.end(snapshot)
+                if watch.best is not None:
+                    machine, state.average, state.memory = watch.best, None, {}
+                self.__dict__.update(outcome())
+            task.end(snapshot)
+            with InterruptWarned():
+                interrupts.check()
 
     def _outcome(
         self, machine: Machine, state: TrainingState, n_chains: int, dtype: Any

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
+from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.numerics import Array
 from skrbm.core.training.loop import DivergenceError
 from skrbm.core.units import Units
@@ -43,6 +44,22 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level + 1)
 
 
+class InterruptWarned:
+    """Context whose body Ctrl-C ends with a warning, and nothing else.
+
+    Not a generator: the frame of its library would stand between the warning and the user.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> bool:
+        is_interrupt = kind is not None and issubclass(kind, KeyboardInterrupt)
+        if is_interrupt:
+            warn_user("Training interrupted by user.", UserWarning)
+        return is_interrupt
+
+
 @contextmanager
 def restored_on_error(estimator: BaseEstimator) -> Iterator[None]:
     """Put every attribute back if the body fails; a diverged fit keeps what it reached.
@@ -63,8 +80,9 @@ def restored_on_error(estimator: BaseEstimator) -> Iterator[None]:
     except DivergenceError:
         raise
     except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
+        with deferred_interrupts():
+            vars(estimator).clear()
+            vars(estimator).update(before)
         raise
 
 

@@ -1,11 +1,13 @@
 """Blocks of work: in order, and with one BLAS thread each."""
 
 import contextlib
+import signal
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from skrbm.core import parallel
 from skrbm.core.parallel import map_blocks, one_blas_thread
 
 
@@ -43,3 +45,33 @@ def test_the_number_of_threads_comes_back_after_the_last_of_overlapping_contexts
     assert blas_threads() == {1}
     other.close()
     assert blas_threads() == {2}
+
+
+def test_an_interrupt_while_threads_are_limited_does_not_leave_the_limit(monkeypatch):
+    # Slip: a limit whose holder was not counted yet, so that nobody lifts it.
+    controller = parallel._controller()
+
+    class Interrupted:
+        def limit(self, **options):
+            limit = controller.limit(**options)
+            signal.raise_signal(signal.SIGINT)
+            return limit
+
+    monkeypatch.setattr(parallel, "_controller", Interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), one_blas_thread():
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_errors_are_handled_in_workers_as_in_the_caller(n_jobs):
+    # Slip: warnings that the caller has silenced, from threads with settings of their own.
+    with np.errstate(over="ignore", divide="raise"):
+        overflown = map_blocks(np.exp, [(np.array([1e4]),)] * 4, n_jobs)
+        with pytest.raises(FloatingPointError):
+            map_blocks(np.log, [(np.zeros(1),)] * 4, n_jobs)
+    assert np.isinf(overflown).all()

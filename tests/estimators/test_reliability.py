@@ -22,8 +22,9 @@ from estimators.instances import (
 )
 
 from skrbm import BernoulliRBM
-from skrbm.core.interrupts import uninterrupted
-from skrbm.core.training.loop import Trainer
+from skrbm.core.interrupts import deferred_interrupts
+from skrbm.core.training.loop import DivergenceError, Trainer
+from skrbm.estimators.callbacks import FitTask
 from skrbm.estimators.validation import generators
 
 INTERRUPTED = pytest.mark.filterwarnings("ignore:Training interrupted by user:UserWarning")
@@ -111,18 +112,56 @@ def test_a_second_interrupt_does_not_undo_the_answer_to_the_first(owner, answer,
     rbm.partial_fit(X)
 
 
-def test_an_interrupt_in_protected_work_is_heard_after_it():
-    """Catches a Ctrl-C that is swallowed."""
+def test_a_deferred_interrupt_is_heard_where_it_is_asked_for():
+    """Catches a Ctrl-C that is swallowed, or heard in the middle."""
     done = []
 
-    @uninterrupted()
-    def work():
-        signal.raise_signal(signal.SIGINT)
-        done.append(1)
+    def work(is_asked):
+        with deferred_interrupts() as interrupts:
+            interrupts.check()
+            signal.raise_signal(signal.SIGINT)
+            done.append("deferred")
+            if is_asked:
+                interrupts.check()
+            done.append("not asked")
 
     with pytest.raises(KeyboardInterrupt):
-        work()
-    assert done
+        work(True)
+    with pytest.raises(KeyboardInterrupt):
+        work(False)
+    assert done == ["deferred", "deferred", "not asked"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_a_program_that_does_not_stop_for_an_interrupt_is_not_stopped(handler):
+    """Catches Ctrl-C taken for the end of a fit where the program has another use for it."""
+    signal.signal(signal.SIGINT, handler)
+    with deferred_interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        interrupts.check()
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize("learning_rate", [0.1, 1e30])
+@pytest.mark.parametrize(("owner", "moment"), [(BernoulliRBM, "_outcome"), (FitTask, "end")])
+def test_an_interrupt_of_the_last_moments_is_not_lost(owner, moment, learning_rate, monkeypatch):
+    """Catches a Ctrl-C, what was learned, or the error of a diverged fit that ends in silence."""
+    function = getattr(owner, moment)
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        return function(*arguments)
+
+    monkeypatch.setattr(owner, moment, interrupted)
+    rbm = BernoulliRBM(3, n_iter=2, learning_rate=learning_rate, random_state=0)
+    if learning_rate > 1:
+        with pytest.raises(DivergenceError):
+            rbm.fit(draw("bernoulli"))
+    else:
+        with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
+            rbm.fit(draw("bernoulli"))
+    assert np.isfinite(rbm.components_).all()
 
 
 def run_and_interrupt(code, *prompts):

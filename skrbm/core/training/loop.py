@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,6 @@ from typing import Any, final
 import numpy as np
 
 from skrbm.core.centering import recenter
-from skrbm.core.interrupts import uninterrupted
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
 from skrbm.core.parallel import one_blas_thread
@@ -96,6 +95,7 @@ class Trainer:
         *,
         rows: Array | None = None,
         is_planned: bool = True,
+        after_update: Callable[[], object] | None = None,
     ) -> Iterator[int]:
         """Pass over the data several times, changing machine and state in place.
 
@@ -115,6 +115,8 @@ class Trainer:
             Numbers of the rows to learn from; None for all.
         is_planned : bool, default=True
             Whether training is over after these passes, for a schedule that ends with it.
+        after_update : callable, default=None
+            Called between updates; what it raises ends training there.
 
         Yields
         ------
@@ -137,12 +139,13 @@ class Trainer:
                     for number, batch in enumerate(self._batches(v, rows, n_batches, rng)):
                         progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
                         self.update(machine, state, v[batch], rng, progress)
-            finally:  # also after an interrupt
-                with uninterrupted():
-                    symptom = self._symptom(machine, v)
-                    if symptom:
-                        machine.assign(last)
-                        vars(state).update(last_state)
+                        if after_update is not None:
+                            after_update()
+            finally:
+                symptom = self._symptom(machine, v)
+                if symptom:
+                    machine.assign(last)
+                    vars(state).update(last_state)
             if symptom:
                 raise DivergenceError(
                     f"Training diverged in epoch {epoch + 1}: {symptom}. Reduce "
@@ -180,22 +183,22 @@ class Trainer:
         moved, mean_hidden = machine, average_rows(mean)
         if self.centering:
             moved = recenter(machine, *state.follow(average_rows(v), mean_hidden))
-        is_cast = rounded is not machine
-        direction = gradient(
-            replace(moved, weights=rounded.weights).astype(dtype) if is_cast else moved
-        )
+        if rounded is machine:
+            rounded = moved
+        else:
+            rounded = replace(moved, weights=rounded.weights).astype(dtype)
+        direction = gradient(rounded)
         self.penalties.add_to(direction, moved.weights, mean_hidden)
         direction = steepest(moved, direction, self.variance, self.max_gradient_norm)
         factor = self.schedule.factor(state.n_updates, progress)
         rate = state.learning_rate = self.learning_rate * state.slowdown * factor
-        with uninterrupted():
-            self.optimizer.step(moved.parameters, direction, rate, state.memory)
-            self.constraints.enforce(moved.parameters)
-            if self.average:
-                state.add_to_average(moved)
-            if self.centering:
-                machine.assign(recenter(moved, None, None).parameters)
-            state.n_updates += 1
+        self.optimizer.step(moved.parameters, direction, rate, state.memory)
+        self.constraints.enforce(moved.parameters)
+        if self.average:
+            state.add_to_average(moved)
+        if self.centering:
+            machine.assign(recenter(moved, None, None).parameters)
+        state.n_updates += 1
 
     def _blas_threads(self, machine: Machine, state: TrainingState) -> AbstractContextManager[None]:
         """Context in which threads are used for the products of an update if they are large."""
