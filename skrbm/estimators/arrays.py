@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from skrbm._version import __version__
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.parallel import map_blocks
+from skrbm.core.parallel import map_blocks, one_blas_thread
 from skrbm.core.sampling import gibbs, sample_base
 from skrbm.core.training.initialization import column_statistics
 from skrbm.core.units import Units
@@ -211,7 +212,9 @@ class ModelArrays(BaseEstimator, ABC):
             result[rows] = answer(rows)
 
         first, *blocks = (slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS))
-        part = answer(first)
+        is_shared = len(blocks) > 0 and not is_random
+        with one_blas_thread() if is_shared else nullcontext():  # as in the other blocks
+            part = answer(first)
         result = np.empty((n_rows, *part.shape[1:]), part.dtype)
         result[first] = part
         if is_random:

@@ -140,21 +140,23 @@ def _sum_of_conditionals(
     v = dense(v.astype(machine.dtype, copy=False))
     field = machine.hidden_field(v)
     total = np.zeros(len(v), dtype=field.dtype)
-    states = machine.visible.states
-    if (
-        states is not None
-        and len(states) == 2
-        and len(indices[0]) == 1
-        and np.isin(v, states).all()
-    ):
-        mean = machine.hidden.mean(field)
+    states = machine.visible.states or ()
+    is_for_all = len(indices[0]) == 1
+    # Each row goes its own way, whatever its neighbours are.
+    is_of_two = np.isin(v, states if len(states) == 2 and is_for_all else ()).all(axis=1)
+    rows = np.flatnonzero(is_of_two)
+    if len(rows):
+        own_field = field[rows]
+        mean = machine.hidden.mean(own_field)
         for (i,) in indices:
-            total += _log_conditional_of_two(machine, v[:, i], i, field, mean)
-        return total
-    own = machine.hidden.log_partition(field)
-    for index in indices:
-        value = v[np.arange(len(v)), index][:, None]
-        total += _log_conditional(machine, bounds, value, index, field, own)
+            total[rows] += _log_conditional_of_two(machine, v[rows, i], i, own_field, mean)
+    rows = np.flatnonzero(~is_of_two)
+    if len(rows):
+        own_field = field[rows]
+        own = machine.hidden.log_partition(own_field)
+        for index in indices if is_for_all else indices[:, rows]:
+            value = v[rows, index][:, None]
+            total[rows] += _log_conditional(machine, bounds, value, index, own_field, own)
     return total
 
 
