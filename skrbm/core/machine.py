@@ -44,7 +44,7 @@ class Machine:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Floating-point type of the weights, and of every other array once it was cast."""
+        """Floating-point type of the weights, which `astype` gives to the layers too."""
         return self.weights.dtype
 
     @property
@@ -236,7 +236,6 @@ class Machine:
         self,
         v: Any,
         *,
-        field: Array | None = None,
         mean: Array | None = None,
         probabilities: Array | None = None,
     ) -> dict[str, Array]:
@@ -255,27 +254,20 @@ class Machine:
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
-        field : ndarray of shape (n_samples, n_hidden), default=None
-            Their `hidden_field`, when it is already known.
         mean : ndarray of shape (n_samples, n_hidden), default=None
-            Expected hidden states given them, likewise.
+            Expected hidden states given them, when they are already known.
         probabilities : ndarray of shape (n_samples,), default=None
-            Weights of the states; None weighs them alike.
+            Weights of the states, of either sign for a difference of averages; None weighs them
+            alike.
 
         Returns
         -------
         gradient : dict of str to ndarray
             Same keys and shapes as `parameters`.
         """
-        if mean is None:
-            field = self.hidden_field(v) if field is None else field
-            mean = self.hidden.mean(field)
+        mean = self.mean_hidden(v) if mean is None else mean
         if probabilities is None:
             probabilities = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
-
-        def mean_field() -> Array:
-            return average_rows(self.hidden_field(v) if field is None else field, probabilities)
-
         signal = self.hidden.signal(mean) * probabilities[:, None]
         weights = self._signal_product(v, signal)
         visible = self.visible.gradient(
@@ -285,7 +277,7 @@ class Machine:
         )
         hidden = self.hidden.gradient(
             self.hidden.mean_moments(mean, probabilities),
-            field=mean_field,
+            field=lambda: average_rows(self.hidden_field(v), probabilities),
             work=lambda: np.einsum("ij,ij->j", self.weights, weights),
         )
         return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}

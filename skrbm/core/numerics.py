@@ -259,7 +259,7 @@ def average_rows(rows: Any, probabilities: Array | None = None) -> Array:
     rows : {ndarray, sparse matrix} of shape (n_samples, n_columns)
         What to average, floating-point.
     probabilities : ndarray of shape (n_samples,), default=None
-        Weights that sum to one; None weighs all rows alike.
+        Weights of any sum; None weighs all rows alike, with a sum of one.
 
     Returns
     -------

@@ -54,6 +54,13 @@ def test_draws_outside_the_states_are_found(rng, monkeypatch):
         check_units(units, rng)
 
 
+def test_weights_that_are_taken_for_probabilities_are_found(rng, monkeypatch):
+    units = UNITS["spin"](rng.normal(size=2), rng, offset=rng.normal(size=2))
+    monkeypatch.setattr(type(units), "moments", lambda self, s, p: (p @ s - self.offset,))
+    with pytest.raises(AssertionError, match="gradient in bias from moments"):
+        check_units(units, rng)
+
+
 def test_precision_that_is_lost_is_found(rng, monkeypatch):
     units = UNITS["bernoulli"](rng.normal(size=2), rng)
     original = type(units).mean

@@ -38,9 +38,13 @@ def column_statistics(v: Any) -> tuple[Array, Array]:
     """
     n_samples, n_visible = v.shape
     if issparse(v):
-        n_stored = np.bincount(v.indices, minlength=n_visible)
-        mean = np.bincount(v.indices, v.data, n_visible) / n_samples
-        square = np.bincount(v.indices, np.square(v.data - mean[v.indices]), n_visible)
+        blocks = [slice(i, i + BLOCK_ELEMENTS) for i in range(0, max(v.nnz, 1), BLOCK_ELEMENTS)]
+        n_stored = sum(np.bincount(v.indices[b], minlength=n_visible) for b in blocks)
+        mean = sum(np.bincount(v.indices[b], v.data[b], n_visible) for b in blocks) / n_samples
+        square = sum(
+            np.bincount(v.indices[b], np.square(v.data[b] - mean[v.indices[b]]), n_visible)
+            for b in blocks
+        )
         variance = (square + (n_samples - n_stored) * mean**2) / n_samples
         constant = (v.min(axis=0).toarray() == v.max(axis=0).toarray()).ravel()
     else:

@@ -73,8 +73,8 @@ class Units(Law):
         states : {ndarray, sparse matrix} of shape (n_samples, n_units)
             States.
         probabilities : ndarray of shape (n_samples,) or None
-            Weights of the samples, which sum to one over all blocks of them; None weighs them
-            alike.
+            Weights of the samples, of either sign and any sum, in which the answer is linear;
+            None weighs them alike, with a sum of one.
 
         Returns
         -------
@@ -91,8 +91,8 @@ class Units(Law):
         mean : ndarray of shape (n_samples, n_units)
             From `mean`; it determines the law of the states.
         probabilities : ndarray of shape (n_samples,) or None
-            Weights of the samples, which sum to one over all blocks of them; None weighs them
-            alike.
+            Weights of the samples, of either sign and any sum, in which the answer is linear;
+            None weighs them alike, with a sum of one.
 
         Returns
         -------
