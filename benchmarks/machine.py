@@ -35,6 +35,25 @@ def describe() -> dict[str, Any]:
     }
 
 
+def begin(page: str) -> str:
+    """Print what a script asks, and where it runs.
+
+    Parameters
+    ----------
+    page : str
+        The script's docstring.
+
+    Returns
+    -------
+    question : str
+        Its first line.
+    """
+    question = page.splitlines()[0]
+    print(question)
+    print_description()
+    return question
+
+
 def print_description() -> None:
     """Print one line per fact."""
     for name, value in describe().items():

@@ -64,9 +64,7 @@ def compare(dtype: type) -> dict[str, float]:
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     results = {}
     for dtype in (np.float32, np.float64):
         results[dtype.__name__] = result = compare(dtype)

@@ -44,9 +44,7 @@ def two_busy_processes() -> Iterator[None]:
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     warnings.simplefilter("ignore")
     X = (np.random.default_rng(0).random((N_ROWS, 784)) < 0.2).astype(np.float32)
     options = {"batch_size": 10, "n_iter": 1, "random_state": 0}

@@ -32,9 +32,7 @@ def deviation(probability: float, dtype: type, rng: np.random.Generator) -> tupl
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     rng = np.random.default_rng(0)
     results = {}
     for dtype in (np.float32, np.float64):

@@ -68,9 +68,7 @@ def compare_scores() -> dict[str, float]:
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
     X = (rng.random((60_000, 784)) < 0.2).astype(np.float32)

@@ -94,9 +94,7 @@ def make_data(folder: Path) -> None:
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     results = {}
     with tempfile.TemporaryDirectory() as name:
         make_data(Path(name))

@@ -72,9 +72,7 @@ def draw(sizes: dict[str, dict[str, float]], lengths: dict[str, float]) -> None:
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     warnings.simplefilter("ignore")
     sizes, lengths = {}, {}
     for n_visible, n_hidden in SIZES:

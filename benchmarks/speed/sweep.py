@@ -90,9 +90,7 @@ def inference(n_visible: int, n_hidden: int, dtype: type) -> dict[str, dict[str,
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     warnings.simplefilter("ignore")
     results = {}
     for (n_visible, n_hidden), dtype in itertools.product(SIZES, (np.float32, np.float64)):

@@ -137,9 +137,7 @@ def everyday() -> dict[str, float]:
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     warnings.simplefilter("ignore")
     results = {}
     for dtype in (np.float32, np.float64):
