@@ -26,7 +26,7 @@ SIZES = ((64, 64), (256, 256), (784, 500), (2000, 1000))
 BATCHES = (10, 100, 500)
 N_ROUNDS, N_CHAINS, N_STEPS = 7, 100, 50
 N_ROWS, N_UPDATES = 20_000, (4, 200)
-WORK = 2e9  # multiplications in a pass, where these numbers of updates allow it
+WORK = 1e9  # multiplications in a pass, where these numbers of updates allow it
 
 
 def inference(n_visible: int, n_hidden: int, dtype: type) -> dict[str, dict[str, float]]:

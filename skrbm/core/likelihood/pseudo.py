@@ -218,5 +218,6 @@ def _field_bounds(machine: Machine) -> tuple[Array, Array]:
     assert states is not None
     extremes = np.array([[min(states)], [max(states)]], dtype=machine.dtype)
     low, high = machine.hidden.signal(np.tile(extremes, machine.hidden.n_units))
-    at_low, at_high = machine.weights * low, machine.weights * high
-    return np.minimum(at_low, at_high).sum(axis=1), np.maximum(at_low, at_high).sum(axis=1)
+    middle = machine.weights @ ((low + high) / 2)
+    reach = np.abs(machine.weights) @ (np.abs(high - low) / 2)
+    return middle - reach, middle + reach
