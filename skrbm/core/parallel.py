@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any, TypeVar
@@ -37,8 +38,8 @@ def map_blocks(
     blocks : iterable of tuple
         Positional arguments of each call.
     n_jobs : int or None
-        Number of joblib workers. None for that of ``joblib.parallel_config`` if it is not one,
-        else for as many threads as a matrix product would have taken, or one process.
+        Number of workers, as joblib reads it. None for that of ``joblib.parallel_config`` if it
+        is not one, else for as many threads as a matrix product would have taken, or one process.
     processes : bool, default=False
         Whether workers are processes rather than threads.
 
@@ -51,13 +52,16 @@ def map_blocks(
         n_jobs = _n_blas_threads()
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
-    workers = {"prefer": "processes"} if processes else {"require": "sharedmem"}
+    n_workers = effective_n_jobs(n_jobs) if len(first) > 1 else 1
+    blocks, errors = chain(first, blocks), np.geterr()  # of this thread: others have their own
     with one_blas_thread():
-        if len(first) < 2:
-            return [function(*block) for block in first]
-        jobs, job = Parallel(n_jobs, **workers), delayed(_call)
-        errors = np.geterr()  # of this thread: others have their own
-        return list(jobs(job(errors, function, block) for block in chain(first, blocks)))
+        if n_workers == 1:
+            return [function(*block) for block in blocks]
+        if processes:
+            jobs = (delayed(_call)(errors, function, block) for block in blocks)
+            return list(Parallel(n_jobs, prefer="processes")(jobs))
+        with ThreadPoolExecutor(n_workers) as pool:  # joblib's threads are waited for by 10 ms
+            return list(pool.map(functools.partial(_call, errors, function), blocks))
 
 
 def _call(errors: Any, function: Callable[..., T], block: tuple[Any, ...]) -> T:

@@ -93,9 +93,10 @@ class SpinRBM(BaseRBM):
     check_input : {"warn", "raise", "ignore"}, default="warn"
         What to do about values outside [-1, 1].
     n_jobs : int, default=None
-        Number of joblib threads of `transform`, scores and `log_partition`, or of processes of an
-        exact sum over more than 2^22 states. None for as many threads as matrix products take
-        elsewhere, and one process. The results do not depend on it; chains run in order.
+        Number of threads of `transform`, scores and `log_partition`, or of processes of an exact
+        sum over more than 2^22 states, as joblib counts them. None for as many threads as matrix
+        products take elsewhere, and one process. The results do not depend on it; chains run in
+        order.
     verbose : int, default=0
         Whether to print a line for every epoch.
     random_state : int, RandomState instance or None, default=None

@@ -64,7 +64,7 @@ def annealed_log_partition(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of joblib threads over blocks of chains; the result does not depend on it.
+        Number of threads over blocks of chains; the result does not depend on it.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def reversed_log_partition(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of joblib threads over blocks of chains; the result does not depend on it.
+        Number of threads over blocks of chains; the result does not depend on it.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def tempered_states(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of joblib threads over blocks of chains; the result does not depend on it.
+        Number of threads over blocks of chains; the result does not depend on it.
 
     Returns
     -------

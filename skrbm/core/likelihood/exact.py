@@ -64,7 +64,7 @@ def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
     machine : Machine
         At least one layer discrete with at most `MAX_UNITS` units.
     n_jobs : int, default=None
-        Number of joblib workers over blocks of states; the result does not depend on it.
+        Number of workers over blocks of states; the result does not depend on it.
 
     Returns
     -------

@@ -36,7 +36,7 @@ def pseudo_likelihood(machine: Machine, v: Any, n_jobs: int | None = None) -> Ar
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Visible states.
     n_jobs : int, default=None
-        Number of joblib threads over blocks of rows; the result does not depend on it.
+        Number of threads over blocks of rows; the result does not depend on it.
 
     Returns
     -------
@@ -51,11 +51,12 @@ def pseudo_likelihood(machine: Machine, v: Any, n_jobs: int | None = None) -> Ar
     n_visible, n_hidden = machine.weights.shape
     n_rows = max(1, min(BLOCK_ELEMENTS // n_hidden, DENSE_ELEMENTS // n_visible))
     bounds, every = _field_bounds(machine), np.arange(n_visible)[:, None]
-    blocks = (
-        (machine, bounds, v[begin : begin + n_rows], every)
-        for begin in range(0, v.shape[0], n_rows)
-    )
-    return np.concatenate(map_blocks(_sum_of_conditionals, blocks, n_jobs))
+
+    def scores(begin: int) -> Array:
+        return _sum_of_conditionals(machine, bounds, v[begin : begin + n_rows], every)
+
+    blocks = ((begin,) for begin in range(0, v.shape[0], n_rows))
+    return np.concatenate(map_blocks(scores, blocks, n_jobs))
 
 
 def estimate_pseudo_likelihood(
