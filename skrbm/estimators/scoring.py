@@ -75,7 +75,7 @@ class Scorer(ModelArrays):
         score : float
             In nats per row.
         """
-        return float(self.score_samples(X).mean())
+        return float(self.score_samples(X).mean(dtype=np.float64))
 
     def free_energy(self, X: Any) -> Array:
         r"""Free energy of each row, :math:`-\log p(v)` up to the constant :math:`\log Z`.
@@ -303,7 +303,7 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
         if len(estimator) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
-    return float(estimator.log_likelihood(X).mean())
+    return float(estimator.log_likelihood(X).mean(dtype=np.float64))
 
 
 def _anneals_in_single(machine: Machine) -> bool:

@@ -388,6 +388,16 @@ def test_results_beyond_single_precision_are_refused(method):
         getattr(rbm, method)(X.astype(np.float32))
 
 
+@pytest.mark.filterwarnings("ignore:.*constant:UserWarning")
+def test_mean_of_scores_near_the_end_of_single_precision_is_finite():
+    """Catches a sum of single precision numbers that overflows where their mean does not."""
+    rbm = GaussianBernoulliRBM(2, parameterization="krizhevsky", random_state=0)
+    rbm.fit(np.zeros((2, 4), np.float32))
+    rows = np.full((2, 4), np.iinfo(np.int64).min)
+    assert rbm.score_samples(rows).max() < -np.finfo(np.float32).max / 2
+    assert np.isfinite(rbm.score(rows))
+
+
 @pytest.mark.parametrize("method", ["exact", "ais", "reverse_ais"])
 def test_partition_functions_beyond_double_precision_are_refused(method):
     rbm = assigned(random_machine("cho", 3, 2)[0])

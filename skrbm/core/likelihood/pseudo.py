@@ -128,7 +128,7 @@ def monitor(machine: Machine, v: Any, n_samples: int | None = None) -> float:
         scores = estimate_pseudo_likelihood(machine, rows, n_flips, np.random.default_rng(0))
     except QuadratureError:
         return float("nan")
-    return float(scores.mean())
+    return float(scores.mean(dtype=np.float64))
 
 
 def _sum_of_conditionals(

@@ -69,7 +69,7 @@ def free_energy_gap(machine: Machine, v: Any, reference: Any) -> float:
     """
     n_rows = int(np.clip(reference.shape[0] // GAP_SHARE, *GAP_ROWS))
     means = [
-        machine.free_energy(spread_rows(rows, n_rows).astype(machine.dtype)).mean()
+        machine.free_energy(spread_rows(rows, n_rows).astype(machine.dtype)).mean(dtype=np.float64)
         for rows in (v, reference)
     ]
     return float(means[0] - means[1])
