@@ -68,7 +68,7 @@ class TemperedPath:
         natural, ground = _natural(machine)
         return cls(
             natural,
-            visible_base.natural().astype(natural.weights.dtype),
+            visible_base.natural().astype(natural.dtype),
             natural.hidden.map_arrays(np.zeros_like),
             ground,
         )

@@ -119,11 +119,15 @@ class ModelArrays(BaseEstimator, ABC):
         self._rng, self._sampling_rng, self._annealing_rng = streams
         self._validation_seed = int(validation.integers(2**31))
 
-    def _stream(self) -> np.random.Generator:
-        """Random stream of inference, opened here for arrays that were assigned by hand."""
+    def _ensure_streams(self) -> None:
+        """Open the random streams of arrays that were assigned by hand, if they are not yet."""
         with OPENING:
-            if not hasattr(self, "_sampling_rng"):
+            if not hasattr(self, "_rng"):
                 self._open_streams()
+
+    def _stream(self) -> np.random.Generator:
+        """Random stream of inference."""
+        self._ensure_streams()
         return self._sampling_rng
 
     def _base(self, machine: Machine, rng: np.random.Generator, X: Any = None) -> Units:

@@ -260,7 +260,7 @@ class Scorer(ModelArrays):
         """Stream of its own that begins anew on every call: the same model, the same number."""
         if random_state is not None:
             return generators(random_state, 1)[0]
-        self._stream()
+        self._ensure_streams()
         return deepcopy(self._annealing_rng)
 
 

@@ -89,8 +89,7 @@ class Starter(ModelArrays):
                 f"n_components={self.n_components} was changed since fit, but components_ has "
                 f"{n_hidden} rows. Call fit to start anew, or set n_components={n_hidden} to go on."
             )
-        if not hasattr(self, "_rng"):
-            self._open_streams()
+        self._ensure_streams()
         if not hasattr(self, "_carried"):
             self.n_iter_, self.history_, self._carried = 0, empty_history(), {}
         self._n_components, self._varying = self.n_components, varying

@@ -163,7 +163,7 @@ def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
     A block has all states of the last `n_low` units. Energy and field are sums over units: those of
     a block are those of its first state plus what the last units add, the same for every block.
     """
-    units, dtype = marginal.visible, marginal.weights.dtype
+    units, dtype = marginal.visible, marginal.dtype
     assert units.states is not None
     n_rows = len(units.states) ** n_low
     (low,) = enumerate_states(units, dtype, n_rows, 0, n_rows)

@@ -60,7 +60,12 @@ def pseudo_likelihood(machine: Machine, v: Any, n_jobs: int | None = None) -> Ar
 
 
 def estimate_pseudo_likelihood(
-    machine: Machine, v: Any, n_flips: int, rng: np.random.Generator
+    machine: Machine,
+    v: Any,
+    n_flips: int,
+    rng: np.random.Generator,
+    *,
+    bounds: tuple[Array, Array] | None = None,
 ) -> Array:
     """Unbiased estimate of the log pseudo-likelihood from a few units of every row.
 
@@ -77,6 +82,8 @@ def estimate_pseudo_likelihood(
         Number of visible units of every row to look at, at most all of them.
     rng : numpy.random.Generator
         Source of random numbers.
+    bounds : tuple of two ndarray of shape (n_visible,), default=None
+        Least and greatest field of every visible unit, when they are already known.
 
     Returns
     -------
@@ -91,7 +98,8 @@ def estimate_pseudo_likelihood(
     n_visible = machine.visible.n_units
     first = rng.integers(n_visible, size=v.shape[0])
     spacing = np.arange(n_flips)[:, None] * n_visible // n_flips
-    total = _sum_of_conditionals(machine, _field_bounds(machine), v, (first + spacing) % n_visible)
+    bounds = _field_bounds(machine) if bounds is None else bounds
+    total = _sum_of_conditionals(machine, bounds, v, (first + spacing) % n_visible)
     return np.asarray(total * (n_visible / n_flips))
 
 
@@ -117,15 +125,17 @@ def monitor(machine: Machine, v: Any, n_samples: int | None = None) -> float:
     """
     n_visible, n_hidden = machine.weights.shape
     work = (n_samples or v.shape[0]) * n_visible * n_hidden // MONITOR_SHARE
+    bounds = _field_bounds(machine)
     try:
         n_evaluations = np.clip(work, *MONITOR_EVALUATIONS)
-        n_alternatives = _most_alternatives(machine)
+        n_alternatives = _most_alternatives(machine, bounds)
         if n_alternatives > MONITOR_NODES:
             return float("nan")
         n_pairs = int(n_evaluations // (n_hidden * n_alternatives))
         rows = spread_rows(v, int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS)))
         n_flips = min(max(n_pairs // rows.shape[0], 1), n_visible)
-        scores = estimate_pseudo_likelihood(machine, rows, n_flips, np.random.default_rng(0))
+        rng = np.random.default_rng(0)
+        scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, bounds=bounds)
     except QuadratureError:
         return float("nan")
     return float(scores.mean(dtype=np.float64))
@@ -204,10 +214,10 @@ def _log_conditional(
     return np.asarray(-np.logaddexp.reduce(others, axis=1))
 
 
-def _most_alternatives(machine: Machine) -> int:
+def _most_alternatives(machine: Machine, bounds: tuple[Array, Array]) -> int:
     """Largest number of values that a visible unit is compared with."""
     every = np.arange(machine.visible.n_units)
-    low, high = (bound[:, None] for bound in _field_bounds(machine))
+    low, high = (bound[:, None] for bound in bounds)
     states = np.zeros_like(low)
     values, _ = machine.visible.take(every).alternatives(states, low, high)
     return int(values.shape[1])
