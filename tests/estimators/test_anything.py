@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-N_EXAMPLES = int(os.environ.get("SKRBM_EXAMPLES", "150"))
+N_EXAMPLES = int(os.environ.get("SKRBM_EXAMPLES", "300"))
 ERRORS = (ValueError, TypeError)  # NotFittedError is a ValueError
 DTYPES = ("f8", "f4", "f2", "i8", "i1", "u1", "?", "c16", "O", ">f8")
 EXTREMES = (0.0, 1.0, -1.0, 0.5, 255.0, 1e30, -1e30, 1e300, 5e-324, 1e-40, np.nan, np.inf, -np.inf)

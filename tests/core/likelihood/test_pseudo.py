@@ -141,7 +141,7 @@ def test_monitor_of_a_large_model_looks_at_a_few_units_and_at_the_same_ones(
     assert np.size(looks) == 2 * n_flips * 50
 
 
-@pytest.mark.parametrize("width", [100, 1000, 1e6])
+@pytest.mark.parametrize("width", [100, 1000, 3000, 1e6])
 def test_monitor_never_integrates_over_very_wide_laws(width, rng, monkeypatch):
     # Slip: a diverging model of three units that takes ten seconds for every pass.
     p = oracles.random_parameters("cho", 3, 2, rng)
