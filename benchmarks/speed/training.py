@@ -5,8 +5,9 @@ pass being the difference of a fit of three passes and one of one pass, halved, 
 does once does not count. "plain": no centring, no averages, a constant rate, rows in order, as
 many chains as rows in a batch: what scikit-learn's class does. "all": centring, momentum, averages,
 a falling rate and history. "products": the three matrix products that an update cannot do without,
-data and chains stacked. "rbms": the PyTorch package of that name from the registry, its own update
-without centring, if it is installed.
+data and chains stacked. "kernels": these, logistic functions, draws and the step, with nothing
+around them: what training in NumPy can hope for. "rbms": the PyTorch package of that name from the
+registry, its own update without centring, if it is installed.
 
 Then the user's everyday call, fit(X) with defaults and float64 grey values of MNIST, beside
 scikit-learn's defaults, per pass of 10,000 rows. Medians over rounds in turn. Run from the
@@ -31,9 +32,18 @@ from benchmarks import data
 from benchmarks import machine as where
 from benchmarks.timing import ratio, seconds, take_turns
 from skrbm import BernoulliRBM
+from skrbm.core.numerics import draw_bernoulli, logistic
 
 N_VISIBLE, N_HIDDEN, N_ROUNDS = 784, 500, 7
 N_UPDATES = {10: 200, 100: 60, 500: 20}
+PAIRS = (
+    ("scikit-learn", "plain"),
+    ("plain", "products"),
+    ("plain", "kernels"),
+    ("scikit-learn", "kernels"),
+    ("all", "plain"),
+    ("rbms", "plain"),
+)
 PLAIN = {"centering": False, "average": False, "learning_rate_schedule": "constant"}
 
 
@@ -63,6 +73,31 @@ def bare_products(X: np.ndarray, n_hidden: int, batch_size: int) -> Callable[[in
             v @ weights
             h[:batch_size] @ weights.T
             v.T @ h
+
+    return run
+
+
+def bare_kernels(X: np.ndarray, n_hidden: int, batch_size: int) -> Callable[[int], object]:
+    """Persistent contrastive divergence and nothing around it."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(0, 0.1, (X.shape[1], n_hidden)).astype(X.dtype)
+    visible_bias, hidden_bias = np.zeros(X.shape[1], X.dtype), np.zeros(n_hidden, X.dtype)
+    chains = np.zeros((batch_size, n_hidden), X.dtype)
+    rates = np.repeat(np.array([0.05, -0.05], X.dtype) / batch_size, batch_size)
+
+    def update(batch: np.ndarray) -> None:
+        model = draw_bernoulli(logistic(chains @ weights.T + visible_bias), rng)
+        v = np.concatenate([batch, model.astype(X.dtype)])
+        h = logistic(v @ weights + hidden_bias)
+        chains[:] = draw_bernoulli(h[batch_size:], rng)
+        weights[:] += v.T @ (h * rates[:, None])
+        visible_bias[:] += rates @ v
+        hidden_bias[:] += rates @ h
+
+    def run(n_passes: int) -> None:
+        for _ in range(n_passes):
+            for begin in range(0, len(X), batch_size):
+                update(X[begin : begin + batch_size])
 
     return run
 
@@ -105,6 +140,7 @@ def fits(X: np.ndarray, n_hidden: int, batch_size: int) -> dict[str, Callable[[i
         "all": lambda n: BernoulliRBM(n_hidden, n_iter=n, momentum=0.5, **own).fit(X),
         "scikit-learn": lambda n: Peer(n_hidden, n_iter=n, **options).fit(X),
         "products": bare_products(X, n_hidden, batch_size),
+        "kernels": bare_kernels(X, n_hidden, batch_size),
         "rbms": rbms(X, n_hidden, batch_size),
     }
     return {name: job for name, job in jobs.items() if job is not None}
@@ -117,8 +153,7 @@ def compare(
     jobs = fits(rows(n_updates * batch_size, n_visible, dtype), n_hidden, batch_size)
     times = take_turns(jobs, N_ROUNDS, seconds_a_pass)
     result = {f"{name}, ms": 1e3 * float(np.median(t)) / n_updates for name, t in times.items()}
-    pairs = ("scikit-learn", "plain"), ("plain", "products"), ("all", "plain"), ("rbms", "plain")
-    return result | {f"{a} / {b}": ratio(times, a, b) for a, b in pairs if a in times}
+    return result | {f"{a} / {b}": ratio(times, a, b) for a, b in PAIRS if a in times}
 
 
 def everyday() -> dict[str, float]:
