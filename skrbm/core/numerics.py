@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
 MAX_EXPONENT = 80  # and so is e^80
-MANY_DRAWS = 2**12
+MANY_DRAWS = 2**14
 SERIES_RANGE = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
 
