@@ -237,7 +237,7 @@ class Machine:
         v: Any,
         *,
         mean: Array | None = None,
-        probabilities: Array | None = None,
+        sample_weight: Array | None = None,
     ) -> dict[str, Array]:
         r"""Average over visible states of minus the free energy's gradient.
 
@@ -256,7 +256,7 @@ class Machine:
             Visible states.
         mean : ndarray of shape (n_samples, n_hidden), default=None
             Expected hidden states given them, when they are already known.
-        probabilities : ndarray of shape (n_samples,), default=None
+        sample_weight : ndarray of shape (n_samples,), default=None
             Weights of the states, of either sign for a difference of averages; None weighs them
             alike.
 
@@ -266,18 +266,18 @@ class Machine:
             Same keys and shapes as `parameters`.
         """
         mean = self.mean_hidden(v) if mean is None else mean
-        if probabilities is None:
-            probabilities = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
-        signal = self.hidden.signal(mean) * probabilities[:, None]
+        if sample_weight is None:
+            sample_weight = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
+        signal = self.hidden.signal(mean) * sample_weight[:, None]
         weights = self._signal_product(v, signal)
         visible = self.visible.gradient(
-            self.visible.moments(v, probabilities),
+            self.visible.moments(v, sample_weight),
             field=lambda: self.weights @ signal.sum(axis=0),
             work=lambda: np.einsum("ij,ij->i", self.weights, weights),
         )
         hidden = self.hidden.gradient(
-            self.hidden.mean_moments(mean, probabilities),
-            field=lambda: average_rows(self.hidden_field(v), probabilities),
+            self.hidden.mean_moments(mean, sample_weight),
+            field=lambda: average_rows(self.hidden_field(v), sample_weight),
             work=lambda: np.einsum("ij,ij->j", self.weights, weights),
         )
         return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}

@@ -251,14 +251,14 @@ def dense(rows: Any) -> Array:
     return np.asarray(rows.toarray() if issparse(rows) else rows)
 
 
-def average_rows(rows: Any, probabilities: Array | None = None) -> Array:
+def average_rows(rows: Any, sample_weight: Array | None = None) -> Array:
     """Weighted average over the rows of a dense or sparse matrix.
 
     Parameters
     ----------
     rows : {ndarray, sparse matrix} of shape (n_samples, n_columns)
         What to average, floating-point.
-    probabilities : ndarray of shape (n_samples,), default=None
+    sample_weight : ndarray of shape (n_samples,), default=None
         Weights of any sum; None weighs all rows alike, with a sum of one.
 
     Returns
@@ -266,9 +266,9 @@ def average_rows(rows: Any, probabilities: Array | None = None) -> Array:
     average : ndarray of shape (n_columns,)
         Same dtype as `rows`.
     """
-    if probabilities is None:
-        probabilities = np.full(rows.shape[0], 1 / rows.shape[0], dtype=rows.dtype)
-    return np.asarray(probabilities @ rows)
+    if sample_weight is None:
+        sample_weight = np.full(rows.shape[0], 1 / rows.shape[0], dtype=rows.dtype)
+    return np.asarray(sample_weight @ rows)
 
 
 def spread_rows(rows: Any, n_rows: int) -> Any:

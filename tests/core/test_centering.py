@@ -137,8 +137,8 @@ def test_gradient_of_sparse_states_stays_sparse_when_centered(kind, seed, rng, m
     p = model((kind, 4, 3, 0), seed)
     centred = recenter(machine_from(p), *random_offsets(p, rng))
     v = visible_states(p, rng)
-    probabilities = rng.normal(size=len(v))
-    options = {"mean": centred.mean_hidden(v), "probabilities": probabilities}
+    sample_weight = rng.normal(size=len(v))
+    options = {"mean": centred.mean_hidden(v), "sample_weight": sample_weight}
     expected = centred.gradient(v, **options)
     compressed = sparse.csr_array(v)
     monkeypatch.setattr(sparse.csr_array, "toarray", None)

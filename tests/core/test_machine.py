@@ -70,8 +70,8 @@ def test_gradient_is_that_of_minus_the_free_energy(p, v, rng):
     # Slips: 1 / (2 sigma^3), a sum in place of a mean, weights of the rows ignored.
     uniform, weights = np.full(len(v), 1 / len(v)), rng.dirichlet(np.ones(len(v)))
     machine = machine_from(p)
-    for probabilities, law in ((None, uniform), (weights, weights)):
-        actual = machine.gradient(v, probabilities=probabilities)
+    for sample_weight, law in ((None, uniform), (weights, weights)):
+        actual = machine.gradient(v, sample_weight=sample_weight)
         assert_same_arrays(renamed(actual), mean_gradient(p, v, law), atol=1e-6)
 
 
@@ -191,8 +191,8 @@ def test_sparse_states_give_the_answers_of_dense_ones(kind, container, rng):
     probabilities = rng.dirichlet(np.ones(9))
     for weights in (None, probabilities):
         assert_same_arrays(
-            machine.gradient(compressed, probabilities=weights),
-            machine.gradient(v, probabilities=weights),
+            machine.gradient(compressed, sample_weight=weights),
+            machine.gradient(v, sample_weight=weights),
             atol=1e-12,
         )
     np.testing.assert_allclose(

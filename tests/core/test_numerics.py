@@ -119,10 +119,10 @@ def test_normal_draws_have_mean_and_standard_deviation(rng):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, sparse.csr_matrix])
 def test_average_rows_is_the_mean(container, rng):
     # Slip: a sum in place of a mean.
-    rows, probabilities = rng.integers(0, 3, (9, 4)).astype(float), rng.dirichlet(np.ones(9))
+    rows, sample_weight = rng.integers(0, 3, (9, 4)).astype(float), rng.dirichlet(np.ones(9))
     np.testing.assert_allclose(average_rows(container(rows)), rows.mean(axis=0), atol=1e-12)
-    weighted = np.average(rows, axis=0, weights=probabilities)
-    np.testing.assert_allclose(average_rows(container(rows), probabilities), weighted, atol=1e-12)
+    weighted = np.average(rows, axis=0, weights=sample_weight)
+    np.testing.assert_allclose(average_rows(container(rows), sample_weight), weighted, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def expected_gradient(machine: Machine) -> dict[str, Array]:
     total: dict[str, Array] = {}
     for states in enumerate_states(marginal.visible, machine.dtype, _n_rows(marginal)):
         probabilities = np.exp(-marginal.free_energy(states) - normaliser)
-        part = marginal.gradient(states, probabilities=probabilities)
+        part = marginal.gradient(states, sample_weight=probabilities)
         total = {name: total.get(name, 0) + array for name, array in part.items()}
     return total if marginal is machine else exchange_layers(total)
 

@@ -238,8 +238,8 @@ class _Rows:
             if issparse(v)
             else [(np.concatenate([v, model]), slice(None))]
         )
-        self._probabilities = np.full(n_data + n_model, 1 / n_data, dtype=model.dtype)
-        self._probabilities[n_data:] = -1 / n_model
+        self._sample_weight = np.full(n_data + n_model, 1 / n_data, dtype=model.dtype)
+        self._sample_weight[n_data:] = -1 / n_model
 
     def mean_hidden(self, machine: Machine) -> Array:
         """Expected hidden states of all rows."""
@@ -253,7 +253,7 @@ class _Rows:
     def _gradient(self, means: Array, machine: Machine) -> dict[str, Array]:
         """Difference of the phases."""
         total, *others = (
-            machine.gradient(part, mean=means[rows], probabilities=self._probabilities[rows])
+            machine.gradient(part, mean=means[rows], sample_weight=self._sample_weight[rows])
             for part, rows in self._parts
         )
         for other in others:

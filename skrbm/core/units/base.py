@@ -65,14 +65,14 @@ class Units(Law):
         """Arrays that training may change, by field name; no copies."""
 
     @abstractmethod
-    def moments(self, states: Any, probabilities: Array | None) -> tuple[Array, ...]:
+    def moments(self, states: Any, sample_weight: Array | None) -> tuple[Array, ...]:
         """Averages over samples that the gradient of the layer's own parameters needs.
 
         Parameters
         ----------
         states : {ndarray, sparse matrix} of shape (n_samples, n_units)
             States.
-        probabilities : ndarray of shape (n_samples,) or None
+        sample_weight : ndarray of shape (n_samples,) or None
             Weights of the samples, of either sign and any sum, in which the answer is linear;
             None weighs them alike, with a sum of one.
 
@@ -83,14 +83,14 @@ class Units(Law):
         """
 
     @abstractmethod
-    def mean_moments(self, mean: Array, probabilities: Array | None) -> tuple[Array, ...]:
+    def mean_moments(self, mean: Array, sample_weight: Array | None) -> tuple[Array, ...]:
         """Moments with the states averaged out, given their expectations.
 
         Parameters
         ----------
         mean : ndarray of shape (n_samples, n_units)
             From `mean`; it determines the law of the states.
-        probabilities : ndarray of shape (n_samples,) or None
+        sample_weight : ndarray of shape (n_samples,) or None
             Weights of the samples, of either sign and any sum, in which the answer is linear;
             None weighs them alike, with a sum of one.
 

@@ -123,26 +123,26 @@ def _check_signal(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 def _check_gradient(units: Units, field: Array, rng: np.random.Generator) -> None:
     states = units.sample(field, rng)
-    probabilities = rng.standard_normal(len(field))  # data against model
+    sample_weight = rng.standard_normal(len(field))  # data against model
 
     def log_weight(layer: Units) -> float:
         exponent = (layer.signal(states) * field).sum(axis=1) - layer.energy(states)
-        return float(probabilities @ exponent)
+        return float(sample_weight @ exponent)
 
     def log_normaliser(layer: Units) -> float:
-        return float(probabilities @ layer.log_partition(field))
+        return float(sample_weight @ layer.log_partition(field))
 
-    mean, mean_field = units.mean(field), probabilities @ field
+    mean, mean_field = units.mean(field), sample_weight @ field
     for name, function, signal, moments in (
-        ("moments", log_weight, units.signal(states), units.moments(states, probabilities)),
+        ("moments", log_weight, units.signal(states), units.moments(states, sample_weight)),
         (
             "mean_moments",
             log_normaliser,
             units.signal(mean),
-            units.mean_moments(mean, probabilities),
+            units.mean_moments(mean, sample_weight),
         ),
     ):
-        work = functools.partial(np.matmul, probabilities, signal * field)
+        work = functools.partial(np.matmul, sample_weight, signal * field)
         gradient = units.gradient(moments, lambda: mean_field, work)
         assert gradient.keys() == units.parameters.keys(), "gradient and parameters differ in keys"
         for parameter, array in gradient.items():

@@ -145,15 +145,15 @@ class Gaussian(Units):
     def draw(self, mean: Array, rng: np.random.Generator) -> Array:
         return draw_normal(mean, np.sqrt(self._variance), rng)
 
-    def moments(self, states: Any, probabilities: Array | None) -> tuple[Array, ...]:
+    def moments(self, states: Any, sample_weight: Array | None) -> tuple[Array, ...]:
         residual = self._residual(states)
-        return average_rows(residual, probabilities), average_rows(residual**2, probabilities)
+        return average_rows(residual, sample_weight), average_rows(residual**2, sample_weight)
 
-    def mean_moments(self, mean: Array, probabilities: Array | None) -> tuple[Array, ...]:
+    def mean_moments(self, mean: Array, sample_weight: Array | None) -> tuple[Array, ...]:
         residual = self._residual(mean)
         return (
-            average_rows(residual, probabilities),
-            average_rows(residual**2 + self._variance, probabilities),
+            average_rows(residual, sample_weight),
+            average_rows(residual**2 + self._variance, sample_weight),
         )
 
     def gradient(

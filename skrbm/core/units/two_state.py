@@ -138,14 +138,14 @@ class TwoStateUnits(Units):
             states += low
         return states
 
-    def moments(self, states: Any, probabilities: Array | None) -> tuple[Array, ...]:
-        average = average_rows(states, probabilities)
+    def moments(self, states: Any, sample_weight: Array | None) -> tuple[Array, ...]:
+        average = average_rows(states, sample_weight)
         if self.offset is not None:
-            average -= self.offset * (1 if probabilities is None else probabilities.sum())
+            average -= self.offset * (1 if sample_weight is None else sample_weight.sum())
         return (average,)
 
-    def mean_moments(self, mean: Array, probabilities: Array | None) -> tuple[Array, ...]:
-        return self.moments(mean, probabilities)
+    def mean_moments(self, mean: Array, sample_weight: Array | None) -> tuple[Array, ...]:
+        return self.moments(mean, sample_weight)
 
     def gradient(
         self,
