@@ -25,6 +25,7 @@ from skrbm.estimators.validation import (
     check_domain,
     check_parameter,
     check_width,
+    compared_domain,
     finite_results,
     floating_type,
     generators,
@@ -156,6 +157,8 @@ class ModelArrays(BaseEstimator, ABC):
         Rows that need not be finite are not compared with the units' domain either.
         """
         accept = "csr" if self._visible_type.states is not None else False
+        is_compared = compared_domain(self._visible_type, self) is not None
+        ensure_all_finite = finite and not is_compared  # which takes one look less
         width = None
         if not reset:
             check_is_fitted(self)
@@ -167,14 +170,14 @@ class ModelArrays(BaseEstimator, ABC):
                 reset=reset,
                 accept_sparse=accept,
                 dtype="numeric",
-                ensure_all_finite=finite,
+                ensure_all_finite=ensure_all_finite,
             )
         else:  # arrays assigned by hand
             X = check_array(
                 X,
                 accept_sparse=accept,
                 dtype="numeric",
-                ensure_all_finite=finite,
+                ensure_all_finite=ensure_all_finite,
                 estimator=self,
                 input_name="X",
             )
@@ -184,14 +187,14 @@ class ModelArrays(BaseEstimator, ABC):
             X = X.copy()
             X.sum_duplicates()
         if finite:
-            check_domain(X, self._visible_type, self.check_input)
+            check_domain(X, self._visible_type, self)
         return X
 
     def _check_H(self, H: Any, *, name: str) -> Array:
         check_is_fitted(self)
         H = check_array(H, dtype="numeric", estimator=self, input_name=name)
         check_width(H, parameter_shape(self, "components_", 2)[0], self, what="components")
-        check_domain(H, self._hidden_type, self.check_input, name)
+        check_domain(H, self._hidden_type, self, name=name)
         return np.asarray(H)
 
     def _map_rows(

@@ -283,7 +283,7 @@ class Sampler(ModelArrays):
             path = TemperedPath.to(machine, self._base(machine, rng))
             start = path.sample_base(len(rows), rng)
             result[rows] = np.where(is_known[rows], result[rows], start)
-        check_domain(result, self._visible_type, self.check_input)
+        check_domain(result, self._visible_type, self)
         return result
 
     def _move_unknown(

@@ -10,8 +10,9 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_array
 
 from skrbm.core.interrupts import deferred_interrupts
@@ -21,6 +22,7 @@ from skrbm.core.units import Units
 
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
+BLOCK_ELEMENTS = 2**16  # of what is looked at twice: half a megabyte stays in a core's cache
 
 
 class DomainWarning(UserWarning):
@@ -135,40 +137,57 @@ def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "fe
         )
 
 
-def check_domain(X: Any, units: type[Units], action: str, name: str = "X") -> None:
-    """Compare data with what the units can take.
+def compared_domain(units: type[Units], estimator: BaseEstimator) -> tuple[float, float] | None:
+    """Range with which an estimator compares data, None where it does not."""
+    return None if estimator.check_input == "ignore" else units.domain
+
+
+def check_domain(X: Any, units: type[Units], estimator: BaseEstimator, *, name: str = "X") -> None:
+    """Compare data with what the units can take, if they are to be compared.
 
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n_samples, n_units)
-        Finite numbers.
+        Numbers; in one look at them, those that are not finite are found as well.
     units : type
         Unit type; its domain decides.
-    action : {"warn", "raise", "ignore"}
-        What to do about values outside.
+    estimator : BaseEstimator
+        Its `check_input` says what to do about values outside.
     name : str, default="X"
         What to call the data.
 
     Raises
     ------
     ValueError
-        If a value lies outside and the action is "raise".
+        If a compared value is not finite, or lies outside and `check_input` is "raise".
     """
-    if units.domain is None or action == "ignore" or (X.dtype == bool and units.domain[0] == 0):
+    domain = compared_domain(units, estimator)
+    if domain is None or (X.dtype == bool and domain[0] == 0):
         return
-    lowest, highest = float(X.min()), float(X.max())
-    low, high = units.domain
+    (low, high), (lowest, highest) = domain, _extremes(X)
     rounding = 4 * np.finfo(floating_type(X, np.float64)).eps
     if lowest >= low - rounding and highest <= high + rounding:
         return
+    assert_all_finite(X, estimator_name=type(estimator).__name__, input_name=name)
     message = (
         f"{units.__name__} units expect values in [{low:g}, {high:g}], but {name} has values from "
         f"{lowest:.9g} to {highest:.9g}. Rescale them, for example with "
         f"sklearn.preprocessing.MinMaxScaler(({low:g}, {high:g})), or set check_input='ignore'."
     )
-    if action == "raise":
+    if estimator.check_input == "raise":
         raise ValueError(message)
     warn_user(message, DomainWarning)
+
+
+def _extremes(X: Any) -> tuple[float, float]:
+    """Least and greatest value, or NaN; both are sought in what is in the cache."""
+    if issparse(X):
+        return float(X.min()), float(X.max())
+    lines = X.T if X.flags.f_contiguous else X
+    n_lines = max(1, BLOCK_ELEMENTS // lines.shape[1])
+    blocks = [lines[begin : begin + n_lines] for begin in range(0, len(lines), n_lines)]
+    extremes = np.array([(block.min(), block.max()) for block in blocks])
+    return float(extremes[:, 0].min()), float(extremes[:, 1].max())
 
 
 @contextmanager

@@ -176,6 +176,27 @@ def test_the_domain_has_closed_ends(form):
         BernoulliRBM(2, check_input="raise").fit(-inside)
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, r"Input X contains NaN\.\nBernoulliRBM does not accept missing values"),
+        (-np.inf, "Input X contains infinity"),
+        (np.inf, "Input X contains infinity"),
+        (-0.5, "but X has values from -0.5 to 1"),
+        (1.5, "but X has values from 0 to 1.5"),
+    ],
+)
+@pytest.mark.parametrize("form", [np.ascontiguousarray, np.asfortranarray, sp.csr_array])
+@pytest.mark.parametrize("place", [(0, 0), (-1, 0), (0, -1), (2001, 35)])
+def test_one_bad_value_is_found_wherever_it_is(place, form, value, message):
+    # Slips: rows behind the last whole block; Python's min, which forgets a NaN.
+    X = np.tile(np.eye(71), (50, 1))
+    rbm = BernoulliRBM(2, n_iter=0, check_input="raise").fit(form(X))
+    X[place] = value
+    with pytest.raises(ValueError, match=message):
+        rbm.transform(form(X))
+
+
 @pytest.mark.parametrize("method", HIDDEN)
 def test_hidden_states_outside_the_domain_warn(kind, method):
     with pytest.warns(DomainWarning, match=r"but (X|H) has values from 0 to 3.*MinMaxScaler"):
