@@ -66,7 +66,8 @@ def draw(sizes: dict[str, dict[str, float]], lengths: dict[str, float]) -> None:
     left.set(xlabel="features x components", ylabel="microseconds a row and pass")
     left.legend()
     right.semilogx([int(n) for n in lengths], list(lengths.values()), "o-")
-    right.set(xlabel="rows (784 x 500)", ylabel="microseconds a row and pass", ylim=(0, None))
+    top = 1.1 * max(lengths.values())
+    right.set(xlabel="rows (784 x 500)", ylabel="microseconds a row and pass", ylim=(0, top))
     where.RESULTS.mkdir(exist_ok=True)
     figure.savefig(where.RESULTS / "scaling.png", dpi=120)
 
