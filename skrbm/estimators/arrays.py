@@ -183,6 +183,8 @@ class ModelArrays(BaseEstimator, ABC):
             )
         if width is not None:
             check_width(X, width, self)
+        if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
+            X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()

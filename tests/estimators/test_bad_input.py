@@ -454,6 +454,19 @@ def test_warnings_point_at_the_line_of_the_user(method):
     assert {warning.filename for warning in record} == {__file__}
 
 
+@pytest.mark.parametrize("data", [np.zeros((6, 3)), X])
+def test_sparse_half_precision_is_learned_from_as_dense_is(data):
+    # Slip: left to SciPy, whose functions do not know it.
+    half = sp.csr_array(data)
+    half.data = half.data.astype(np.float16)
+    one, other = (BernoulliRBM(2, n_iter=2, random_state=0) for _ in range(2))
+    one.fit(half)
+    other.fit(data.astype(np.float16))
+    np.testing.assert_allclose(one.components_, other.components_, atol=1e-12)
+    np.testing.assert_allclose(one.transform(half), other.transform(data), atol=1e-12)
+    assert half.dtype == np.float16
+
+
 def test_sparse_input_with_duplicates_is_summed_and_left_alone():
     """Catches statistics of stored entries in place of sums, and a matrix changed in place."""
     duplicated = sp.csr_matrix(([0.5, 0.5, 1.0], [0, 0, 1], [0, 2, 3]), shape=(2, 2))
