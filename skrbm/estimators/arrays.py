@@ -157,30 +157,19 @@ class ModelArrays(BaseEstimator, ABC):
         Rows that need not be finite are not compared with the units' domain either.
         """
         accept = "csr" if self._visible_type.states is not None else False
-        is_compared = compared_domain(self._visible_type, self) is not None
-        ensure_all_finite = finite and not is_compared  # which takes one look less
+        options = {
+            "accept_sparse": accept,
+            "dtype": "numeric",
+            "ensure_all_finite": finite and compared_domain(self._visible_type, self) is None,
+        }
         width = None
         if not reset:
             check_is_fitted(self)
             width = parameter_shape(self, "components_", 2)[1]
         if width == getattr(self, "n_features_in_", None) or reset:
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse=accept,
-                dtype="numeric",
-                ensure_all_finite=ensure_all_finite,
-            )
+            X = validate_data(self, X, reset=reset, **options)
         else:  # arrays assigned by hand
-            X = check_array(
-                X,
-                accept_sparse=accept,
-                dtype="numeric",
-                ensure_all_finite=ensure_all_finite,
-                estimator=self,
-                input_name="X",
-            )
+            X = check_array(X, estimator=self, input_name="X", **options)
         if width is not None:
             check_width(X, width, self)
         if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
@@ -194,7 +183,13 @@ class ModelArrays(BaseEstimator, ABC):
 
     def _check_H(self, H: Any, *, name: str) -> Array:
         check_is_fitted(self)
-        H = check_array(H, dtype="numeric", estimator=self, input_name=name)
+        H = check_array(
+            H,
+            dtype="numeric",
+            ensure_all_finite=compared_domain(self._hidden_type, self) is None,
+            estimator=self,
+            input_name=name,
+        )
         check_width(H, parameter_shape(self, "components_", 2)[0], self, what="components")
         check_domain(H, self._hidden_type, self, name=name)
         return np.asarray(H)

@@ -138,7 +138,7 @@ def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "fe
 
 
 def compared_domain(units: type[Units], estimator: BaseEstimator) -> tuple[float, float] | None:
-    """Range with which an estimator compares data, None where it does not."""
+    """Range with which `check_domain` compares data, None where it does not look at them."""
     return None if estimator.check_input == "ignore" else units.domain
 
 

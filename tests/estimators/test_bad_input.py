@@ -107,13 +107,15 @@ def fitted(kind, **params):
 # Data
 
 
+@pytest.mark.parametrize("check_input", ["warn", "ignore"])
 @pytest.mark.parametrize("case", BAD_DATA)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_bad_data_are_refused_by_every_method_and_leave_no_trace(estimator, case):
+def test_bad_data_are_refused_by_every_method_and_leave_no_trace(estimator, case, check_input):
     """Catches a method that does not validate, and an estimator that is half fitted afterwards."""
+    # Slip: numbers that need not be finite where they are not compared with a domain.
     spoil, error, message = BAD_DATA[case]
-    rbm = estimator(2, n_iter=1, random_state=0).fit(X)
-    calls = [(estimator(2), call, X) for call in LEARNERS.values()]
+    rbm = estimator(2, n_iter=1, check_input=check_input, random_state=0).fit(X)
+    calls = [(estimator(2, check_input=check_input), call, X) for call in LEARNERS.values()]
     calls += [(rbm, call, X) for call in METHODS.values()]
     calls += [(rbm, call, H) for call in HIDDEN.values()]
     for subject, call, good in calls:
