@@ -6,24 +6,37 @@ Results are float64; logarithms are natural (nats). This file never imports the 
 """
 
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
-from scipy.integrate import quad_vec, trapezoid
-from scipy.special import logsumexp, softmax
+from scipy.integrate import quad_vec
+from scipy.special import gammaln, logsumexp, roots_legendre, softmax
 
-ENERGIES = ("bernoulli", "spin", "krizhevsky", "cho", "goodfellow")
+ENERGIES = ("bernoulli", "spin", "krizhevsky", "cho", "goodfellow")  # those of the estimators
 GAUSSIAN_ENERGIES = ("krizhevsky", "cho", "goodfellow")
+REAL = ("interval", *GAUSSIAN_ENERGIES)
+KINDS = (*ENERGIES, "categorical", "interval", "count", "composite")
 
-# Quadrature nodes in units of the width of a parabola's exp(-E): the tails beyond 12 are below 1e-31.
-NODES = np.linspace(-12.0, 12.0, 193)
+# Of discrete units that take one column each; counts have a base measure of 1 / k! besides.
+VALUES = {"bernoulli": (0.0, 1.0), "spin": (-1.0, 1.0), "count": tuple(map(float, range(6)))}
+COMPOSITE = (  # parts with their columns; a smaller layer has the first of them
+    ("categorical", slice(0, 5)),
+    ("spin", slice(5, 6)),
+    ("interval", slice(6, 7)),
+    ("cho", slice(7, 8)),
+)
+REACH = 10  # widths of a parabola's exp(-E) that a quadrature covers: the tails are below 1e-22
+STEP = 0.25  # between its nodes: the trapezoid rule errs by 2 exp(-2 pi^2 / STEP^2)
+N_CURVE = 4001  # nodes of a cumulated law, which is linear in between: an error below 1e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Parameters:
     """Parameters of one machine: weights (n_visible, n_hidden), biases and offsets (n_visible,) and (n_hidden,).
 
-    `log_variance` (n_visible,) is log sigma_i^2 of each visible unit, and None for the discrete kinds.
+    n_visible is the number of columns. `log_variance` is log sigma_i^2 of each Gaussian unit, and None where
+    there are none.
     """
 
     kind: str
@@ -35,54 +48,92 @@ class Parameters:
     log_variance: np.ndarray | None = None
 
     def __post_init__(self):
-        if self.kind not in ENERGIES:
-            raise ValueError(f"kind must be one of {ENERGIES}, got {self.kind!r}.")
-        if self.is_gaussian != (self.log_variance is not None):
-            raise ValueError(f"log_variance belongs to Gaussian kinds only; kind={self.kind!r}.")
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {KINDS}, got {self.kind!r}.")
+        n_gaussian = np.arange(len(self.visible_bias))[self.gaussian_columns].size
+        if (n_gaussian > 0) != (self.log_variance is not None):
+            raise ValueError(f"log_variance belongs to Gaussian units only; kind={self.kind!r}.")
         n_visible, n_hidden = np.shape(self.weights)
-        visible = ["visible_bias", "visible_offset"] + ["log_variance"] * self.is_gaussian
-        shapes = dict.fromkeys(visible, (n_visible,)) | {"weights": (n_visible, n_hidden)}
+        shapes = dict.fromkeys(["visible_bias", "visible_offset"], (n_visible,))
+        shapes |= dict.fromkeys(["log_variance"] * (n_gaussian > 0), (n_gaussian,))
         shapes |= dict.fromkeys(["hidden_bias", "hidden_offset"], (n_hidden,))
-        for name, shape in shapes.items():
+        for name, shape in (shapes | {"weights": (n_visible, n_hidden)}).items():
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != shape:
                 raise ValueError(f"{name} must have shape {shape}, got {array.shape}.")
             object.__setattr__(self, name, array)
 
     @property
+    def parts(self):
+        """Kinds of visible units with their columns: one kind, but in a composite layer."""
+        n_visible = len(self.visible_bias)
+        if self.kind != "composite":
+            return ((self.kind, slice(0, n_visible)),)
+        return tuple((kind, own) for kind, own in COMPOSITE if own.stop <= n_visible)
+
+    @property
+    def units(self):
+        """Kind and columns of every visible unit."""
+        units = []
+        for kind, own in self.parts:
+            n_columns = own.stop - own.start
+            widths = category_counts(n_columns) if kind == "categorical" else [1] * n_columns
+            ends = own.start + np.cumsum(widths)
+            units += [(kind, slice(e - w, e)) for e, w in zip(ends, widths, strict=True)]
+        return units
+
+    @property
+    def gaussian_columns(self):
+        """Columns of the Gaussian units, which are one part at most."""
+        own = [columns for kind, columns in self.parts if kind in GAUSSIAN_ENERGIES]
+        return own[0] if own else slice(0, 0)
+
+    @property
     def is_gaussian(self):
-        """Whether the visible units are real-valued."""
+        """Whether all visible units are Gaussian."""
         return self.kind in GAUSSIAN_ENERGIES
+
+    @property
+    def is_discrete(self):
+        """Whether the visible states can be enumerated."""
+        return not any(kind in REAL for kind, _ in self.parts)
 
     @property
     def hidden_values(self):
         """The two values of a hidden unit."""
-        return (-1.0, 1.0) if self.kind == "spin" else (0.0, 1.0)
+        return VALUES["spin" if self.kind == "spin" else "bernoulli"]
 
     @property
     def visible_values(self):
-        """The two values of a visible unit, None if it is real-valued."""
-        return None if self.is_gaussian else self.hidden_values
+        """Values of every visible unit, None if they are not finitely many numbers."""
+        return VALUES.get(self.kind)
 
     def replace(self, **changes):
         """Copy with the named fields replaced."""
         return dataclasses.replace(self, **changes)
 
 
+def category_counts(n_columns):
+    """Numbers of categories of units that take so many columns: threes, and then twos."""
+    n_twos = -n_columns % 3
+    return [3] * ((n_columns - 2 * n_twos) // 3) + [2] * n_twos
+
+
 def random_parameters(kind, n_visible, n_hidden, rng, *, offsets=True, scale=1.0):
     """Machine with normal weights and biases of standard deviation `scale`, and variances that differ from one.
 
-    With `offsets`, those of discrete units are uniform in the units' range and those of Gaussian units normal;
+    With `offsets`, those of Gaussian units are normal and all others uniform in [0, 1], of spins in [-1, 1];
     without, all are zero. Log variances are normal(0, 0.7).
     """
-    low, high = (-1.0, 1.0) if kind == "spin" else (0.0, 1.0)
+    low = -1.0 if kind == "spin" else 0.0
     is_gaussian = kind in GAUSSIAN_ENERGIES
     visible_offset, hidden_offset = np.zeros(n_visible), np.zeros(n_hidden)
     if offsets:
         visible_offset = (
-            rng.normal(size=n_visible) if is_gaussian else rng.uniform(low, high, n_visible)
+            rng.normal(size=n_visible) if is_gaussian else rng.uniform(low, 1.0, n_visible)
         )
-        hidden_offset = rng.uniform(low, high, n_hidden)
+        hidden_offset = rng.uniform(low, 1.0, n_hidden)
+    n_gaussian = n_visible if is_gaussian else int(kind == "composite" and n_visible == 8)
     return Parameters(
         kind=kind,
         weights=rng.normal(0.0, scale, (n_visible, n_hidden)),
@@ -90,7 +141,7 @@ def random_parameters(kind, n_visible, n_hidden, rng, *, offsets=True, scale=1.0
         hidden_bias=rng.normal(0.0, scale, n_hidden),
         visible_offset=visible_offset,
         hidden_offset=hidden_offset,
-        log_variance=rng.normal(0.0, 0.7, n_visible) if is_gaussian else None,
+        log_variance=rng.normal(0.0, 0.7, n_gaussian) if n_gaussian else None,
     )
 
 
@@ -99,31 +150,59 @@ def states(values, n_units):
     return np.array(list(itertools.product(values, repeat=n_units)), dtype=np.float64)
 
 
+def hidden_states(p):
+    """All hidden states: (2 ** n_hidden, n_hidden)."""
+    return states(p.hidden_values, p.weights.shape[1])
+
+
+def visible_states(p):
+    """All visible states of a discrete machine: (n_states, n_visible)."""
+    if not p.is_discrete:
+        raise ValueError(f"The visible states of kind={p.kind!r} cannot be enumerated.")
+    tables = [unit_values(kind, own.stop - own.start) for kind, own in p.units]
+    return np.array([np.concatenate(rows) for rows in itertools.product(*tables)])
+
+
+def unit_values(kind, n_own):
+    """All values of one discrete unit: (n_values, n_own)."""
+    return np.eye(n_own) if kind == "categorical" else np.array(VALUES[kind])[:, np.newaxis]
+
+
 def energy(p, v, h):
     """Energy E(v, h) of every pair of v (n, n_visible) and h (m, n_hidden): (n, m)."""
-    W, a, b = p.weights, p.visible_bias, p.hidden_bias
-    alpha, beta = p.visible_offset, p.hidden_offset
-    hidden_term = ((h - beta) @ b)[np.newaxis, :]
-    if p.kind in ("bernoulli", "spin"):
-        visible_term = ((v - alpha) @ a)[:, np.newaxis]
-        return -visible_term - (v - alpha) @ W @ (h - beta).T - hidden_term
-    sigma = np.sqrt(np.exp(p.log_variance))
-    quadratic_term = np.sum((v - a - alpha) ** 2 / (2 * sigma**2), axis=1)[:, np.newaxis]
-    if p.kind == "krizhevsky":
-        return quadratic_term - ((v - alpha) / sigma) @ W @ (h - beta).T - hidden_term
-    if p.kind == "cho":
-        return quadratic_term - ((v - alpha) / sigma**2) @ W @ (h - beta).T - hidden_term
-    return quadratic_term - ((v - a - alpha) / sigma**2) @ W @ (h - beta).T - hidden_term
+    g = h - p.hidden_offset
+    total = np.tile(-(g @ p.hidden_bias), (len(v), 1))
+    for kind, own in p.parts:
+        W, a, u = p.weights[own], p.visible_bias[own], v[:, own] - p.visible_offset[own]
+        if kind in GAUSSIAN_ENERGIES:
+            sigma = np.sqrt(np.exp(p.log_variance))
+            total += np.sum((u - a) ** 2 / (2 * sigma**2), axis=1)[:, np.newaxis]
+            if kind == "krizhevsky":
+                total -= (u / sigma) @ W @ g.T
+            elif kind == "cho":
+                total -= (u / sigma**2) @ W @ g.T
+            else:
+                total -= ((u - a) / sigma**2) @ W @ g.T
+        else:
+            total -= (u @ a)[:, np.newaxis] + u @ W @ g.T
+        if kind == "count":
+            total += np.sum(gammaln(v[:, own] + 1), axis=1)[:, np.newaxis]
+    return total
 
 
 def free_energy(p, v):
     """Free energy F(v) = -log sum_h exp(-E(v, h)) of v (n, n_visible): (n,)."""
-    return -logsumexp(-energy(p, v, _hidden_states(p)), axis=1)
+    return -logsumexp(-energy(p, v, hidden_states(p)), axis=1)
 
 
 def log_partition(p):
     """Log Z, a float: the sum over all hidden states of the visible units' sum or integral."""
     return float(logsumexp(_log_hidden_weights(p)))
+
+
+def hidden_probabilities(p):
+    """Probabilities p(h) of `hidden_states(p)`: (2 ** n_hidden,)."""
+    return softmax(_log_hidden_weights(p))
 
 
 def log_likelihood(p, v):
@@ -133,43 +212,45 @@ def log_likelihood(p, v):
 
 def mean_hidden(p, v):
     """E[h | v] of v (n, n_visible): (n, n_hidden)."""
-    h = _hidden_states(p)
+    h = hidden_states(p)
     return softmax(-energy(p, v, h), axis=1) @ h
 
 
 def mean_visible(p, h):
     """E[v | h] of h (m, n_hidden): (m, n_visible)."""
-    if p.is_gaussian:
-        return np.array([_quadrature(p, row)[1] for row in h])
-    v = _visible_states(p)
-    return softmax(-energy(p, v, h), axis=0).T @ v
+    if p.is_discrete:
+        v = visible_states(p)
+        return softmax(-energy(p, v, h), axis=0).T @ v
+    return np.concatenate([law.T @ values for values, law, _ in _unit_laws(p, h)], axis=1)
 
 
 def variance_visible(p, h):
     """Var[v_i | h] of h (m, n_hidden): (m, n_visible)."""
-    if p.is_gaussian:
-        return np.array([_quadrature(p, row)[2] for row in h])
-    v = _visible_states(p)
-    probabilities = softmax(-energy(p, v, h), axis=0).T
-    deviations = v[np.newaxis, :, :] - mean_visible(p, h)[:, np.newaxis, :]
-    return np.sum(probabilities[:, :, np.newaxis] * deviations**2, axis=1)
+    mean = mean_visible(p, h)
+    if p.is_discrete:
+        v = visible_states(p)
+        probabilities = softmax(-energy(p, v, h), axis=0).T
+        deviations = v[np.newaxis, :, :] - mean[:, np.newaxis, :]
+        return np.sum(probabilities[:, :, np.newaxis] * deviations**2, axis=1)
+    square = [law.T @ values**2 for values, law, _ in _unit_laws(p, h)]
+    return np.concatenate(square, axis=1) - mean**2
 
 
 def model_mean_visible(p):
     """The model's own average of v, for every kind: (n_visible,)."""
-    return softmax(_log_hidden_weights(p)) @ mean_visible(p, _hidden_states(p))
+    return hidden_probabilities(p) @ mean_visible(p, hidden_states(p))
 
 
 def model_probabilities(p):
-    """Probabilities p(v) of the rows of `states(p.visible_values, n_visible)`, discrete kinds only: (n_states,)."""
-    return softmax(-free_energy(p, _visible_states(p)))
+    """Probabilities p(v) of `visible_states(p)`, of discrete machines only: (n_states,)."""
+    return softmax(-free_energy(p, visible_states(p)))
 
 
 def finite_difference_gradient(function, parameters, step=1e-4):
     """Gradient of a scalar function of Parameters: dict from parameter name to an array of its shape.
 
     Central differences on five points, with an error of order `step` ** 4 plus rounding of order 1e-16 / `step`
-    times the function's value. Offsets are not varied; log_variance is, for Gaussian kinds.
+    times the function's value. Offsets are not varied; log_variance is, where there are Gaussian units.
     """
 
     def at(name, index, shift):
@@ -177,7 +258,8 @@ def finite_difference_gradient(function, parameters, step=1e-4):
         moved[index] += shift
         return function(parameters.replace(**{name: moved}))
 
-    names = ["weights", "visible_bias", "hidden_bias"] + ["log_variance"] * parameters.is_gaussian
+    names = ["weights", "visible_bias", "hidden_bias"]
+    names += ["log_variance"] * (parameters.log_variance is not None)
     gradient = {name: np.zeros_like(getattr(parameters, name)) for name in names}
     for name in names:
         for index in np.ndindex(gradient[name].shape):
@@ -193,126 +275,182 @@ def log_likelihood_gradient(p, v, step=1e-4):
 
 
 def ascent(p, gradient, data_variance=0.0):
-    """Direction of a training step: the gradient with Gaussian states measured in sigma.
+    """Direction of a training step: the gradient with states measured in units of their own.
 
-    In those units the weights of all parameterisations are krizhevsky's, and means and weights
-    of data that are multiplied by a constant move by the same number of sigmas. All of them move
-    more slowly by the share of the noise in the data's variance, if that is larger.
+    Spins are measured in the distance of their states, which is two, Gaussian states in sigma. In
+    units of sigma the weights of all parameterisations are krizhevsky's, and means and weights of
+    data that are multiplied by a constant move by the same number of sigmas. All of them move more
+    slowly by the share of the noise in the data's variance, if that is larger. Other units follow
+    the gradient.
     """
-    if not p.is_gaussian:
-        return gradient
-    variance = np.exp(p.log_variance)
-    share = np.minimum(1, variance / np.maximum(data_variance, variance))
-    per_sigma = np.ones_like(variance) if p.kind == "krizhevsky" else variance
-    multiples = {
-        "weights": (share * per_sigma)[:, None],
-        "visible_bias": share * variance,
-        "log_variance": share,
-    }
+    names = "weights", "visible_bias", "hidden_bias"
+    multiples = {name: np.ones_like(getattr(p, name)) for name in names}
+    weights, bias = multiples["weights"], multiples["visible_bias"]
+    for kind, own in p.parts:
+        if kind == "spin":
+            weights[own], bias[own] = 1 / 4, 1 / 4
+    if p.kind == "spin":
+        weights[:], multiples["hidden_bias"][:] = 1 / 16, 1 / 4
+    if p.log_variance is not None:
+        own, variance = p.gaussian_columns, np.exp(p.log_variance)
+        share = np.minimum(1, variance / np.maximum(data_variance, variance))
+        per_sigma = np.ones_like(variance) if p.kind == "krizhevsky" else variance
+        weights[own], bias[own] = (share * per_sigma)[:, np.newaxis], share * variance
+        multiples["log_variance"] = share
     return {name: array * multiples.get(name, 1.0) for name, array in gradient.items()}
 
 
+def zero_sum(p, weights):
+    """Weights, or what is shaped like them, minus their mean over the columns of each categorical unit."""
+    weights = weights.copy()
+    for kind, own in p.units:
+        if kind == "categorical":
+            weights[own] -= weights[own].mean(axis=0)
+    return weights
+
+
 def log_conditional_visible(p, v):
-    """Log p(v_i | v_-i), a density for Gaussian units, of v (n, n_visible): (n, n_visible)."""
-    columns = [_log_normaliser_along(p, v, unit) for unit in range(v.shape[1])]
-    return -free_energy(p, v)[:, np.newaxis] - np.stack(columns, axis=1)
+    """Log p(unit | all others), a density for real-valued units, of v (n, n_visible): (n, n_units)."""
+    normalisers = [_log_normaliser_along(p, v, kind, own) for kind, own in p.units]
+    return -free_energy(p, v)[:, np.newaxis] - np.stack(normalisers, axis=1)
 
 
 def log_pseudo_likelihood(p, v):
-    """Log pseudo-likelihood, the sum over i of log p(v_i | v_-i), of v (n, n_visible): (n,)."""
+    """Log pseudo-likelihood, the sum of log p(unit | all others) over units, of v (n, n_visible): (n,)."""
     return np.sum(log_conditional_visible(p, v), axis=1)
 
 
 def sample_exact(p, n_samples, rng):
     """Independent samples of the joint law: v (n_samples, n_visible) and h (n_samples, n_hidden)."""
-    hidden = _hidden_states(p)
+    hidden = hidden_states(p)
+    if p.is_discrete:
+        visible = visible_states(p)
+        probabilities = softmax(-energy(p, visible, hidden))
+        drawn = rng.choice(probabilities.size, size=n_samples, p=probabilities.ravel())
+        row, column = np.unravel_index(drawn, probabilities.shape)
+        return visible[row], hidden[column]
+    drawn = rng.choice(len(hidden), size=n_samples, p=hidden_probabilities(p))
     if p.is_gaussian:
-        drawn = rng.choice(len(hidden), size=n_samples, p=softmax(_log_hidden_weights(p)))
         mean, variance = mean_visible(p, hidden), variance_visible(p, hidden)
         return rng.normal(mean[drawn], np.sqrt(variance[drawn])), hidden[drawn]
-    visible = _visible_states(p)
-    probabilities = softmax(-energy(p, visible, hidden))
-    drawn = rng.choice(probabilities.size, size=n_samples, p=probabilities.ravel())
-    row, column = np.unravel_index(drawn, probabilities.shape)
-    return visible[row], hidden[column]
+    v = np.zeros((n_samples, len(p.weights)))
+    for (kind, own), (values, law, _) in zip(p.units, _unit_laws(p, hidden), strict=True):
+        for state in np.unique(drawn):
+            rows = np.flatnonzero(drawn == state)
+            if kind in REAL:
+                curve = _cumulated(p, kind, own, hidden[state : state + 1])
+                v[rows, own] = np.interp(rng.random((len(rows), 1)), *reversed(curve))
+            else:
+                v[rows, own] = values[rng.choice(len(values), len(rows), p=law[:, state])]
+    return v, hidden[drawn]
 
 
-def _hidden_states(p):
-    """All hidden states: (2 ** n_hidden, n_hidden)."""
-    return states(p.hidden_values, p.weights.shape[1])
+def cumulated(p, v, h):
+    """Probability given h of less than v, of real-valued units: (n, n_real) with their columns (n_real,)."""
+    real = [(kind, own) for kind, own in p.units if kind in REAL]
+    shares = np.zeros((len(v), len(real)))
+    for row in np.unique(h, axis=0):
+        rows = np.flatnonzero((h == row).all(axis=1))
+        for i, (kind, own) in enumerate(real):
+            values = v[rows, own].ravel()
+            shares[rows, i] = np.interp(values, *_cumulated(p, kind, own, row[np.newaxis]))
+    return shares, np.array([own.start for _, own in real], dtype=int)
 
 
-def _visible_states(p):
-    """All visible states of a discrete machine: (2 ** n_visible, n_visible)."""
-    if p.is_gaussian:
-        raise ValueError(
-            f"The visible states of kind={p.kind!r} are real-valued and cannot be enumerated."
-        )
-    return states(p.visible_values, p.weights.shape[0])
+@functools.cache
+def gauss_legendre(n_nodes):
+    """Nodes between 0 and 1 and their weights."""
+    nodes, weights = roots_legendre(n_nodes)
+    return (nodes + 1) / 2, weights / 2
 
 
 def _log_hidden_weights(p):
-    """Log of the sum or integral over v of exp(-E(v, h)), for all hidden states: (2 ** n_hidden,)."""
-    h = _hidden_states(p)
-    if p.is_gaussian:
-        return np.array([_quadrature(p, row)[0] for row in h])
-    return logsumexp(-energy(p, _visible_states(p), h), axis=0)
+    """Log of the sum or integral over v of exp(-E(v, h)), for all hidden states: (2 ** n_hidden,).
 
-
-def _parabola(p, h):
-    """Minimum and width 1 / sqrt(curvature) of the energy along each v_i, given one h (n_hidden,): two (n_visible,).
-
-    Three energies along each unit fix the parabola. It only says where to put the nodes of a quadrature.
+    Given h the energy is a sum over visible units, so exp(-E) is a product of functions of one unit each: its
+    value at a reference state times, per unit, the sum of the ratios to it.
     """
-    n_visible = p.weights.shape[0]
-    at_zero = energy(p, np.zeros((1, n_visible)), h[np.newaxis])[0, 0]
-    above = energy(p, np.eye(n_visible), h[np.newaxis])[:, 0]
-    below = energy(p, -np.eye(n_visible), h[np.newaxis])[:, 0]
+    h = hidden_states(p)
+    if p.is_discrete:
+        return logsumexp(-energy(p, visible_states(p), h), axis=0)
+    log_ratios = [log_ratio for _, _, log_ratio in _unit_laws(p, h)]
+    return np.sum(log_ratios, axis=0) - energy(p, np.zeros((1, len(p.weights))), h)[0]
+
+
+def _unit_laws(p, h):
+    """Of each visible unit its values or nodes (n_values, n_own), their probabilities given h (n_values, m),
+    and the log of the sum of exp(-E) over them relative to all states zero (m,).
+    """
+    laws = []
+    reference = np.zeros((1, len(p.weights)))
+    at_reference = energy(p, reference, h)
+    for kind, own in p.units:
+        values, weights = _nodes(p, kind, own, h)
+        v = np.repeat(reference, len(values), axis=0)
+        v[:, own] = values
+        log_terms = at_reference - energy(p, v, h) + np.log(weights)[:, np.newaxis]
+        laws.append((values, softmax(log_terms, axis=0), logsumexp(log_terms, axis=0)))
+    return laws
+
+
+def _nodes(p, kind, own, h):
+    """Values of a unit (n_values, n_own), or nodes that serve all h (m, n_hidden), and their weights."""
+    if kind in GAUSSIAN_ENERGIES:
+        centre, width = _parabola(p, own, h)
+        n_nodes = 1 + int(np.ceil((np.ptp(centre) / width + 2 * REACH) / STEP))
+        ends = centre.min() - REACH * width, centre.max() + REACH * width
+        values, step = np.linspace(*ends, n_nodes, retstep=True)
+        return values[:, np.newaxis], np.full(n_nodes, step)
+    if kind == "interval":
+        values, weights = gauss_legendre(64)
+        return values[:, np.newaxis], weights
+    values = unit_values(kind, own.stop - own.start)
+    return values, np.ones(len(values))
+
+
+def _cumulated(p, kind, own, h):
+    """Values of one real-valued unit and the probabilities given one h (1, n_hidden) to be below them."""
+    values = np.linspace(0, 1, N_CURVE)
+    if kind != "interval":
+        centre, width = _parabola(p, own, h)
+        values = centre + width * REACH * (2 * values - 1)
+    v = np.zeros((N_CURVE, len(p.weights)))
+    v[:, own] = values[:, np.newaxis]
+    density = softmax(-energy(p, v, h)[:, 0])
+    below = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])
+    return values, below / below[-1]
+
+
+def _parabola(p, own, h):
+    """Minimum (m,) and width 1 / sqrt(curvature) of the energy along a Gaussian unit, given h (m, n_hidden).
+
+    Three energies fix the parabola. It only says where to put the nodes of a quadrature.
+    """
+    v = np.zeros((3, len(p.weights)))
+    v[:, own] = [[-1.0], [0.0], [1.0]]
+    below, at_zero, above = energy(p, v, h)
     curvature = above - 2 * at_zero + below
-    return (below - above) / (2 * curvature), 1 / np.sqrt(curvature)
+    return (below - above) / (2 * curvature), 1 / np.sqrt(curvature[0])
 
 
-def _quadrature(p, h):
-    """Log of the integral over v of exp(-E(v, h)), with mean and variance of v, given one h (n_hidden,).
-
-    Given h the energy is a sum over visible units, so exp(-E) is a product of functions of one v_i each: its
-    value at a reference state times, per unit, the ratio to it. Returns a float and two arrays (n_visible,).
-    """
-    centre, width = _parabola(p, h)
-    n_visible = len(centre)
-    reference = energy(p, centre[np.newaxis], h[np.newaxis])[0, 0]
-    log_integral, mean, variance = -reference, np.zeros(n_visible), np.zeros(n_visible)
-    for i in range(n_visible):
-        x = centre[i] + width[i] * NODES
-        v = np.tile(centre, (len(x), 1))
-        v[:, i] = x
-        density = np.exp(reference - energy(p, v, h[np.newaxis])[:, 0])
-        integral = trapezoid(density, x)
-        log_integral += np.log(integral)
-        mean[i] = trapezoid(x * density, x) / integral
-        variance[i] = trapezoid((x - mean[i]) ** 2 * density, x) / integral
-    return log_integral, mean, variance
-
-
-def _log_normaliser_along(p, v, unit):
-    """Log of the sum or integral of exp(-F) over v_unit, the rest of v (n, n_visible) held: (n,)."""
+def _log_normaliser_along(p, v, kind, own):
+    """Log of the sum or integral of exp(-F) over one unit, the rest of v (n, n_visible) held: (n,)."""
 
     def minus_free_energy(value):
         moved = np.array(v, dtype=np.float64)
-        moved[:, unit] = value
+        moved[:, own] = value
         return -free_energy(p, moved)
 
-    if not p.is_gaussian:
-        return logsumexp([minus_free_energy(value) for value in p.visible_values], axis=0)
+    if kind not in GAUSSIAN_ENERGIES:
+        values, weights = _nodes(p, kind, own, None)
+        return logsumexp([minus_free_energy(value) for value in values], axis=0, b=weights[:, None])
     # exp(-F) is a sum over h of exp(-E), so it peaks at the minima of the energy, one for each hidden state.
-    parabolas = [_parabola(p, h) for h in _hidden_states(p)]
-    centres = np.array([centre[unit] for centre, _ in parabolas])
-    reach = 12 * max(width[unit] for _, width in parabolas)
+    centres, width = _parabola(p, own, hidden_states(p))
     peak = np.max([minus_free_energy(centre) for centre in centres], axis=0)
     integral, error = quad_vec(
         lambda value: np.exp(minus_free_energy(value) - peak),
-        centres.min() - reach,
-        centres.max() + reach,
+        centres.min() - REACH * width,
+        centres.max() + REACH * width,
         epsabs=0.0,
         epsrel=1e-13,
         norm="max",
@@ -321,6 +459,6 @@ def _log_normaliser_along(p, v, unit):
     )
     if not error <= 1e-11 * integral.min():
         raise ArithmeticError(
-            f"Quadrature along v_{unit} reached only {error:.1e} of {integral.min():.1e}."
+            f"Quadrature along column {own.start} reached only {error:.1e} of {integral.min():.1e}."
         )
     return peak + np.log(integral)

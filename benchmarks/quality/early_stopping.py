@@ -16,7 +16,8 @@ from benchmarks import machine as where
 from benchmarks.data import binarized_mnist
 from benchmarks.likelihood import bracket
 from skrbm import BernoulliRBM
-from skrbm.estimators.watch import Watch
+from skrbm.estimators.recording import Recorder
+from skrbm.estimators.run import split_rows
 
 N_ITER = 200
 EVERY = 10
@@ -29,7 +30,7 @@ def main() -> None:
     X, test = binarized_mnist()
     rows = X[:500]
     stopped = BernoulliRBM(500, n_iter=N_ITER, **SETTINGS).fit(rows)
-    held_out = rows[stopped._split(len(rows))[1]]
+    held_out = rows[split_rows(stopped, len(rows))[1]]
     print(f"stopped after {stopped.n_iter_} of {N_ITER} passes", flush=True)
 
     def judged(rbm: BernoulliRBM) -> dict[str, float]:
@@ -38,18 +39,18 @@ def main() -> None:
         return {"test": found["forward"], "validation": float(found["forward"] + shift)}
 
     path: list[dict[str, Any]] = []
-    see = Watch.see
+    record = Recorder.record
 
-    def recording(watch: Watch, machine: Any, state: Any, v: Any, n_iter: int, notes: Any) -> bool:
+    def recording(recorder: Recorder, machine: Any, state: Any, n_iter: int, notes: Any) -> bool:
         if n_iter % EVERY == 0:
             snapshot = BernoulliRBM(500, random_state=0)
-            snapshot._publish(machine)
+            snapshot._model.publish(machine)
             path.append({"n_iter": n_iter, **judged(snapshot)})
             print(path[-1], flush=True)
-        return see(watch, machine, state, v, n_iter, notes)
+        return record(recorder, machine, state, n_iter, notes)
 
     patient = BernoulliRBM(500, n_iter=N_ITER, **SETTINGS)
-    with mock.patch.object(Watch, "see", recording):
+    with mock.patch.object(Recorder, "record", recording):
         patient.set_params(n_iter_no_change=N_ITER).fit(rows)
     results = {"n_iter": stopped.n_iter_, "kept": judged(stopped), "path": path}
     best = max(path, key=lambda at: at["validation"])

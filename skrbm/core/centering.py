@@ -19,6 +19,7 @@ import numpy as np
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.units import Units
 
 
 def recenter(
@@ -42,13 +43,49 @@ def recenter(
     machine : Machine
         Shares the weights with the old one.
     """
-    origin = np.zeros((1, machine.hidden.n_units), dtype=machine.dtype)
-    still = np.zeros_like(machine.hidden.bias)
-    moved = machine.hidden.recentered(hidden_offset, still)
-    pull = (machine.hidden.signal(origin) - moved.signal(origin))[0]
-    visible = machine.visible.recentered(visible_offset, machine.weights @ pull)
-
-    origin = np.zeros((1, machine.visible.n_units), dtype=machine.dtype)
-    pull = (machine.visible.signal(origin) - visible.signal(origin))[0]
-    hidden = machine.hidden.recentered(hidden_offset, pull @ machine.weights)
+    moved = machine.hidden.recentered(hidden_offset, machine.hidden.zero_field(1)[0])
+    lost = _lost_signal(machine.hidden, moved)
+    visible = machine.visible.recentered(visible_offset, machine.weights @ lost)
+    lost = _lost_signal(machine.visible, visible)
+    hidden = machine.hidden.recentered(hidden_offset, lost @ machine.weights)
     return Machine(visible, hidden, machine.weights)
+
+
+def _lost_signal(before: Units, after: Units) -> Array:
+    """Constant, (n_columns,), by which the signal of a layer is smaller than it was."""
+    origin = before.zero_field(1)
+    return np.asarray((before.signal(origin) - after.signal(origin))[0])
+
+
+def gauged(machine: Machine) -> Machine:
+    """Machine of the same distribution in the gauge of its layers.
+
+    Units of several columns leave a part of the weights and biases open, which no probability
+    depends on: it is moved from their columns to the other layer's biases.
+
+    Parameters
+    ----------
+    machine : Machine
+        With or without offsets.
+
+    Returns
+    -------
+    machine : Machine
+        The very same where nothing is open.
+    """
+    half = _gauged_visible(machine)
+    whole = _gauged_visible(half.transposed)
+    return half if whole is half.transposed else whole.transposed
+
+
+def _gauged_visible(machine: Machine) -> Machine:
+    layer, hidden = machine.visible, machine.hidden
+    weights = layer.gauge(machine.weights)
+    if weights is machine.weights:
+        return machine
+    # What was taken out is alike in all columns of a unit, hence in all of its states.
+    state = layer.signal(layer.mean(layer.zero_field(1)))[0]
+    absorbed = hidden.recentered(hidden.offset, state @ (machine.weights - weights))
+    # The other layer's signal may go by its bias, which has just moved.
+    lost = weights @ _lost_signal(hidden, absorbed)
+    return Machine(layer.gauged().recentered(layer.offset, lost), absorbed, weights)

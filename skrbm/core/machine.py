@@ -265,21 +265,25 @@ class Machine:
         gradient : dict of str to ndarray
             Same keys and shapes as `parameters`.
         """
-        mean = self.mean_hidden(v) if mean is None else mean
+        field = None
+        if mean is None:
+            field = self.hidden_field(v)
+            mean = self.hidden.mean(field)
+        elif not self.hidden.is_mean_sufficient:
+            field = self.hidden_field(v)
         if sample_weight is None:
             sample_weight = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
         signal = self.hidden.signal(mean) * sample_weight[:, None]
         weights = self._signal_product(v, signal)
-        visible = self.visible.gradient(
-            self.visible.moments(v, sample_weight),
-            field=lambda: self.weights @ signal.sum(axis=0),
-            work=lambda: np.einsum("ij,ij->i", self.weights, weights),
-        )
-        hidden = self.hidden.gradient(
-            self.hidden.mean_moments(mean, sample_weight),
-            field=lambda: average_rows(self.hidden_field(v), sample_weight),
-            work=lambda: np.einsum("ij,ij->j", self.weights, weights),
-        )
+        visible = self.visible.moments(v, sample_weight)
+        hidden = self.hidden.expected_moments(mean, field, sample_weight)
+        if not self.visible.is_signal_fixed:
+            pull, work = self.weights @ signal.sum(axis=0), (self.weights * weights).sum(axis=1)
+            _add(visible, self.visible.signal_gradient(pull, work))
+        if not self.hidden.is_signal_fixed:
+            field = self.hidden_field(v) if field is None else field
+            pull, work = average_rows(field, sample_weight), (self.weights * weights).sum(axis=0)
+            _add(hidden, self.hidden.signal_gradient(pull, work))
         return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}
 
     def _signal_product(self, v: Any, h: Array) -> Array:
@@ -313,6 +317,11 @@ def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
         if own:
             exchanged[f"{other[layer]}_{own}"] = array
     return exchanged
+
+
+def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
+    for name, array in part.items():
+        total[name] += array
 
 
 def _named(layer: str, parameters: dict[str, Array]) -> dict[str, Array]:

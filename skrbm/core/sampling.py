@@ -30,7 +30,7 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
     v : ndarray of shape (n_samples, n_visible)
         Visible states.
     """
-    return machine.visible.sample(machine.visible.still(n_samples), rng)
+    return machine.visible.sample(machine.visible.zero_field(n_samples), rng)
 
 
 def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator) -> Array:
@@ -68,8 +68,8 @@ def clamped_gibbs(
         Whose distribution, given the known units, the chains leave invariant.
     v : ndarray of shape (n_samples, n_visible)
         Present visible states.
-    is_known : ndarray of bool of shape (n_samples, n_visible)
-        Which units to hold.
+    is_known : ndarray of bool of shape (n_samples, n_units)
+        Which visible units to hold.
     n_gibbs_steps : int
         Number of steps.
     rng : numpy.random.Generator
@@ -80,8 +80,9 @@ def clamped_gibbs(
     v : ndarray of shape (n_samples, n_visible)
         Visible states after the last step.
     """
+    is_held = machine.visible.by_column(is_known)
     for _ in range(n_gibbs_steps):
-        v = np.where(is_known, v, gibbs(machine, v, 1, rng))
+        v = np.where(is_held, v, gibbs(machine, v, 1, rng))
     return v
 
 
@@ -98,8 +99,8 @@ def clamped_mean(
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
         Visible states that the chains start from, best drawn by `clamped_gibbs`.
-    is_known : ndarray of bool of shape (n_samples, n_visible)
-        Which units to hold.
+    is_known : ndarray of bool of shape (n_samples, n_units)
+        Which visible units to hold.
     n_gibbs_steps : int
         Number of steps to average over, at least one.
     rng : numpy.random.Generator
@@ -110,12 +111,13 @@ def clamped_mean(
     mean : ndarray of shape (n_samples, n_visible)
         Known units as they are.
     """
-    total = np.zeros_like(v)
+    total, is_held = np.zeros_like(v), machine.visible.by_column(is_known)
     for _ in range(n_gibbs_steps):
-        mean = machine.mean_visible(machine.sample_hidden(v, rng))
+        field = machine.visible_field(machine.sample_hidden(v, rng))
+        mean, draws = machine.visible.mean_and_sample(field, rng)
         total += mean
-        v = np.where(is_known, v, machine.visible.draw(mean, rng))
-    return np.where(is_known, v, total / n_gibbs_steps)
+        v = np.where(is_held, v, draws)
+    return np.where(is_held, v, total / n_gibbs_steps)
 
 
 @final

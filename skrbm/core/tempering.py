@@ -34,7 +34,7 @@ class TemperedPath:
         Natural machine at :math:`\beta = 1`.
     visible_base, hidden_base : Units
         Natural layers at :math:`\beta = 0`.
-    ground : float
+    energy_shift : float
         Energy by which the machine stands above the one that it was made from, in nats.
 
     References
@@ -46,7 +46,7 @@ class TemperedPath:
     machine: Machine
     visible_base: Units
     hidden_base: Units
-    ground: float = 0.0
+    energy_shift: float = 0.0
 
     @classmethod
     def to(cls, machine: Machine, visible_base: Units) -> Self:
@@ -64,20 +64,30 @@ class TemperedPath:
         -------
         path : TemperedPath
             Ends at the machine's distribution.
+
+        Raises
+        ------
+        ValueError
+            If the hidden units are not discrete.
         """
-        natural, ground = _natural(machine)
+        if not machine.hidden.is_discrete:
+            raise ValueError(
+                f"Annealing and tempering need discrete hidden units, whose energies are known "
+                f"exactly on the way, got {type(machine.hidden).__name__} units."
+            )
+        natural, energy_shift = _natural(machine)
         return cls(
             natural,
             visible_base.natural().astype(natural.dtype),
             natural.hidden.map_arrays(np.zeros_like),
-            ground,
+            energy_shift,
         )
 
     @property
     def base_log_partition(self) -> float:
         r"""Logarithm of the partition function at :math:`\beta = 0`, in nats."""
         layers = (self.visible_base, self.hidden_base)
-        return float(sum(layer.log_partition(layer.still(1))[0] for layer in layers))
+        return float(sum(layer.log_partition(layer.zero_field(1))[0] for layer in layers))
 
     @cached_property
     def transposed(self) -> Machine:
@@ -120,7 +130,7 @@ class TemperedPath:
         v : ndarray of shape (n_samples, n_visible)
             Visible states.
         """
-        return self.visible_base.sample(self.visible_base.still(n_samples), rng)
+        return self.visible_base.sample(self.visible_base.zero_field(n_samples), rng)
 
     def energy_gap(self, v: Array, h: Array, *, field: Array | None = None) -> Array:
         r"""Derivative of the energy in :math:`\beta`: :math:`E_1(v, h) - E_0(v, h)`.
@@ -230,11 +240,11 @@ class TemperedMachine:
         field = path.machine.hidden_field(v)
         other_field = other.beta * field
         field *= self.beta
-        mean = other.hidden.mean(other_field)
+        mean, h = other.hidden.mean_and_sample(other_field, rng)
         change = -self.hidden.log_partition_change(other.hidden, field, other_field, mean)
         gap = path.machine.visible.energy(v) - path.visible_base.energy(v)
         change += (other.beta - self.beta) * gap
-        return change, other.sample_visible(other.hidden.draw(mean, rng), rng)
+        return change, other.sample_visible(h, rng)
 
 
 def _natural(machine: Machine) -> tuple[Machine, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Self, final
 
@@ -10,6 +11,9 @@ import numpy as np
 from skrbm.core.numerics import Array
 from skrbm.display.base import Display
 
+MAX_BINS = 200
+BULK = (0.05, 0.95)  # quantiles; what is farther away than twice their distance is an outlier
+SMALLEST_RANGE = 1e-9  # relative to the energies, which are rounded
 SCORES = ("pseudo_likelihood", "validation_pseudo_likelihood")
 
 
@@ -88,6 +92,9 @@ class TrainingCurveDisplay(Display):
 class FreeEnergyDisplay(Display):
     """Free energies of training and of held-out rows: over-fitting moves them apart.
 
+    Rows far from the other ones of their kind are counted in the legend and in the outermost bins,
+    so that one outlier does not hide the others.
+
     Parameters
     ----------
     train, held_out : ndarray of shape (n_rows,)
@@ -142,18 +149,39 @@ class FreeEnergyDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
-        edges = np.histogram_bin_edges(np.concatenate([self.train, self.held_out]), bins="fd")
-        self.histograms_ = [
-            ax.stairs(
-                np.histogram(energies, edges, density=True)[0],
-                edges,
-                fill=True,
-                alpha=0.5,
-                label=f"{label}, mean {energies.mean():.1f}",
-            )
-            for label, energies in (("training", self.train), ("held out", self.held_out))
-        ]
+        rows = [np.asarray(energies, dtype=np.float64) for energies in (self.train, self.held_out)]
+        edges = _edges(rows)
+        self.histograms_ = []
+        for kind, energies in zip(("training", "held out"), rows, strict=True):
+            inside = np.clip(energies, edges[0], edges[-1])
+            n_outside = int((inside != energies).sum())
+            density = np.histogram(inside, edges, density=True)[0]
+            label = f"{kind}, mean {energies.mean():.1f}"
+            label += f", {n_outside} outside" if n_outside else ""
+            self.histograms_.append(ax.stairs(density, edges, fill=True, alpha=0.5, label=label))
         ax.set_xlabel("free energy, nats")
         ax.set_ylabel("density")
         ax.legend()
         return self
+
+
+def _edges(kinds: Sequence[Array]) -> Array:
+    """Bins for the rows of all kinds but for outliers: Freedman's and Diaconis', not too many."""
+    ranges = np.array([_range(energies) for energies in kinds])
+    low, high = ranges[:, 0].min(), ranges[:, 1].max()
+    pad = SMALLEST_RANGE * max(abs(low), abs(high))
+    if high - low <= pad:
+        low, high = low - max(pad, 0.5), high + max(pad, 0.5)
+    energies = np.concatenate(kinds)
+    quartiles = np.quantile(energies[(energies >= low) & (energies <= high)], [0.25, 0.75])
+    width = 2 * (quartiles[1] - quartiles[0]) / np.cbrt(len(energies))
+    is_too_narrow = high - low >= MAX_BINS * width
+    n_bins = MAX_BINS if is_too_narrow else math.ceil((high - low) / width)
+    return np.linspace(low, high, n_bins + 1)
+
+
+def _range(energies: Array) -> tuple[float, float]:
+    """Lowest and highest energy of one kind of rows that is no outlier."""
+    low, high = np.quantile(energies, BULK)
+    reach = 2 * (high - low) or np.inf  # where most are alike the others are not called outliers
+    return max(energies.min(), low - reach), min(energies.max(), high + reach)

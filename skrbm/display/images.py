@@ -6,6 +6,7 @@ import math
 from typing import Any, Self, final
 
 import numpy as np
+from sklearn.utils.validation import check_array
 
 from skrbm.core.numerics import Array, dense
 from skrbm.display.base import Display
@@ -126,7 +127,8 @@ class SamplesDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
             Fitted.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Rows to show with their reconstructions; None for samples alone.
+            Rows to show with their reconstructions; None for samples alone. What `mask` calls
+            unknown may be NaN, and is reconstructed from what `inpaint` makes of it.
         mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
             Features that are known, to show what `inpaint` makes of the others.
         image_shape : tuple of (height, width), default=None
@@ -156,16 +158,19 @@ class SamplesDisplay(Display):
             raise ValueError("Expected rows X that mask is about, got None.")
         kinds = {"samples": estimator.sample(n_images, n_gibbs_steps, random_state=random_state)}
         if X is not None:
-            X = X[:n_images]
-            kinds["data"] = dense(X)
+            X, others = X[:n_images], {}
+            data = check_array(X, accept_sparse=True, dtype=np.float64, ensure_all_finite=False)
+            data = dense(data)
+            is_finite = np.isfinite(data)
+            if mask is not None:
+                mask = np.asarray(mask, dtype=bool)
+                mask = mask[:n_images] if mask.ndim == 2 else mask
+                filled = estimator.inpaint(X, mask, method="mean", random_state=random_state)
+                others = {"known": np.where(mask, data, np.nan), "inpainted": filled}
+                X = X if is_finite.all() else _renewed(X, np.where(is_finite, data, filled))
+            kinds["data"] = np.where(is_finite, data, np.nan)
             kinds["reconstructions"] = estimator.inverse_transform(estimator.transform(X))
-        if mask is not None:
-            mask = np.asarray(mask, dtype=bool)
-            mask = mask[:n_images] if mask.ndim == 2 else mask
-            kinds["known"] = np.where(mask, kinds["data"], np.nan)
-            kinds["inpainted"] = estimator.inpaint(
-                X, mask, method="mean", random_state=random_state
-            )
+            kinds |= others
         return cls({kind: _images(v, image_shape) for kind, v in kinds.items()}).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -197,6 +202,11 @@ def _images(v: Any, image_shape: tuple[int, int] | None) -> Array:
             f"{image_shape}{' (square)' if image_shape is None else ''}."
         )
     return np.asarray(v, dtype=np.float64).reshape(-1, *shape)
+
+
+def _renewed(X: Any, values: Array) -> Any:
+    """Other values under the names that the columns of `X` have, if they have any."""
+    return type(X)(dict(zip(X.columns, values.T, strict=True))) if hasattr(X, "columns") else values
 
 
 def _mosaic(images: Array, n_columns: int) -> Array:

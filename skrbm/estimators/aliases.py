@@ -10,17 +10,17 @@ from scipy.sparse import issparse
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.validation import generators
 
 
-class ScikitLearnAliases:
+class ScikitLearnAliases(ModelMixin):
     """The four helpers of ``sklearn.neural_network.BernoulliRBM``.
 
     They take one state (1-D) or many (2-D), dense or sparse, check nothing, and draw from a
     ``RandomState`` or a ``Generator``.
     """
 
-    _machine: Callable[..., Machine]
     _as_states: Callable[[Array], Array]
 
     def _mean_hiddens(self, v: Any) -> Array:
@@ -37,7 +37,7 @@ class ScikitLearnAliases:
 
     def _on_rows(self, function: Callable[..., Array], states: Any, *rng: Any) -> Array:
         states = states if issparse(states) else np.asarray(states)
-        machine = self._machine(states)
+        machine = self._model.machine(states)
         rows = states[None] if states.ndim == 1 else states
         streams = [r if isinstance(r, np.random.Generator) else generators(r, 1)[0] for r in rng]
         result = function(machine, rows.astype(machine.dtype, copy=False), *streams)

@@ -1,22 +1,33 @@
-"""The estimators' common constructor, and features."""
+"""The estimators' one base: parameters, fit, partial_fit and features."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from skrbm._version import __version__
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
+from skrbm.core.units import Units
 from skrbm.estimators.aliases import ScikitLearnAliases
-from skrbm.estimators.callbacks import CallbackSupportMixin
-from skrbm.estimators.learning import Learner
-from skrbm.estimators.sampler import Sampler
-from skrbm.estimators.scoring import Scorer
+from skrbm.estimators.callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from skrbm.estimators.run import Run
+from skrbm.estimators.sampler import SamplingMixin
+from skrbm.estimators.scoring import LikelihoodMixin
+from skrbm.estimators.validation import VersionWarning, restored_on_error, warn_user
 
 
 class BaseRBM(
@@ -24,9 +35,10 @@ class BaseRBM(
     ScikitLearnAliases,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    Sampler,
-    Scorer,
-    Learner,
+    SamplingMixin,
+    LikelihoodMixin,
+    BaseEstimator,
+    ABC,
 ):
     """Restricted Boltzmann machine over the unit types that a subclass declares."""
 
@@ -132,11 +144,94 @@ class BaseRBM(
         self.verbose = verbose
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._visible_type.states is not None
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+    @property
+    @abstractmethod
+    def _visible_type(self) -> type[Units]:
+        """Unit type of the features."""
+
+    @property
+    @abstractmethod
+    def _hidden_type(self) -> type[Units]:
+        """Unit type of the components."""
+
+    # Public arrays of one value per unit: layer, field of its units, maps from and to the field.
+    _layer_arrays: ClassVar[
+        dict[str, tuple[str, str, Callable[..., Array], Callable[..., Array]]]
+    ] = {
+        "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
+        "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
+    }
+
+    # Multiple of the units' metric with which a step moves weights by rate times gradient.
+    _metric_unit: ClassVar[float] = 1.0
+
+    def _unit_options(self, varying: Any) -> dict[str, Any]:
+        """Further arguments of the visible unit type; `varying` tells which features do."""
+        return {}
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to data, from a new start unless `warm_start`.
+
+        With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called around every
+        pass, and may end the fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; integers, booleans and memory maps are cast one mini-batch at a time.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator. After an interrupt (with a warning) or a divergence it keeps the
+            last good parameters, with `early_stopping` the best ones.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; the estimator is then left as it was.
+        DivergenceError
+            If the parameters do not stay finite, or explode.
+        """
+        task = FitTask(self, X, y, self.n_iter)
+        with restored_on_error(self):
+            Run(self, X, resumes=self.warm_start, n_iter=self.n_iter, is_planned=True).train(task)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Make one pass over some rows, going on from the present parameters.
+
+        The run has no plan: no rows are held out, and a learning rate that would fall to zero
+        at the end stays as it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Any number of rows; they are visited in mini-batches of `batch_size`. Their pass is
+            recorded in `history_` only if `verbose`.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            Estimator with chains, random stream and parameters moved on.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; the estimator is then left as it was.
+        DivergenceError
+            If the parameters do not stay finite, or explode.
+        """
+        with restored_on_error(self):
+            Run(self, X, resumes=True, n_iter=1, is_planned=False).train(FitTask())
+        return self
 
     def transform(self, X: Any) -> Array:
         """Expected hidden states given the visible ones.
@@ -152,11 +247,7 @@ class BaseRBM(
             Probabilities of hidden units that are 0 or 1, means in (-1, 1) of spins; of the
             precision of `X`.
         """
-        return self._map_rows(Machine.mean_hidden, self._check_X(X))
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
+        return self._model.answer(Machine.mean_hidden, X)
 
     def inverse_transform(self, X: Any) -> Array:
         """Expected visible states given the hidden ones.
@@ -171,5 +262,36 @@ class BaseRBM(
         V : ndarray of shape (n_samples, n_features)
             Means of the visible units.
         """
-        H = self._check_H(X, name="X")
-        return self._map_rows(Machine.mean_visible, H)
+        return self._model.map_rows(Machine.mean_visible, self._model.check_H(X, name="X"))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    @property
+    def _public_names(self) -> tuple[str, ...]:
+        """Names of the arrays that are the model."""
+        return ("components_", *self._layer_arrays)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return all(hasattr(self, name) for name in self._public_names)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = bool(self._visible_type.support.values)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_skrbm_version": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        written = state.pop("_skrbm_version", "an unknown version")
+        if written != __version__:
+            warn_user(
+                f"{type(self).__name__} was pickled by skrbm {written}, and this is {__version__}. "
+                f"Only the public arrays mean the same in every version: check them, or fit again.",
+                VersionWarning,
+            )
+        super().__setstate__(state)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from skrbm.core.units import Bernoulli
 from skrbm.estimators.base import BaseRBM
 
@@ -113,11 +111,11 @@ class BernoulliRBM(BaseRBM):
     history_ : dict of list of float
         For each pass of `fit`: "pseudo_likelihood", the mean over some training rows in nats;
         "learning_rate" of the last update; "mean_activation" of the hidden units under the data;
-        "chain_gap", by how many nats the chains' mean free energy is above the data's; "time" in
-        seconds. With `early_stopping` also "validation_pseudo_likelihood" and "free_energy_gap", by
-        how many nats the held-out rows' free energy is above the training rows'; with algorithm
-        "pt" also "swap_acceptance", the mean probability of an exchange between neighbouring
-        temperatures.
+        "time" in seconds. With algorithm "pcd" or "pt" also "chain_gap", by how many nats the
+        chains' mean free energy is above the data's; with "pt" also "swap_acceptance", the mean
+        probability of an exchange between neighbouring temperatures; with `early_stopping` also
+        "validation_pseudo_likelihood" and "free_energy_gap", by how many nats the held-out rows'
+        free energy is above the training rows'.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -157,6 +155,3 @@ class BernoulliRBM(BaseRBM):
     _visible_type = Bernoulli
     _hidden_type = Bernoulli
     _state_dtype = bool
-
-    def _unit_options(self, varying: Any) -> dict[str, Any]:
-        return {}

@@ -71,7 +71,7 @@ def recenter(rbm: BaseRBM, visible_offset: Any, hidden_offset: Any) -> CenteredP
     .. [1] Montavon, Müller (2012), "Deep Boltzmann machines and the centering trick", Neural
        Networks: Tricks of the Trade, 621-637. :doi:`10.1007/978-3-642-35289-8_33`
     """
-    machine = rbm._machine()
+    machine = rbm._model.machine()
     n_visible, n_hidden = machine.weights.shape
     alpha = _checked(visible_offset, (n_visible,), "visible_offset", machine)
     beta = _checked(hidden_offset, (n_hidden,), "hidden_offset", machine)
@@ -110,14 +110,14 @@ def uncenter(rbm: BaseRBM, parameters: CenteredParameters) -> BaseRBM:
     twin.components_ = np.array(weights)
     twin.intercept_visible_ = np.array(parameters.intercept_visible)
     twin.intercept_hidden_ = np.array(parameters.intercept_hidden)
-    plain = twin._machine()
+    plain = twin._model.machine()
     n_visible, n_hidden = plain.weights.shape
     alpha = _checked(parameters.visible_offset, (n_visible,), "visible_offset", plain)
     beta = _checked(parameters.hidden_offset, (n_hidden,), "hidden_offset", plain)
-    centred = Machine(
-        replace(plain.visible, offset=alpha), replace(plain.hidden, offset=beta), plain.weights
-    )
-    rbm._publish(centering.recenter(centred, None, None))
+    visible: Any = plain.visible
+    hidden: Any = plain.hidden
+    centred = Machine(replace(visible, offset=alpha), replace(hidden, offset=beta), plain.weights)
+    rbm._model.publish(centering.recenter(centred, None, None))
     return rbm
 
 
@@ -136,17 +136,33 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Returns
     -------
     twin : BernoulliRBM
-        Same constructor parameters, chains mapped along.
+        Chains mapped along, and constructor parameters that mean the same, see Notes.
 
     Raises
     ------
     TypeError
         If `rbm` is of another class.
+
+    Notes
+    -----
+    Constructor parameters are scaled so that a centred step leads both to the same distribution:
+    `learning_rate` by 16 (of Adam by 4), `max_norm` by 4, `l1` and `max_gradient_norm` by 1/4 and
+    `l2` by 1/16. A `sparsity_target` of :math:`m` becomes :math:`(m + 1) / 2`. All others are the
+    same. Adam's steps agree in the weights alone: the biases of bits move twice as far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skrbm import SpinRBM, to_bernoulli
+    >>> X = np.repeat([[-1, -1], [1, 1]], 50, axis=0)
+    >>> rbm = SpinRBM(2, learning_rate=0.025, sparsity_target=-0.8, random_state=0).fit(X)
+    >>> twin = to_bernoulli(rbm)
+    >>> round(twin.learning_rate, 3), round(twin.sparsity_target, 3)
+    (0.4, 0.1)
     """
     W, a, b = _plain(rbm, SpinRBM)
-    return _assign(
-        BernoulliRBM(), rbm, 4 * W, 2 * (a - W.sum(0)), 2 * (b - W.sum(1)), lambda h: (h + 1) / 2
-    )
+    arrays = 4 * W, 2 * (a - W.sum(0)), 2 * (b - W.sum(1))
+    return _assign(BernoulliRBM(), rbm, arrays, 4, lambda h: (h + 1) / 2)
 
 
 def to_spin(rbm: BernoulliRBM) -> SpinRBM:
@@ -165,7 +181,7 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     Returns
     -------
     twin : SpinRBM
-        Same constructor parameters, chains mapped along.
+        Chains mapped along, and constructor parameters that mean the same, see `to_bernoulli`.
 
     Raises
     ------
@@ -173,9 +189,8 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
         If `rbm` is of another class.
     """
     W, a, b = _plain(rbm, BernoulliRBM)
-    return _assign(
-        SpinRBM(), rbm, W / 4, a / 2 + W.sum(0) / 4, b / 2 + W.sum(1) / 4, lambda h: 2 * h - 1
-    )
+    arrays = W / 4, a / 2 + W.sum(0) / 4, b / 2 + W.sum(1) / 4
+    return _assign(SpinRBM(), rbm, arrays, 1 / 4, lambda h: 2 * h - 1)
 
 
 def _plain(rbm: BaseRBM, expected: type[BaseRBM]) -> tuple[Array, Array, Array]:
@@ -183,27 +198,42 @@ def _plain(rbm: BaseRBM, expected: type[BaseRBM]) -> tuple[Array, Array, Array]:
         raise TypeError(
             f"Expected a {expected.__name__}, whose states can be mapped, got a {type(rbm).__name__}."
         )
-    machine = rbm._machine()
+    machine = rbm._model.machine()
     return machine.weights.T, machine.visible.bias, machine.hidden.bias
 
 
 def _assign(
     twin: RBM,
     rbm: BaseRBM,
-    W: Array,
-    a: Array,
-    b: Array,
-    map_hidden: Callable[[Array], Array],
+    arrays: tuple[Array, Array, Array],
+    scale: float,
+    map_hidden: Callable[[Any], Any],
 ) -> RBM:
-    params = rbm.get_params(deep=False)
+    """Give the twin its arrays, whose weights are `scale` times those of `rbm`, and the rest."""
+    params = rbm.get_params(deep=False) | _scaled_parameters(rbm, scale)
+    params["sparsity_target"] = map_hidden(rbm.sparsity_target)
     twin.set_params(**{name: params[name] for name in twin.get_params(deep=False)})
-    twin.components_, twin.intercept_visible_, twin.intercept_hidden_ = W, a, b
+    twin.components_, twin.intercept_visible_, twin.intercept_hidden_ = arrays
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(rbm, name):
             setattr(twin, name, getattr(rbm, name))
     if hasattr(rbm, "h_samples_"):
         twin.h_samples_ = map_hidden(rbm.h_samples_)
     return twin
+
+
+def _scaled_parameters(rbm: BaseRBM, scale: float) -> dict[str, float]:
+    """Constructor parameters that move weights which are `scale` times as large as far."""
+    # The gradient in the weights is 1 / scale times as large, and the length of Adam's step is not.
+    multiples = {
+        "learning_rate": scale if rbm.optimizer == "adam" else scale**2,
+        "l1": 1 / scale,
+        "l2": 1 / scale**2,
+        "max_norm": scale,
+        "max_gradient_norm": 1 / scale,
+    }
+    params = rbm.get_params(deep=False)
+    return {name: params[name] * by for name, by in multiples.items() if params[name] is not None}
 
 
 def _checked(offset: Any, shape: tuple[int], name: str, machine: Machine) -> Array:

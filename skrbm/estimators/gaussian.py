@@ -144,11 +144,11 @@ class GaussianBernoulliRBM(BaseRBM):
     history_ : dict of list of float
         For each pass of `fit`: "pseudo_likelihood", the mean over some training rows in nats;
         "learning_rate" of the last update; "mean_activation" of the hidden units under the data;
-        "chain_gap", by how many nats the chains' mean free energy is above the data's; "time" in
-        seconds. With `early_stopping` also "validation_pseudo_likelihood" and "free_energy_gap", by
-        how many nats the held-out rows' free energy is above the training rows'; with algorithm
-        "pt" also "swap_acceptance", the mean probability of an exchange between neighbouring
-        temperatures.
+        "time" in seconds. With algorithm "pcd" or "pt" also "chain_gap", by how many nats the
+        chains' mean free energy is above the data's; with "pt" also "swap_acceptance", the mean
+        probability of an exchange between neighbouring temperatures; with `early_stopping` also
+        "validation_pseudo_likelihood" and "free_energy_gap", by how many nats the held-out rows'
+        free energy is above the training rows'.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -275,7 +275,7 @@ class GaussianBernoulliRBM(BaseRBM):
         self.variance_rate = variance_rate
 
     def _unit_options(self, varying: Any) -> dict[str, Any]:
-        return {
+        return super()._unit_options(varying) | {
             "parameterization": self.parameterization,
             "learn_variance": self.learn_variance & varying,
             "variance_rate": self.variance_rate,

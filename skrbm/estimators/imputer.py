@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.base import BaseRBM
+from skrbm.estimators.sampler import Unknown
 from skrbm.estimators.validation import FLOATS, generators, restored_on_error, warn_user
 
 
@@ -44,7 +45,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     add_indicator : bool, default=False
         Whether to append the columns of a :class:`sklearn.impute.MissingIndicator`.
     keep_empty_features : bool, default=False
-        Whether features without any known value in `fit` are kept, as zeros, or dropped.
+        Whether features without any known value in `fit` are kept, with zeros where a value is
+        missing, or dropped.
     random_state : int, RandomState instance or None, default=None
         Of the draws of missing values; training follows the estimator's own.
 
@@ -66,7 +68,12 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Fitted once, `transform` is a function: the same rows give the same values.
+    Fitted once, `transform` is a function of all rows together: the same rows in the same order give
+    the same values. All incomplete rows draw from one random stream that every call starts anew, so
+    that a row among others, or in another order, has other draws. Its values then differ by their
+    Monte Carlo error, which falls with `n_chains` and may be several tenths of a bit where what is
+    known says nothing. Complete rows draw nothing. To have values of a row that do not depend on the
+    others, pass it alone.
 
     References
     ----------
@@ -182,11 +189,11 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if empty.any() and not self.keep_empty_features:
             warn_user(
                 f"Dropping features without any known value in fit: {np.flatnonzero(empty).tolist()}. "
-                f"Set keep_empty_features=True to keep them as zeros.",
+                f"Set keep_empty_features=True to keep them, with zeros where a value is missing.",
                 UserWarning,
             )
         marked = np.where(is_missing, np.nan, X)
-        filled: Array = np.zeros_like(X)
+        filled: Array = np.where(is_missing, 0, X).astype(X.dtype, copy=False)
         filled[:, kept] = self.estimator_.impute(
             marked[:, kept],
             n_gibbs_steps=self.n_gibbs_steps,
@@ -248,4 +255,5 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.estimator_.partial_fit(filled)
             if self.estimator_.n_iter_ < n_passes:  # interrupted
                 return
-            filled = self.estimator_._move_unknown(filled, ~is_missing, 1, rng)
+            unknown = Unknown(self.estimator_._model, ~is_missing, rng)
+            filled = unknown.advance(filled, 1)

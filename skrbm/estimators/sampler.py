@@ -1,10 +1,10 @@
-"""What a model dreams up: samples, and what is missing in data."""
+"""Samples of a model, and what is missing in data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
@@ -13,14 +13,14 @@ from skrbm.core import sampling
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.core.tempering import TemperedPath
-from skrbm.estimators.arrays import ModelArrays
-from skrbm.estimators.validation import check_domain, generators
+from skrbm.estimators.model import ArrayModel, ModelMixin
+from skrbm.estimators.validation import check_domain
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-class Sampler(ModelArrays):
-    """Estimator that can be asked for visible states."""
+class SamplingMixin(ModelMixin):
+    """Methods of an estimator that draw visible states."""
 
     _state_dtype: ClassVar[type | None] = None
 
@@ -39,13 +39,13 @@ class Sampler(ModelArrays):
         v_new : ndarray of shape (n_samples, n_features)
             Visible states after the step; booleans for Bernoulli units.
         """
-        v = self._check_X(v)
-        rng = self._stream()
+        v = self._model.check_X(v)
+        rng = self._model.inference_rng()
 
         def step(machine: Machine, v: Any) -> Array:
             return self._as_states(sampling.gibbs(machine, v, 1, rng))
 
-        return self._map_rows(step, v, is_random=True)
+        return self._model.map_rows(step, v, is_random=True)
 
     @validate_params(
         {
@@ -99,18 +99,19 @@ class Sampler(ModelArrays):
         .. [1] Desjardins, Courville, Bengio, Vincent, Delalleau (2010), "Tempered Markov chain
            Monte Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
         """
-        machine = self._machine()
+        model = self._model
+        machine = model.machine()
         if init is None:
             chains = np.empty((n_samples or 1, 0), dtype=machine.dtype)
         else:
-            chains = self._check_X(init)
+            chains = model.check_X(init)
             if n_samples not in (None, chains.shape[0]):
                 raise ValueError(
                     f"n_samples={n_samples} expected to be the number of rows of init, got init "
                     f"of shape {chains.shape}. Leave n_samples out."
                 )
-        rng = self._inference_rng(random_state)
-        base = self._base(machine, rng) if n_temperatures > 1 else None
+        rng = model.inference_rng(random_state)
+        base = model.base(machine, rng) if n_temperatures > 1 else None
 
         def run(machine: Machine, v: Any) -> Array:
             n_chains = v.shape[0]
@@ -121,7 +122,7 @@ class Sampler(ModelArrays):
             v = path.sample_base(n_chains, rng) if init is None else dense(v)
             return sampling.sample_tempered(path, v, n_temperatures, n_gibbs_steps, rng)
 
-        return self._map_rows(run, chains, is_random=True)
+        return model.map_rows(run, chains, is_random=True)
 
     @validate_params(
         {
@@ -176,7 +177,7 @@ class Sampler(ModelArrays):
         ValueError
             If `mask` is not boolean or of another shape, or a known value is not finite.
         """
-        X = self._check_X(X, finite=False)
+        X = self._model.check_X(X, finite=False)
         mask = np.asarray(mask)
         if mask.dtype != bool or mask.shape not in (X.shape, X.shape[1:]):
             raise ValueError(
@@ -184,10 +185,10 @@ class Sampler(ModelArrays):
                 f"value is known, got {mask.dtype} of shape {mask.shape}."
             )
         X, is_known = dense(X), np.broadcast_to(mask, X.shape)
-        rng = self._inference_rng(random_state)
+        unknown = Unknown(self._model, is_known, self._model.inference_rng(random_state))
         if method == "sample":
-            return self._draw_unknown(X, is_known, n_gibbs_steps, rng)
-        return self._average_unknown(X, is_known, n_gibbs_steps, n_chains, rng)
+            return unknown.draw(X, n_gibbs_steps)
+        return unknown.average(X, n_gibbs_steps, n_chains)
 
     @validate_params(
         {
@@ -246,68 +247,79 @@ class Sampler(ModelArrays):
         array([[1., 1.],
                [0., 0.]])
         """
-        X = dense(self._check_X(X, finite=False))
-        is_known = ~np.isnan(X)
-        rng = self._inference_rng(random_state)
+        X = dense(self._model.check_X(X, finite=False))
+        unknown = Unknown(self._model, ~np.isnan(X), self._model.inference_rng(random_state))
         if n_imputations is None:
-            return self._average_unknown(X, is_known, n_gibbs_steps, n_chains, rng)
-        return np.stack(
-            [self._draw_unknown(X, is_known, n_gibbs_steps, rng) for _ in range(n_imputations)]
-        )
-
-    def _draw_unknown(self, X: Array, is_known: Array, n: int, rng: Any) -> Array:
-        X = self._start_unknown(X, is_known, rng)
-        return self._move_unknown(X, is_known, n, rng)
-
-    def _average_unknown(
-        self, X: Array, is_known: Array, n: int, n_chains: int, rng: np.random.Generator
-    ) -> Array:
-        means = np.zeros(())
-        for _ in range(n_chains):
-            v = self._draw_unknown(X, is_known, n // 2, rng)
-            mean = self._move_unknown(v, is_known, n - n // 2, rng, step=sampling.clamped_mean)
-            means = means + mean / n_chains
-        return np.where(is_known, v, means).astype(v.dtype, copy=False)
-
-    def _start_unknown(self, X: Array, is_known: Array, rng: np.random.Generator) -> Array:
-        """Copy of the rows in which what is unknown comes from independent features."""
-        machine = self._machine(X)
-        result = X.astype(machine.dtype)
-        if not np.isfinite(result[is_known]).all():
-            raise ValueError(
-                "What is known of X expected to be finite, got NaN or infinity. Mark it as unknown, "
-                "by mask in inpaint or by NaN in impute."
-            )
-        rows = np.flatnonzero(~is_known.all(axis=1))
-        if len(rows):
-            path = TemperedPath.to(machine, self._base(machine, rng))
-            start = path.sample_base(len(rows), rng)
-            result[rows] = np.where(is_known[rows], result[rows], start)
-        check_domain(result, self._visible_type, self)
-        return result
-
-    def _move_unknown(
-        self,
-        X: Array,
-        is_known: Array,
-        n_gibbs_steps: int,
-        rng: np.random.Generator,
-        *,
-        step: Callable[..., Array] = sampling.clamped_gibbs,
-    ) -> Array:
-        """Rows after clamped Gibbs steps; those without anything unknown cost nothing."""
-        rows, result = np.flatnonzero(~is_known.all(axis=1)), X.copy()
-
-        def run(machine: Machine, v: Array, is_known: Array) -> Array:
-            return step(machine, v, is_known.astype(bool), n_gibbs_steps, rng)
-
-        if len(rows) and n_gibbs_steps:
-            result[rows] = self._map_rows(run, result[rows], is_known[rows], is_random=True)
-        return result
-
-    def _inference_rng(self, random_state: Any) -> np.random.Generator:
-        return self._stream() if random_state is None else generators(random_state, 1)[0]
+            return unknown.average(X, n_gibbs_steps, n_chains)
+        return np.stack([unknown.draw(X, n_gibbs_steps) for _ in range(n_imputations)])
 
     def _as_states(self, states: Array) -> Array:
         """States in the type that scikit-learn's class gives them, where it has such units."""
         return states if self._state_dtype is None else states.astype(self._state_dtype)
+
+
+@final
+class Unknown:
+    """What is unknown of some rows, drawn given what is known.
+
+    Parameters
+    ----------
+    model : ArrayModel
+        To draw from.
+    is_known : ndarray of bool of shape (n_samples, n_features)
+        Which values are held.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    """
+
+    def __init__(self, model: ArrayModel, is_known: Array, rng: np.random.Generator) -> None:
+        self.model, self.is_known, self.rng = model, is_known, rng
+        self._rows = np.flatnonzero(~is_known.all(axis=1))
+        self._is_compared = False
+
+    def draw(self, X: Array, n_gibbs_steps: int) -> Array:
+        """Rows completed by a chain each."""
+        return self.advance(self._start(X), n_gibbs_steps)
+
+    def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
+        """Rows completed by means over chains and the second half of their steps."""
+        means = np.zeros(())
+        for _ in range(n_chains):
+            v = self.draw(X, n_gibbs_steps // 2)
+            n_left = n_gibbs_steps - n_gibbs_steps // 2
+            means = means + self.advance(v, n_left, step=sampling.clamped_mean) / n_chains
+        return np.where(self.is_known, v, means).astype(v.dtype, copy=False)
+
+    def advance(
+        self, X: Array, n_gibbs_steps: int, *, step: Callable[..., Array] = sampling.clamped_gibbs
+    ) -> Array:
+        """Complete rows after some more steps; those with nothing unknown cost nothing."""
+        rows, result = self._rows, X.copy()
+
+        def run(machine: Machine, v: Array, is_known: Array) -> Array:
+            return step(machine, v, is_known.astype(bool), n_gibbs_steps, self.rng)
+
+        if len(rows) and n_gibbs_steps:
+            result[rows] = self.model.map_rows(
+                run, result[rows], self.is_known[rows], is_random=True
+            )
+        return result
+
+    def _start(self, X: Array) -> Array:
+        """Copy of the rows in which what is unknown comes from independent features."""
+        machine = self.model.machine(X)
+        result = X.astype(machine.dtype)
+        if not np.isfinite(result[self.is_known]).all():
+            raise ValueError(
+                "What is known of X expected to be finite, got NaN or infinity. Mark it as unknown, "
+                "by mask in inpaint or by NaN in impute."
+            )
+        rows = self._rows
+        if len(rows):
+            path = TemperedPath.to(machine, self.model.base(machine, self.rng))
+            start = path.sample_base(len(rows), self.rng)
+            result[rows] = np.where(self.is_known[rows], result[rows], start)
+        if not self._is_compared:  # once is enough to warn
+            check_domain(result, self.model.rbm._visible_type, self.model.rbm)
+            self._is_compared = True
+        return result

@@ -12,28 +12,22 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_consistent_length
 
 from skrbm.core.likelihood import exact
-from skrbm.core.likelihood.annealing import (
-    annealed_log_partition,
-    reversed_log_partition,
-    tempered_states,
-)
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense
-from skrbm.core.tempering import TemperedPath
-from skrbm.estimators.arrays import ModelArrays
-from skrbm.estimators.validation import AnnealingWarning, finite_results, generators, warn_user
-
-MANY_WEIGHTS, LARGE_WEIGHT = 2**16, 1e3
-FEW_CHAINS = 10  # of many: an average that rests on fewer has an error that cannot be known
+from skrbm.core.numerics import Array
+from skrbm.estimators.annealing import anneal, warn_if_few, warn_if_too_likely
+from skrbm.estimators.model import ModelMixin
+from skrbm.estimators.validation import advised, finite_results, generators
 
 
-class Scorer(ModelArrays):
-    """Estimator that can be asked how likely data are."""
+class LikelihoodMixin(ModelMixin):
+    """Methods of an estimator that say how likely rows are."""
 
     n_jobs: int | None
     n_temperatures: int
+    _annealing_rng: np.random.Generator
+    _visible_type: Any
 
     def score_samples(self, X: Any) -> Array:
         """Exact log pseudo-likelihood of each row, deterministic.
@@ -52,9 +46,9 @@ class Scorer(ModelArrays):
         pseudo_likelihood : ndarray of shape (n_samples,)
             In nats, summed over the features.
         """
-        X = self._check_X(X)
-        with finite_results() as check:
-            scores = pseudo_likelihood(self._machine(X), X, self.n_jobs)
+        X = self._model.check_X(X)
+        with finite_results() as check, advised():
+            scores = pseudo_likelihood(self._model.machine(X), X, self.n_jobs)
             check(scores)
         return scores
 
@@ -90,7 +84,7 @@ class Scorer(ModelArrays):
         free_energy : ndarray of shape (n_samples,)
             In nats.
         """
-        return self._map_rows(Machine.free_energy, self._check_X(X))
+        return self._model.answer(Machine.free_energy, X)
 
     def energy(self, X: Any, H: Any) -> Array:
         """Energy of each pair of visible and hidden states.
@@ -107,9 +101,9 @@ class Scorer(ModelArrays):
         energy : ndarray of shape (n_samples,)
             In nats.
         """
-        X, H = self._check_X(X), self._check_H(H, name="H")
+        X, H = self._model.check_X(X), self._model.check_H(H, name="H")
         check_consistent_length(X, H)
-        return self._map_rows(Machine.energy, X, H)
+        return self._model.map_rows(Machine.energy, X, H)
 
     def log_likelihood(self, X: Any, log_partition: float | LogPartition | None = None) -> Array:
         r"""Log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
@@ -129,9 +123,19 @@ class Scorer(ModelArrays):
         -------
         log_likelihood : ndarray of shape (n_samples,)
             In nats; an error of `log_partition` is common to all rows.
+
+        Warns
+        -----
+        AnnealingWarning
+            If the rows, each counted once, are together more likely than one: `log_partition` is
+            then too low, by more than five of its standard errors, for its chains have missed
+            what these rows are an example of.
         """
-        free_energy = self.free_energy(X)
+        X = self._model.check_X(X)
+        free_energy = self._model.map_rows(Machine.free_energy, X)
         normaliser = self.log_partition() if log_partition is None else log_partition
+        if self._visible_type.support.values:
+            warn_if_too_likely(X, free_energy, normaliser, self._visible_type.support.values)
         return np.asarray(-free_energy - float(normaliser))
 
     @validate_params(
@@ -189,7 +193,8 @@ class Scorer(ModelArrays):
         Raises
         ------
         ValueError
-            If `method` is "exact" and both layers are too large.
+            If `method` is "exact" and both layers are too large, or `init` has a single row or
+            goes with another method than "reverse_ais".
 
         Warns
         -----
@@ -216,51 +221,33 @@ class Scorer(ModelArrays):
         >>> print(rbm.log_partition())
         log Z = 1.386294 nats (exact)
         """
-        machine = self._machine()
-        n_states = exact.n_states(exact.smaller_discrete(machine).visible)
+        machine = self._model.machine()
+        n_states = exact.smaller_discrete(machine).visible.n_states
         if method == "auto" and n_states <= n_chains * n_temperatures:
             method = "exact"
-        with finite_results() as check:
+        if init is not None and method != "reverse_ais":
+            raise ValueError(
+                f"init expected to be None for method={method!r}, got rows. They are what "
+                f"method='reverse_ais' starts from; the other methods start from X."
+            )
+        with finite_results() as check, advised():
             if method == "exact":
                 value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
                 result = LogPartition(value, 0.0, method)
             else:
                 rng = self._likelihood_rng(random_state)
                 is_reverse = method == "reverse_ais"
-                result = self._anneal(machine, n_chains, n_temperatures, X, init, rng, is_reverse)
-                _warn_if_few(result)
+                size = n_chains, n_temperatures
+                result = anneal(self._model, machine, *size, X, init, rng, is_reverse=is_reverse)
+                warn_if_few(result)
             check(np.array([result.value, result.std_error]))
         return result
-
-    def _anneal(
-        self,
-        machine: Machine,
-        n_chains: int,
-        n_temperatures: int,
-        X: Any,
-        init: Any,
-        rng: np.random.Generator,
-        is_reverse: bool,
-    ) -> LogPartition:
-        """Estimate of the partition function by annealed importance sampling."""
-        if _anneals_in_single(machine):
-            machine = machine.astype(np.float32)
-        path = TemperedPath.to(machine, self._base(machine, rng, X))
-        if not is_reverse:
-            return annealed_log_partition(path, n_chains, n_temperatures, rng, self.n_jobs)
-        if init is None:
-            ladder = self.n_temperatures
-            n_steps = max(1, n_temperatures // ladder)
-            v = tempered_states(path, n_chains, ladder, n_steps, rng, self.n_jobs)
-        else:
-            v = dense(self._check_X(init)).astype(machine.dtype)
-        return reversed_log_partition(path, v, n_temperatures, rng, self.n_jobs)
 
     def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
         """Stream of its own that begins anew on every call: the same model, the same number."""
         if random_state is not None:
             return generators(random_state, 1)[0]
-        self._ensure_streams()
+        self._model.ensure_streams()
         return deepcopy(self._annealing_rng)
 
 
@@ -304,26 +291,3 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
     return float(estimator.log_likelihood(X).mean(dtype=np.float64))
-
-
-def _anneals_in_single(machine: Machine) -> bool:
-    """Whether the rounding of single precision stays far below the error of the weights.
-
-    It does for many weights of ordinary size between discrete states, which are exact, and the
-    products take half the time.
-    """
-    is_discrete = None not in (machine.visible.states, machine.hidden.states)
-    largest = max(np.abs(array).max() for array in machine.parameters.values())
-    return bool(is_discrete and machine.weights.size >= MANY_WEIGHTS and largest < LARGE_WEIGHT)
-
-
-def _warn_if_few(result: LogPartition) -> None:
-    assert result.effective_sample_size is not None
-    assert result.n_chains is not None
-    if result.effective_sample_size < min(FEW_CHAINS, result.n_chains / 2):
-        warn_user(
-            f"Only {result.effective_sample_size:.1f} of {result.n_chains} annealed chains make the "
-            f"estimate {result}: neither it nor its error can be believed. Increase "
-            f"n_temperatures={result.n_temperatures}.",
-            AnnealingWarning,
-        )

@@ -28,8 +28,9 @@ class SpinRBM(BaseRBM):
     n_components : int, default=256
         Number of hidden units.
     learning_rate : float, default=0.025
-        Multiple of the gradient that the first update adds to the parameters. A spin's states are
-        twice as far apart: steps of a sixteenth move the same law as those of `BernoulliRBM`.
+        Multiple of the gradient that the first update adds to the weights; biases move four times
+        as far. A spin's states are twice as far apart: steps of a sixteenth move the same law as
+        those of `BernoulliRBM`.
     batch_size : int or "auto", default="auto"
         Largest number of rows in a mini-batch; "auto" is a hundredth of the rows, at least 20 and
         at most 100.
@@ -76,7 +77,8 @@ class SpinRBM(BaseRBM):
     max_norm : float or None, default=None
         Largest Euclidean norm of a hidden unit's weights.
     max_gradient_norm : float or None, default=None
-        Norm, over all parameters, beyond which a gradient is shortened.
+        Norm, over all parameters, beyond which a gradient is shortened; in it, the gradient in the
+        biases counts twice.
     shuffle : bool, default=True
         Whether every pass visits the rows in a new order.
     early_stopping : bool, default=False
@@ -117,11 +119,11 @@ class SpinRBM(BaseRBM):
     history_ : dict of list of float
         For each pass of `fit`: "pseudo_likelihood", the mean over some training rows in nats;
         "learning_rate" of the last update; "mean_activation" of the hidden units under the data;
-        "chain_gap", by how many nats the chains' mean free energy is above the data's; "time" in
-        seconds. With `early_stopping` also "validation_pseudo_likelihood" and "free_energy_gap", by
-        how many nats the held-out rows' free energy is above the training rows'; with algorithm
-        "pt" also "swap_acceptance", the mean probability of an exchange between neighbouring
-        temperatures.
+        "time" in seconds. With algorithm "pcd" or "pt" also "chain_gap", by how many nats the
+        chains' mean free energy is above the data's; with "pt" also "swap_acceptance", the mean
+        probability of an exchange between neighbouring temperatures; with `early_stopping` also
+        "validation_pseudo_likelihood" and "free_energy_gap", by how many nats the held-out rows'
+        free energy is above the training rows'.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -162,6 +164,7 @@ class SpinRBM(BaseRBM):
     }
     _visible_type = Spin
     _hidden_type = Spin
+    _metric_unit = 16.0
 
     def __init__(
         self,
@@ -229,6 +232,3 @@ class SpinRBM(BaseRBM):
             verbose=verbose,
             random_state=random_state,
         )
-
-    def _unit_options(self, varying: Any) -> dict[str, Any]:
-        return {}

@@ -16,9 +16,10 @@ from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.validation import check_array
 
 from skrbm.core.interrupts import deferred_interrupts
+from skrbm.core.likelihood.exact import TooManyStatesError
 from skrbm.core.numerics import Array
 from skrbm.core.training.loop import DivergenceError
-from skrbm.core.units import Units
+from skrbm.core.units import QuadratureError, Units
 
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
@@ -139,7 +140,8 @@ def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "fe
 
 def compared_domain(units: type[Units], estimator: BaseEstimator) -> tuple[float, float] | None:
     """Range with which `check_domain` compares data, None where it does not look at them."""
-    return None if estimator.check_input == "ignore" else units.domain
+    is_bounded = estimator.check_input != "ignore" and np.isfinite(units.support.low)
+    return (units.support.low, units.support.high) if is_bounded else None
 
 
 def check_domain(X: Any, units: type[Units], estimator: BaseEstimator, *, name: str = "X") -> None:
@@ -166,17 +168,31 @@ def check_domain(X: Any, units: type[Units], estimator: BaseEstimator, *, name: 
         return
     (low, high), (lowest, highest) = domain, _extremes(X)
     rounding = 4 * np.finfo(floating_type(X, np.float64)).eps
-    if lowest >= low - rounding and highest <= high + rounding:
+    is_inside = lowest >= low - rounding and highest <= high + rounding
+    if is_inside and not ((lowest, highest) == (0, 1) and low < 0 and _are_bits(X)):
         return
     assert_all_finite(X, estimator_name=type(estimator).__name__, input_name=name)
-    message = (
-        f"{units.__name__} units expect values in [{low:g}, {high:g}], but {name} has values from "
-        f"{lowest:.9g} to {highest:.9g}. Rescale them, for example with "
-        f"sklearn.preprocessing.MinMaxScaler(({low:g}, {high:g})), or set check_input='ignore'."
-    )
+    if is_inside:
+        message = (
+            f"{units.__name__} units expect {low:g} and {high:g}, but {name} has only 0 and 1, and 0 "
+            f"would be read as undecided. Pass 2 * {name} - 1, take BernoulliRBM, or set "
+            f"check_input='ignore'."
+        )
+    else:
+        message = (
+            f"{units.__name__} units expect values in [{low:g}, {high:g}], but {name} has values "
+            f"from {lowest:.9g} to {highest:.9g}. Rescale them, for example with "
+            f"sklearn.preprocessing.MinMaxScaler(({low:g}, {high:g})), or set check_input='ignore'."
+        )
     if estimator.check_input == "raise":
         raise ValueError(message)
     warn_user(message, DomainWarning)
+
+
+def _are_bits(X: Any) -> bool:
+    """Whether all values are 0 or 1."""
+    values = X.data if issparse(X) else X
+    return bool(((values == 0) | (values == 1)).all())
 
 
 def _extremes(X: Any) -> tuple[float, float]:
@@ -188,6 +204,31 @@ def _extremes(X: Any) -> tuple[float, float]:
     blocks = [lines[begin : begin + n_lines] for begin in range(0, len(lines), n_lines)]
     extremes = np.array([(block.min(), block.max()) for block in blocks])
     return float(extremes[:, 0].min()), float(extremes[:, 1].max())
+
+
+@contextmanager
+def advised() -> Iterator[None]:
+    """Say which of an estimator's parameters to change where the core cannot know them.
+
+    Yields
+    ------
+    None
+        Control.
+    """
+    try:
+        yield
+    except TooManyStatesError as error:
+        advice = (
+            "Use method='ais' for the partition function, algorithm='pcd' for training, or fewer "
+            "n_components."
+        )
+        raise TooManyStatesError(f"{error} {advice}") from None
+    except QuadratureError as error:
+        advice = (
+            "Subtract the mean of the data, for example with sklearn.preprocessing.StandardScaler. "
+            "Reduce components_ or enlarge noise_variance_ of a model that has exploded."
+        )
+        raise QuadratureError(f"{error} {advice}") from None
 
 
 @contextmanager

@@ -1,26 +1,51 @@
 """Bridge between the oracles and the package, and what the tests of core/ share.
 
-A new energy joins `oracles.ENERGIES` and `machine_from`; every test then runs over it.
+A new energy joins `oracles.KINDS` and `visible_layer`; every test then runs over it.
 """
 
+import itertools
+import re
 from dataclasses import fields as fields_of
-from dataclasses import replace
 
 import numpy as np
 import oracles
+from core.count_units import Count
 from scipy import stats
 from scipy.special import logsumexp, softmax
 
 from skrbm.core.machine import Machine
 from skrbm.core.sampling import Ladder
-from skrbm.core.units import Bernoulli, Gaussian, Spin
+from skrbm.core.units import Bernoulli, Categorical, Composite, Gaussian, Interval, Spin
 
-DISCRETE = {"bernoulli": Bernoulli, "spin": Spin}
-NAMES = {"visible_log_variance": "log_variance"}  # of parameters in the oracles, where they differ
-SHAPES = ((3, 2), (2, 4), (4, 3))
-CASES = [(kind, *s, offsets) for kind in oracles.ENERGIES for s in SHAPES for offsets in (0, 1)]
+TWO_STATE = {"bernoulli": Bernoulli, "spin": Spin}
+LINEAR = TWO_STATE | {"categorical": Categorical, "interval": Interval, "count": Count}
+SIZES = {"categorical": 5, "composite": 8}  # columns: 3 + 2 categories, and a spin, an interval...
+SHAPES = {
+    "categorical": ((5, 2), (3, 4), (7, 3)),
+    "count": ((2, 2), (3, 3)),
+    "composite": ((8, 2), (6, 3), (8, 6)),  # the layer of six columns is discrete
+}
+CASES = [
+    (kind, *shape, offsets)
+    for kind in oracles.KINDS
+    for shape in SHAPES.get(kind, ((3, 2), (2, 4), (4, 3)))
+    for offsets in (0, 1)
+]
 GAUSSIAN_CASES = [case for case in CASES if case[0] in oracles.GAUSSIAN_ENERGIES]
+SPARSE = [("bernoulli", 6), ("spin", 6), ("categorical", 7), ("count", 4), ("composite", 6)]
+TYPICAL = {  # middle, and reach of a unit that has to feel as much as the others
+    "bernoulli": (0.5, 0.5),
+    "spin": (0.0, 1.0),
+    "categorical": (0.4, 0.7),
+    "interval": (0.5, 0.15),
+    "count": (1.0, 1.0),
+}
 FALSE_ALARM = 2 * stats.norm.sf(4)  # probability of a normal variable beyond 4 standard errors
+
+
+def sized(kind, n_visible, n_hidden, offsets=0):
+    """Case of a kind with so many visible units, or the columns that the kind needs."""
+    return kind, SIZES.get(kind, n_visible), n_hidden, offsets
 
 
 def case_id(case):
@@ -32,13 +57,13 @@ def case_id(case):
 def model(case, seed, scale=0.8):
     """Random oracle Parameters of a case."""
     kind, n_visible, n_hidden, offsets = case
-    rng = np.random.default_rng([seed, n_visible, n_hidden, oracles.ENERGIES.index(kind)])
+    rng = np.random.default_rng([seed, n_visible, n_hidden, oracles.KINDS.index(kind)])
     return oracles.random_parameters(
         kind, n_visible, n_hidden, rng, offsets=bool(offsets), scale=scale
     )
 
 
-def balanced_model(case, seed):
+def balanced_model(case, seed, strength=1.0):
     """Random model of a case for statistics: strong weights, and no unit that rarely changes.
 
     A standard error can be estimated from draws only where all that happens happens often.
@@ -46,70 +71,94 @@ def balanced_model(case, seed):
     kind, n_visible, n_hidden, offsets = case
     p = model(case, seed)
     rng = np.random.default_rng([seed, 2])
-    middle = np.mean(p.hidden_values)
-    reach = p.hidden_values[1] - middle
-    sigma = np.exp(p.log_variance / 2) if p.is_gaussian else np.ones(n_visible)
+    hidden_middle = np.mean(p.hidden_values)
+    hidden_reach = p.hidden_values[1] - hidden_middle
+    middle, reach = np.full(n_visible, hidden_middle), np.ones(n_visible)
+    sigma = np.ones(n_visible)
+    for part, own in p.parts:
+        if part in oracles.GAUSSIAN_ENERGIES:
+            sigma[own] = np.exp(p.log_variance / 2)
+        else:
+            middle[own], reach[own] = TYPICAL[part]
     coupling = rng.choice([-1, 1], p.weights.shape) * rng.uniform(0.4, 0.7, p.weights.shape)
-    width = 1 if kind == "krizhevsky" else sigma[:, None]
+    for _, own in p.units:
+        if own.stop - own.start > 1:  # categories that pull alike would not pull at all
+            coupling[own.stop - 1] = -coupling[own.start]
+    width = np.ones(n_visible) if kind == "krizhevsky" else sigma
     balanced = p.replace(
-        weights=coupling * width / (reach if p.is_gaussian else reach**2),
+        weights=strength * coupling * (width / (hidden_reach * reach))[:, None],
         visible_bias=rng.normal(0, 0.2, n_visible) * sigma,
         hidden_bias=rng.normal(0, 0.2, n_hidden),
-        visible_offset=np.full(n_visible, middle),
-        hidden_offset=np.full(n_hidden, middle),
+        visible_offset=middle,
+        hidden_offset=np.full(n_hidden, hidden_middle),
     )
     return recentered(balanced, offsets * p.visible_offset, offsets * p.hidden_offset)
 
 
 def machine_from(p, dtype=np.float64, **gaussian_options):
     """Machine of the package with copies of the oracle's parameters; zero offsets become None."""
-    alpha, beta = (
-        None if not o.any() else o.astype(dtype) for o in (p.visible_offset, p.hidden_offset)
+    beta = p.hidden_offset.astype(dtype) if p.hidden_offset.any() else None
+    hidden = TWO_STATE["spin" if p.kind == "spin" else "bernoulli"](
+        np.array(p.hidden_bias, dtype=dtype), offset=beta
     )
-    a, b, W = (np.array(x, dtype=dtype) for x in (p.visible_bias, p.hidden_bias, p.weights))
-    hidden = DISCRETE["spin" if p.kind == "spin" else "bernoulli"](b, offset=beta)
-    if p.is_gaussian:
-        z = np.array(p.log_variance, dtype=dtype)
-        visible = Gaussian(a, z, parameterization=p.kind, offset=alpha, **gaussian_options)
-    else:
-        visible = DISCRETE[p.kind](a, offset=alpha)
-    return Machine(visible, hidden, W)
+    weights = np.array(p.weights, dtype=dtype)
+    return Machine(visible_layer(p, dtype, **gaussian_options), hidden, weights)
+
+
+def visible_layer(p, dtype=np.float64, **gaussian_options):
+    """Visible layer of the package with copies of the oracle's parameters."""
+    parts = []
+    for (_, own), (kind, _, options) in zip(p.parts, part_types(p), strict=True):
+        if kind is Gaussian:
+            variance = np.array(p.log_variance, dtype=dtype)
+            options = options | {"log_variance": variance} | gaussian_options
+        offset = p.visible_offset[own].astype(dtype) if p.visible_offset.any() else None
+        parts.append(kind(np.array(p.visible_bias[own], dtype=dtype), offset=offset, **options))
+    return Composite(tuple(parts)) if p.kind == "composite" else parts[0]
+
+
+def part_types(p):
+    """Type, number of columns and further arguments of every part of a visible layer."""
+    types = []
+    for kind, own in p.parts:
+        n_own, unit_type, options = own.stop - own.start, LINEAR.get(kind, Gaussian), {}
+        if kind == "categorical":
+            options = {"n_categories": tuple(oracles.category_counts(n_own))}
+        elif unit_type is Gaussian:
+            options = {"parameterization": kind}
+        types.append((unit_type, n_own, options))
+    return types
+
+
+def started_layer(p, mean, variance, n_samples):
+    """Visible layer of a model's type that resembles data with these statistics."""
+    types = part_types(p)
+    if p.kind == "composite":
+        return Composite.start(mean, variance, n_samples, types=types)
+    ((unit_type, _, options),) = types
+    return unit_type.start(mean, variance, n_samples, **options)
 
 
 def replace_parameters(machine, parameters):
     """Machine with some of its parameters exchanged, under their names in `Machine.parameters`."""
-    layers = {
-        layer: replace(
-            getattr(machine, layer),
-            **{
-                name.removeprefix(f"{layer}_"): array
-                for name, array in parameters.items()
-                if name.startswith(f"{layer}_")
-            },
-        )
-        for layer in ("visible", "hidden")
-    }
-    return Machine(**layers, weights=parameters.get("weights", machine.weights))
+    moved = machine.astype(machine.dtype, copy=True)
+    moved.assign(moved.parameters | parameters)
+    return moved
 
 
-def parameters_from(kind, machine):
-    """Oracle Parameters of a machine: the inverse of `machine_from`."""
-    n_visible, n_hidden = machine.weights.shape
-    alpha, beta = machine.visible.offset, machine.hidden.offset
-    return oracles.Parameters(
-        kind=kind,
-        weights=machine.weights,
-        visible_bias=machine.visible.bias,
-        hidden_bias=machine.hidden.bias,
-        visible_offset=np.zeros(n_visible) if alpha is None else alpha,
-        hidden_offset=np.zeros(n_hidden) if beta is None else beta,
-        log_variance=getattr(machine.visible, "log_variance", None),
-    )
+def parameters_from(p, machine):
+    """Oracle Parameters of a machine of the same type as p: the inverse of `machine_from`."""
+    offsets = {"visible_offset": 0 * p.visible_offset, "hidden_offset": 0 * p.hidden_offset}
+    return p.replace(**renamed(machine.parameters), **(offsets | machine.offsets))
 
 
 def renamed(gradient):
-    """Gradient of the package under the oracle's names."""
-    return {NAMES.get(name, name): array for name, array in gradient.items()}
+    """Gradient of the package under the oracle's names, parts of a layer side by side."""
+    columns = {}
+    for name, array in gradient.items():
+        plain = re.sub(r"_\d+_", "_", name).replace("visible_log_variance", "log_variance")
+        columns.setdefault(plain, []).append(array)
+    return {name: np.concatenate(arrays) for name, arrays in columns.items()}
 
 
 def assert_same_arrays(actual, expected, atol):
@@ -120,41 +169,58 @@ def assert_same_arrays(actual, expected, atol):
 
 
 def visible_states(p, rng, n_samples=6):
-    """Visible states to evaluate a model at: all of a discrete one, real ones around the origin."""
-    if p.is_gaussian:
-        return rng.normal(0, 2, (n_samples, p.weights.shape[0]))
-    return oracles.states(p.visible_values, p.weights.shape[0])
+    """Visible states to evaluate a model at: all of a discrete one, else draws far and wide."""
+    if p.is_discrete:
+        return oracles.visible_states(p)
+    v = rng.normal(0, 2, (n_samples, p.weights.shape[0]))
+    for kind, own in p.units:
+        if kind == "interval":
+            v[:, own] = rng.random((n_samples, 1))
+        elif kind not in oracles.GAUSSIAN_ENERGIES:
+            values = oracles.unit_values(kind, own.stop - own.start)
+            v[:, own] = values[rng.integers(len(values), size=n_samples)]
+    return v
+
+
+def draw_rows(p, n_samples, rng):
+    """So many visible states, far and wide."""
+    if p.is_discrete:
+        return rng.choice(oracles.visible_states(p), n_samples)
+    return visible_states(p, rng, n_samples)
 
 
 def hidden_states(p):
     """All hidden states."""
-    return oracles.states(p.hidden_values, p.weights.shape[1])
+    return oracles.hidden_states(p)
 
 
 def hidden_law(p):
-    """Probabilities of `hidden_states(p)`, from p(h) = p(v, h) / p(v | h) at one reference v."""
-    h = hidden_states(p)
-    if not p.is_gaussian:
-        weights = np.exp(-oracles.energy(p, oracles.states(p.visible_values, len(p.weights)), h))
-        return weights.sum(axis=0) / weights.sum()
-    reference = np.zeros((1, len(p.weights)))
-    mean, deviation = oracles.mean_visible(p, h), np.sqrt(oracles.variance_visible(p, h))
-    log_weights = -oracles.energy(p, reference, h)[0]
-    log_weights -= stats.norm.logpdf(reference, mean, deviation).sum(axis=1)
-    weights = np.exp(log_weights - log_weights.max())
-    return weights / weights.sum()
+    """Probabilities of `hidden_states(p)`."""
+    return oracles.hidden_probabilities(p)
 
 
-def visible_law(p, h):
-    """States or quadrature nodes of v given one h (n_hidden,), with their probabilities."""
-    if not p.is_gaussian:
-        v = oracles.states(p.visible_values, len(p.weights))
-        weights = np.exp(-oracles.energy(p, v, h[None])[:, 0])
-    else:
-        nodes = oracles.states(np.linspace(-7, 7, 25), len(p.weights))
-        mean, variance = oracles.mean_visible(p, h[None]), oracles.variance_visible(p, h[None])
-        v, weights = mean + np.sqrt(variance) * nodes, np.exp(-(nodes**2).sum(axis=1) / 2)
-    return v, weights / weights.sum()
+def visible_law(p, h, units=None):
+    """States or quadrature nodes given one h (n_hidden,) of all visible units, or of these, with
+    their probabilities.
+    """
+    tables, laws = [], []
+    mean, variance = oracles.mean_visible(p, h[None]), oracles.variance_visible(p, h[None])
+    for kind, own in p.units if units is None else units:
+        measure = 1.0
+        if kind in oracles.GAUSSIAN_ENERGIES:
+            values = np.linspace(-7, 7, 19)[:, None]
+            values = mean[0, own] + np.sqrt(variance[0, own]) * values
+        elif kind == "interval":
+            values, measure = oracles.gauss_legendre(8)
+            values = values[:, None]
+        else:
+            values = oracles.unit_values(kind, own.stop - own.start)
+        v = np.zeros((len(values), len(p.weights)))
+        v[:, own] = values
+        tables.append(values)
+        laws.append(softmax(np.log(measure) - oracles.energy(p, v, h[None])[:, 0]))
+    v = np.array([np.concatenate([[], *rows]) for rows in itertools.product(*tables)])
+    return v, np.array([np.prod(row) for row in itertools.product(*laws)])
 
 
 def hidden_given_visible(p, v):
@@ -179,16 +245,28 @@ def tempered_hidden_law(p, base, beta):
 
     Given h, the energy is a sum over visible units: each is summed or integrated by itself.
     """
-    h, n_visible = hidden_states(p), len(p.weights)
-    nodes = np.linspace(-40, 40, 4001) if p.is_gaussian else np.array(p.visible_values)
-    reference = np.full((1, n_visible), nodes[0] if not p.is_gaussian else 0.0)
+    h = hidden_states(p)
+    reference = np.zeros((1, len(p.weights)))
     at_reference = tempered_energy(p, base, beta, reference, h)
     log_weights = -at_reference[0]
-    for i in range(n_visible):
-        v = np.repeat(reference, len(nodes), axis=0)
-        v[:, i] = nodes
-        log_weights += logsumexp(at_reference - tempered_energy(p, base, beta, v, h), axis=0)
+    for kind, own in p.units:
+        values, measure = wide_nodes(kind, own)
+        v = np.repeat(reference, len(values), axis=0)
+        v[:, own] = values
+        log_ratios = at_reference - tempered_energy(p, base, beta, v, h)
+        log_weights += logsumexp(log_ratios, axis=0, b=measure[:, None])
     return softmax(log_weights)
+
+
+def wide_nodes(kind, own):
+    """Values of a unit, or nodes wherever it may be, with their weights up to a factor."""
+    if kind in oracles.GAUSSIAN_ENERGIES:
+        return np.linspace(-40, 40, 4001)[:, None], np.ones(4001)
+    if kind == "interval":
+        values, weights = oracles.gauss_legendre(64)
+        return values[:, None], weights
+    values = oracles.unit_values(kind, own.stop - own.start)
+    return values, np.ones(len(values))
 
 
 def draw_states(states, law, n_samples, rng):
@@ -220,20 +298,23 @@ def mean_gradient(p, v, probabilities):
 def recentered(p, alpha, beta):
     """Parameters of the same distribution with other offsets: the published table, literally."""
     d_alpha, d_beta = alpha - p.visible_offset, beta - p.hidden_offset
-    W = p.weights
-    if not p.is_gaussian:
-        a, b = p.visible_bias + W @ d_beta, p.hidden_bias + d_alpha @ W
-    else:
+    a, b = p.visible_bias.copy(), p.hidden_bias.copy()
+    for kind, own in p.parts:
+        W, shift = p.weights[own], d_alpha[own]
+        pull = W @ d_beta
+        if kind not in oracles.GAUSSIAN_ENERGIES:
+            a[own] += pull
+            b += shift @ W
+            continue
         variance = np.exp(p.log_variance)
         sigma = np.sqrt(variance)
-        pull = W @ d_beta
-        a = p.visible_bias - d_alpha + (sigma * pull if p.kind == "krizhevsky" else pull)
+        a[own] += (sigma * pull if kind == "krizhevsky" else pull) - shift
         absorbed = {
-            "krizhevsky": d_alpha / sigma,
-            "cho": d_alpha / variance,
+            "krizhevsky": shift / sigma,
+            "cho": shift / variance,
             "goodfellow": pull / variance,
         }
-        b = p.hidden_bias + absorbed[p.kind] @ W
+        b += absorbed[kind] @ W
     return p.replace(visible_bias=a, hidden_bias=b, visible_offset=alpha, hidden_offset=beta)
 
 
@@ -245,7 +326,8 @@ def random_offsets(p, rng):
 def fields(p):
     """Oracle Parameters as a dict of arrays."""
     names = ["weights", "visible_bias", "hidden_bias", "visible_offset", "hidden_offset"]
-    return {name: getattr(p, name) for name in names + ["log_variance"] * p.is_gaussian}
+    names += ["log_variance"] * (p.log_variance is not None)
+    return {name: getattr(p, name) for name in names}
 
 
 def centered_path(p, v, offsets, learned=True, ascent=lambda p, gradient: gradient):

@@ -1,13 +1,17 @@
 """Offsets: the law that does not move, and the step of a machine that has them."""
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 import pytest
 from core.models import (
     CASES,
     GAUSSIAN_CASES,
+    SPARSE,
     assert_same_arrays,
     case_id,
+    draw_rows,
     explicit_direction,
     fields,
     hidden_states,
@@ -22,10 +26,21 @@ from core.models import (
 )
 from scipy import sparse
 
-from skrbm.core.centering import recenter
+from skrbm.core.centering import gauged, recenter
 from skrbm.core.likelihood.exact import expected_gradient, log_partition
+from skrbm.core.machine import Machine
+from skrbm.core.units import (
+    PARAMETERIZATIONS,
+    Bernoulli,
+    Categorical,
+    Composite,
+    Gaussian,
+    Interval,
+    Spin,
+)
 
 PLAIN = [case for case in CASES if not case[3]]
+LINEAR_CASES = [case for case in PLAIN if model(case, 0).log_variance is None]
 
 
 def gradient_of(machine, v):
@@ -55,7 +70,7 @@ def direction_of(machine, v, alpha, beta):
 def test_recentering_leaves_the_law_alone(case, seed, rng):
     # Slips: W(beta' - beta) left out or with the wrong sign, the wrong power of sigma.
     p = model(case, seed)
-    moved = parameters_from(p.kind, recenter(machine_from(p), *random_offsets(p, rng)))
+    moved = parameters_from(p, recenter(machine_from(p), *random_offsets(p, rng)))
     v, h = visible_states(p, rng), hidden_states(p)
     for answer, argument in (
         (oracles.log_likelihood, v),
@@ -72,9 +87,9 @@ def test_recentering_follows_the_table_and_round_trips(case, seed, rng):
     machine = machine_from(p)
     moved = recenter(machine, *offsets)
     expected = fields(recentered(p, *offsets))
-    assert_same_arrays(fields(parameters_from(p.kind, moved)), expected, atol=1e-12)
+    assert_same_arrays(fields(parameters_from(p, moved)), expected, atol=1e-12)
     back = recenter(moved, machine.visible.offset, machine.hidden.offset)
-    assert_same_arrays(fields(parameters_from(p.kind, back)), fields(p), atol=1e-12)
+    assert_same_arrays(fields(parameters_from(p, back)), fields(p), atol=1e-12)
     assert moved.weights is machine.weights
 
 
@@ -101,12 +116,13 @@ def test_centered_direction_is_an_explicitly_centered_step(case, seed, rng):
     assert_same_arrays(renamed(actual), explicit_direction(p, v, offsets), atol=1e-6)
 
 
-@pytest.mark.parametrize("case", [c for c in PLAIN if c not in GAUSSIAN_CASES], ids=case_id)
-def test_centered_direction_of_discrete_units_has_a_closed_form(case, seed, rng):
+@pytest.mark.parametrize("case", LINEAR_CASES, ids=case_id)
+def test_centered_direction_of_linear_units_has_a_closed_form(case, seed, rng):
+    # Slip: a unit of several columns, or a continuous one, that absorbs the offset's field otherwise.
     p = model(case, seed)
     machine, (alpha, beta), v = machine_from(p), random_offsets(p, rng), visible_states(p, rng)
-    G = gradient_of(machine, v)
-    actual = direction_of(machine, v, alpha, beta)
+    G = renamed(gradient_of(machine, v))
+    actual = renamed(direction_of(machine, v, alpha, beta))
     weights = G["weights"] - np.outer(alpha, G["hidden_bias"]) - np.outer(G["visible_bias"], beta)
     expected = {
         "weights": weights,
@@ -131,15 +147,84 @@ def test_variance_that_is_not_learned_stays_when_centered(case, learned, seed, r
     assert_same_arrays(renamed(actual), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
-def test_gradient_of_sparse_states_stays_sparse_when_centered(kind, seed, rng, monkeypatch):
+@pytest.mark.parametrize(("kind", "n_visible"), SPARSE)
+def test_gradient_of_sparse_states_stays_sparse_when_centered(
+    kind, n_visible, seed, rng, monkeypatch
+):
     # Slips: the offset's rank-one part left out, or states made dense to subtract it.
-    p = model((kind, 4, 3, 0), seed)
+    p = model((kind, n_visible, 3, 0), seed)
     centred = recenter(machine_from(p), *random_offsets(p, rng))
-    v = visible_states(p, rng)
+    v = draw_rows(p, 20, rng)
     sample_weight = rng.normal(size=len(v))
     options = {"mean": centred.mean_hidden(v), "sample_weight": sample_weight}
     expected = centred.gradient(v, **options)
     compressed = sparse.csr_array(v)
+    field = centred.hidden_field(compressed)
+    np.testing.assert_allclose(field, centred.hidden_field(v), rtol=0, atol=1e-12)
     monkeypatch.setattr(sparse.csr_array, "toarray", None)
     assert_same_arrays(centred.gradient(compressed, **options), expected, atol=1e-12)
+
+
+# The gauge
+
+
+@pytest.mark.parametrize("parameterization", PARAMETERIZATIONS)
+def test_gauge_of_one_layer_leaves_the_signal_of_the_other(parameterization, rng):
+    # Slip: a bias that absorbs what the gauge took, and moves its own signal.
+    visible = Gaussian(rng.normal(size=2), np.zeros(2), parameterization)
+    machine = Machine(visible, Categorical(rng.normal(size=3), (3,)), rng.normal(size=(2, 3)))
+    moved, v = gauged(machine), rng.normal(size=(3, 2))
+    np.testing.assert_allclose(moved.weights.sum(axis=1), 0, rtol=0, atol=1e-12)
+    old, new = (-m.free_energy(v) - log_partition(m) for m in (machine, moved))
+    np.testing.assert_allclose(new, old, rtol=0, atol=1e-12)
+
+
+def test_layers_of_layers_without_a_gauge_are_left_as_they_are():
+    layer = Composite((Spin(np.ones(2)), Interval(np.ones(1))))
+    machine = Machine(layer, Bernoulli(np.zeros(2)), np.ones((3, 2)))
+    assert gauged(machine) is machine
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_gauged_machine_has_the_same_law_and_categories_that_sum_to_zero(case, seed, rng):
+    # Slips: what is taken out of the weights not given to the hidden biases, or once for every
+    # category; an offset of which only a part is in the one-hot columns; biases left as they were.
+    p = model(case, seed)
+    machine = machine_from(p)
+    moved = gauged(machine)
+    if not any(kind == "categorical" for kind, _ in p.parts):
+        assert moved is machine
+        return
+    q = parameters_from(p, moved)
+    v, h = draw_rows(p, 12, rng), hidden_states(p)
+    for answer, argument in (
+        (oracles.log_likelihood, v),
+        (oracles.mean_hidden, v),
+        (oracles.mean_visible, h),
+    ):
+        np.testing.assert_allclose(answer(q, argument), answer(p, argument), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(q.weights, oracles.zero_sum(p, p.weights), rtol=0, atol=1e-12)
+    bias = oracles.zero_sum(p, p.visible_bias[:, None])[:, 0]
+    np.testing.assert_allclose(q.visible_bias, bias, rtol=0, atol=1e-12)
+    for name in ("visible_offset", "hidden_offset"):
+        np.testing.assert_array_equal(getattr(q, name), getattr(p, name))
+    turned = gauged(machine.transposed).transposed
+    assert_same_arrays(turned.parameters, moved.parameters, atol=1e-12)
+
+
+@pytest.mark.parametrize("offsets", [0, 1])
+def test_gauge_of_both_layers_is_taken_out(offsets, seed, rng):
+    # Slip: the gauge of the hidden layer brought back by that of the visible one, or left in.
+    p = model(("categorical", 5, 7, offsets), seed)
+    machine = machine_from(p)
+    hidden = Categorical(machine.hidden.bias, (3, 2, 2), offset=machine.hidden.offset)
+    machine = replace(machine, hidden=hidden)
+    moved = gauged(machine)
+    for rows, counts in ((moved.weights, (3, 2)), (moved.weights.T, (3, 2, 2))):
+        sums = np.add.reduceat(rows, np.cumsum(counts) - counts, axis=0)
+        np.testing.assert_allclose(sums, 0, atol=1e-12)
+    v = machine.visible.states(0, 6)
+    shift = moved.free_energy(v) - machine.free_energy(v)
+    np.testing.assert_allclose(shift, shift[0], rtol=0, atol=1e-9)
+    h = machine.hidden.states(0, 12)
+    np.testing.assert_allclose(moved.mean_visible(h), machine.mean_visible(h), rtol=0, atol=1e-9)

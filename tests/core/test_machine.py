@@ -7,8 +7,9 @@ import oracles
 import pytest
 from core.models import (
     CASES,
-    DISCRETE,
     GAUSSIAN_CASES,
+    SPARSE,
+    TWO_STATE,
     assert_same_arrays,
     case_id,
     hidden_states,
@@ -111,8 +112,20 @@ def test_transposed_gradient_is_the_same_under_exchanged_names(p):
             np.testing.assert_allclose(actual[name][index], slope, rtol=0, atol=1e-6)
 
 
+def symmetry(p, rng):
+    """Order of the columns after units of one kind, and the categories of a unit, change places."""
+    order, groups = np.arange(len(p.weights)), {}
+    for kind, own in p.units:
+        groups.setdefault((kind, own.stop - own.start), []).append(order[own].copy())
+    for places in groups.values():
+        for place, source in zip(places, rng.permutation(len(places)), strict=True):
+            order[place] = rng.permutation(places[source])
+    return order
+
+
 def test_permuting_units_permutes_answers(p, v, h, rng):
-    rows, columns = rng.permutation(p.weights.shape[0]), rng.permutation(p.weights.shape[1])
+    # Slip: weights, biases or categories of one unit taken for another's.
+    rows, columns = symmetry(p, rng), rng.permutation(p.weights.shape[1])
     changes = {name: getattr(p, name)[rows] for name in ("visible_bias", "visible_offset")}
     changes |= {name: getattr(p, name)[columns] for name in ("hidden_bias", "hidden_offset")}
     if p.is_gaussian:
@@ -152,6 +165,29 @@ def test_spin_machine_is_a_bernoulli_machine_in_other_words(rng):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
 
 
+def test_units_of_two_categories_are_bernoulli_units_in_other_words(rng):
+    # Slips: a column taken for a unit; the gauge taken for a part of the law.
+    p = oracles.random_parameters("categorical", 4, 3, rng, offsets=False)
+    W, a = p.weights, p.visible_bias
+    twin = machine_from(
+        p.replace(
+            kind="bernoulli",
+            weights=W[1::2] - W[::2],
+            visible_bias=a[1::2] - a[::2],
+            visible_offset=np.zeros(2),
+            hidden_bias=p.hidden_bias + W[::2].sum(axis=0),
+        )
+    )
+    machine, v = machine_from(p), oracles.visible_states(p)
+    for one, other in (
+        (log_partition(machine), log_partition(twin) + a[::2].sum()),
+        (machine.mean_hidden(v), twin.mean_hidden(v[:, 1::2])),
+        (machine.mean_visible(hidden_states(p))[:, 1::2], twin.mean_visible(hidden_states(p))),
+        (pseudo_likelihood(machine, v), pseudo_likelihood(twin, v[:, 1::2])),
+    ):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("target", oracles.GAUSSIAN_ENERGIES)
 @pytest.mark.parametrize("source", oracles.GAUSSIAN_ENERGIES)
 def test_gaussian_energies_are_one_family(source, target, rng):
@@ -176,13 +212,16 @@ def test_gaussian_energies_are_one_family(source, target, rng):
         np.testing.assert_allclose(left, right, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", DISCRETE)
+@pytest.mark.parametrize(("kind", "n_visible"), SPARSE)
 @pytest.mark.parametrize("container", [sparse.csr_array, sparse.csr_matrix])
-def test_sparse_states_give_the_answers_of_dense_ones(kind, container, rng):
-    # Slip: an elementwise product with a sparse matrix that is a matrix product.
-    p = oracles.random_parameters(kind, 6, 4, rng, offsets=False)
+def test_sparse_states_give_the_answers_of_dense_ones(kind, n_visible, container, rng):
+    # Slips: an elementwise product with a sparse matrix that is a matrix product; columns of a part
+    # cut out of the wrong axis.
+    p = oracles.random_parameters(kind, n_visible, 4, rng, offsets=False)
     machine = machine_from(p)
     v = rng.choice([-1.0, 0.0, 0.0, 1.0], (9, 6))
+    if kind not in TWO_STATE:  # the others have no mirror image of a value between their states
+        v = rng.choice(oracles.visible_states(p), 9)
     compressed = container(v)
     for question in (machine.hidden_field, machine.free_energy, machine.mean_hidden):
         np.testing.assert_allclose(question(compressed), question(v), rtol=0, atol=1e-12)

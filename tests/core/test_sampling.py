@@ -5,6 +5,7 @@ import oracles
 import pytest
 from core.models import (
     FALSE_ALARM,
+    TWO_STATE,
     assert_law,
     assert_mean,
     balanced_model,
@@ -14,8 +15,12 @@ from core.models import (
     hidden_states,
     law_pvalue,
     machine_from,
+    sized,
     tempered_hidden_law,
     uncoupled_like,
+    visible_law,
+    visible_layer,
+    wide_nodes,
 )
 from scipy import sparse, stats
 from scipy.integrate import trapezoid
@@ -33,7 +38,7 @@ from skrbm.core.sampling import (
 from skrbm.core.tempering import TemperedPath
 
 N_CHAINS = 20_000
-SAMPLED = [(kind, 2, 3, offsets) for kind in oracles.ENERGIES for offsets in (0, 1)]
+SAMPLED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
 
 
 @pytest.fixture(params=SAMPLED, ids=lambda case: f"{case[0]}-{'offsets' if case[3] else 'plain'}")
@@ -41,29 +46,28 @@ def p(request, seed):
     return balanced_model(request.param, seed)
 
 
-def standardised(p, v, h):
-    """Residuals of Gaussian visible units given h: standard normal by the oracle's word."""
-    states = hidden_states(p)
-    index = (h[:, None] == states[None]).all(axis=2).argmax(axis=1)
-    mean, deviation = oracles.mean_visible(p, states), np.sqrt(oracles.variance_visible(p, states))
-    return (v - mean[index]) / deviation[index]
-
-
 def assert_joint_law(p, v, h):
     """Pairs of v and h are independent draws of the model."""
-    assert_law(h, hidden_states(p), hidden_law(p))
-    if p.is_gaussian:
-        residual = standardised(p, v, h)
-        assert_mean(residual[:, :, None] * h[:, None], 0)
-        for unit in residual.T:
-            assert stats.kstest(unit, "norm").pvalue > 2 * stats.norm.sf(4)
-        return
-    visible, hidden = oracles.states(p.visible_values, p.weights.shape[0]), hidden_states(p)
-    pairs = np.concatenate(
-        [np.repeat(visible, len(hidden), axis=0), np.tile(hidden, (len(visible), 1))], axis=1
-    )
-    probabilities = softmax(-oracles.energy(p, visible, hidden)).ravel()
-    assert_law(np.concatenate([v, h], axis=1), pairs, probabilities)
+    shares, real = oracles.cumulated(p, v, h)
+    residual = stats.norm.ppf(shares)  # of real-valued units given h
+    counted = np.delete(np.concatenate([v, h], axis=1), real, axis=1)
+    assert_law(counted, *counted_law(p))
+    if len(real):
+        assert_mean(residual[:, :, None] * counted[:, None], 0)
+        assert_mean(residual[:, :, None] * residual[:, None], np.eye(len(real)))
+    for unit in shares.T:
+        assert stats.kstest(unit, "uniform").pvalue > FALSE_ALARM
+
+
+def counted_law(p):
+    """States of all discrete units, the visible ones first, with their probabilities."""
+    discrete = [unit for unit in p.units if unit[0] not in oracles.REAL]
+    hidden, laws = hidden_states(p), []
+    for h, share in zip(hidden, hidden_law(p), strict=True):
+        v, weights = visible_law(p, h, discrete)
+        laws.append((np.concatenate([v, np.tile(h, (len(v), 1))], axis=1), share * weights))
+    states, law = zip(*laws, strict=True)
+    return np.concatenate(states), np.concatenate(law)
 
 
 @pytest.mark.parametrize("n_gibbs_steps", [1, 3])
@@ -105,7 +109,11 @@ def test_samples_are_states_in_the_precision_of_the_machine(p, dtype, rng):
     start = sample_base(machine, 50, rng)
     for v in (start, gibbs(machine, start, 2, rng)):
         assert v.dtype == dtype
-        if not p.is_gaussian:
+        for kind, own in p.units:
+            if kind not in oracles.REAL:
+                values = oracles.unit_values(kind, own.stop - own.start)
+                assert {tuple(row) for row in v[:, own]} <= {tuple(row) for row in values}
+        if p.kind in TWO_STATE:
             assert set(np.unique(v)) == set(p.visible_values)
     h = machine.sample_hidden(v, rng)
     assert h.dtype == dtype
@@ -135,57 +143,59 @@ def test_sparse_chains_start_as_dense_ones(seed, rng):
 
 
 def conditional_law(p, v, is_known):
-    """Probabilities of all visible states given the known units of v (n_visible,)."""
-    states = oracles.states(p.visible_values, len(v))
-    fits = (states == v)[:, is_known].all(axis=1)
-    return states, oracles.model_probabilities(p) * fits / oracles.model_probabilities(p)[
-        fits
-    ].sum()
+    """Probabilities of all visible states given the known columns of v (n_visible,)."""
+    states = oracles.visible_states(p)
+    law = oracles.model_probabilities(p) * (states == v)[:, is_known].all(axis=1)
+    return states, law / law.sum()
 
 
 @pytest.mark.parametrize("n_gibbs_steps", [1, 4])
 def test_clamped_gibbs_leaves_the_law_alone_and_known_units_as_they_are(p, n_gibbs_steps, rng):
-    # Slips: unknown units held and known ones drawn; a mask of the first row for all.
+    # Slips: unknown units held and known ones drawn; a mask of the first row for all; half of the
+    # columns of a categorical unit held.
     machine = machine_from(p)
     v, _ = oracles.sample_exact(p, N_CHAINS, rng)
-    is_known = rng.random(v.shape) < 0.5
+    is_known = rng.random((len(v), len(p.units))) < 0.5
+    is_held = np.repeat(is_known, [own.stop - own.start for _, own in p.units], axis=1)
     moved = clamped_gibbs(machine, v, is_known, n_gibbs_steps, rng)
-    np.testing.assert_array_equal(moved[is_known], v[is_known])
+    np.testing.assert_array_equal(moved[is_held], v[is_held])
     assert (moved != v).any(axis=0).all()
     assert_joint_law(p, moved, machine.sample_hidden(moved, rng))
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+@pytest.mark.parametrize("kind", ["bernoulli", "spin", "categorical", "composite"])
 def test_clamped_gibbs_reaches_the_conditional_law(kind, seed, rng):
     """Within a total variation of 0.02, from unknown units that are all in one state."""
-    p = balanced_model((kind, 5, 3, 0), seed)
-    low, high = p.visible_values
-    v = np.array([high, low, low, low, low])
-    is_known = np.array([True, True, False, False, False])
+    p = balanced_model((kind, {"categorical": 7, "composite": 6}.get(kind, 5), 3, 0), seed)
+    v = oracles.visible_states(p)[0]
+    is_known = np.arange(len(p.units)) < len(p.units) // 2
+    is_held = np.concatenate(
+        [[k] * (u.stop - u.start) for k, (_, u) in zip(is_known, p.units, strict=True)]
+    )
     chains = np.tile(v, (N_CHAINS, 1))
     draws = clamped_gibbs(machine_from(p), chains, np.tile(is_known, (N_CHAINS, 1)), 50, rng)
-    states, law = conditional_law(p, v, is_known)
+    states, law = conditional_law(p, v, is_held)
     counts = (draws[:, None] == states[None]).all(axis=2).mean(axis=0)
     assert np.abs(counts - law).sum() / 2 < 0.02
     assert law_pvalue(draws, states[law > 0], law[law > 0]) > FALSE_ALARM
 
 
 def test_clamped_mean_is_the_conditional_mean(p, rng):
-    # Slips: the burn-in counted in; the sum in place of the mean; samples of known units.
-    machine, is_known = machine_from(p), np.array([True, False])
-    v, _ = oracles.sample_exact(p, 4, rng)
-    v = v[:1]
+    # Slips: the burn-in counted in; the sum in place of the mean; samples of known units; the mask
+    # of units taken for one of columns.
+    machine, is_known = machine_from(p), np.arange(len(p.units)) > 0
+    _, own = p.units[0]
+    v, _ = oracles.sample_exact(p, 1, rng)
     chains, known = np.repeat(v, N_CHAINS, axis=0), np.tile(is_known, (N_CHAINS, 1))
     start = clamped_gibbs(machine, chains, known, 30, rng)
     means = clamped_mean(machine, start, known, 5, rng)
-    assert (means[:, 0] == v[0, 0]).all()
-    if p.is_gaussian:
-        grid = np.linspace(-40, 40, 8001)
-        states = np.column_stack([np.full_like(grid, v[0, 0]), grid])
-        law = softmax(-oracles.free_energy(p, states))
-    else:
-        states, law = conditional_law(p, v[0], is_known)
-    assert_mean(means[:, 1:], law @ states[:, 1:])
+    held = np.delete(np.arange(v.shape[1]), own)
+    np.testing.assert_array_equal(means[:, held], np.repeat(v[:, held], N_CHAINS, axis=0))
+    values, measure = wide_nodes(p.units[0][0], own)
+    states = np.repeat(v, len(values), axis=0)
+    states[:, own] = values
+    law = softmax(np.log(measure) - oracles.free_energy(p, states))
+    assert_mean(means[:, own], law @ values)
 
 
 # Parallel tempering
@@ -194,7 +204,7 @@ def test_clamped_mean_is_the_conditional_mean(p, rng):
 def tempered(p, rng, n_chains, betas=(1.0, 0.6, 0.35, 0.0)):
     """Path, ladder and exact hidden states at every temperature, with their laws."""
     base = uncoupled_like(p, rng)
-    path = TemperedPath.to(machine_from(p), machine_from(base).visible)
+    path = TemperedPath.to(machine_from(p), visible_layer(base))
     laws = [tempered_hidden_law(p, base, beta) for beta in betas]
     h = np.stack([draw_states(hidden_states(p), law, n_chains, rng) for law in laws])
     return path, Ladder(np.array(betas)), h, laws
@@ -248,7 +258,7 @@ def test_tempered_samples_of_separate_modes(kind, n_gibbs_steps, rng):
     )
     machine = machine_from(p)
     start = np.full((4_000, 6), p.visible_values[0])
-    path = TemperedPath.to(machine, machine_from(uncoupled_like(p, rng)).visible)
+    path = TemperedPath.to(machine, visible_layer(uncoupled_like(p, rng)))
     v = sample_tempered(path, start, 6, n_gibbs_steps, rng)
     if n_gibbs_steps == 0:
         np.testing.assert_array_equal(v, start)

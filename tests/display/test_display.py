@@ -3,7 +3,9 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from skrbm import (
@@ -90,6 +92,36 @@ def test_samples_are_what_the_methods_return(rbm):
     assert list(SamplesDisplay.from_estimator(rbm, **options).rows) == ["samples"]
 
 
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, pd.DataFrame])
+@pytest.mark.parametrize("is_common", [True, False])
+@pytest.mark.filterwarnings("error")
+def test_what_a_mask_calls_unknown_may_be_nan_or_infinite(container, is_common):
+    """Catches a reconstruction of what `inpaint` does not look at, and names that are lost."""
+    columns = pd.DataFrame(X).rename(columns=str)
+    named = container is pd.DataFrame
+    rbm = BernoulliRBM(9, n_iter=1, random_state=0).fit(columns if named else X)
+    mask = KNOWN if is_common else np.random.default_rng(0).random(X.shape) < 0.5
+    full = np.where(mask, X, np.nan)
+    full[1] = np.where(np.isnan(full[1]), np.inf, full[1])
+    full[2] = X[2]  # unknown, but there
+    rows = container(full)
+    rows = rows.rename(columns=str) if named else rows
+    options = {"n_images": 3, "n_gibbs_steps": 5, "random_state": 0}
+    display = SamplesDisplay.from_estimator(rbm, rows, mask=mask, **options)
+    kinds = {kind: images.reshape(3, 64) for kind, images in display.rows.items()}
+    masks = np.broadcast_to(mask, X.shape)[:3]
+    np.testing.assert_array_equal(kinds["data"][:2], np.where(masks, X[:3], np.nan)[:2])
+    np.testing.assert_array_equal(kinds["data"][2], X[2])
+    inpainted = rbm.inpaint(rows[:3], masks, method="mean", random_state=0)
+    np.testing.assert_array_equal(kinds["inpainted"], inpainted)
+    completed = np.concatenate([inpainted[:2], X[2:3]])
+    completed = pd.DataFrame(completed, columns=columns.columns) if named else completed
+    expected = rbm.inverse_transform(rbm.transform(completed))
+    np.testing.assert_array_equal(kinds["reconstructions"], expected)
+    with pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
+        SamplesDisplay.from_estimator(rbm, rows, **options)
+
+
 def test_fewer_rows_than_samples_leave_the_rest_empty(rbm):
     display = SamplesDisplay.from_estimator(rbm, X[:2], n_images=5, n_gibbs_steps=1)
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
@@ -121,6 +153,55 @@ def test_free_energies_of_both_kinds_of_rows_share_their_bins(rbm):
     np.testing.assert_array_equal(train.edges, held_out.edges)
     for density in (train, held_out):
         np.testing.assert_allclose(density.values @ np.diff(density.edges), 1)
+
+
+BULK = np.random.default_rng(0).normal(size=1000)
+ENERGIES = {  # training and held-out rows, a range that has to be seen, rows outside the picture
+    "one outlier": (BULK, np.append(BULK, 1e12), BULK, (0, 1)),
+    "outliers on both sides": (np.append(BULK, [1e6, -1e300]), BULK, BULK, (2, 0)),
+    "held-out rows far away": (
+        BULK,
+        50 * BULK[:20] + 1e4,
+        [*BULK, *(50 * BULK[:20] + 1e4)],
+        (0, 0),
+    ),
+    "a tenth far away": (BULK, np.append(BULK[:90], BULK[:10] + 1e4), [*BULK, 1e4], (0, 0)),
+    "most rows alike": (np.append(np.zeros(980), BULK[:20]), BULK, BULK, (0, 0)),
+    "one value": (np.full(5, -3.0), np.full(4, -3.0), [-3.0], (0, 0)),
+    "one value but for rounding": (1e4 + 1e-12 * BULK, np.full(4, 1e4), [1e4], (0, 0)),
+    "single precision": (
+        np.float32(BULK),
+        np.float32(np.append(BULK, 1e30)),
+        np.float32(BULK),
+        (0, 1),
+    ),
+    "one row": (BULK[:1], BULK[:1] + 1, BULK[:1], (0, 0)),
+}
+
+
+@pytest.mark.parametrize(
+    ("train", "held_out", "seen", "n_outside"), ENERGIES.values(), ids=ENERGIES
+)
+@pytest.mark.filterwarnings("error")
+def test_outliers_neither_flatten_nor_fill_the_picture(train, held_out, seen, n_outside):
+    """Catches bins as narrow as the bulk all the way to an outlier, and one bin for the bulk."""
+    display = FreeEnergyDisplay(train, held_out).plot()
+    edges = display.histograms_[0].get_data().edges
+    assert len(edges) - 1 <= 200
+    assert edges[0] <= min(seen)
+    assert max(seen) <= edges[-1]
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    for label, energies, n, patch in zip(
+        labels, (train, held_out), n_outside, display.histograms_, strict=True
+    ):
+        assert ((energies < edges[0]) | (energies > edges[-1])).sum() == n
+        assert label.endswith(f", {n} outside") == (n > 0)
+        density, width = patch.get_data().values, np.diff(edges)
+        np.testing.assert_allclose((density * width).sum(), 1)
+        at_ends = np.histogram(np.clip(energies, edges[0], edges[-1]), edges)[0]
+        np.testing.assert_allclose(density * width, at_ends / len(energies))
+    if sum(n_outside):  # the bulk of 1000 normal rows is some six standard deviations wide
+        assert np.diff(edges).max() < 1
 
 
 def test_images_have_a_pixel_for_each_feature(rbm):

@@ -49,6 +49,13 @@ def parameters(rbm):
     )
 
 
+def ascent(p, gradient, data_variance=0.0):
+    """Direction of an estimator's step: a spin's is in units in which weights follow the gradient."""
+    unit = 16 if p.kind == "spin" else 1
+    direction = oracles.ascent(p, gradient, data_variance)
+    return {name: unit * array for name, array in direction.items()}
+
+
 def random_machine(kind, n_visible=4, n_hidden=3, seed=0, **options):
     """Plain oracle parameters, and exact samples v, h of them: 50 rows."""
     rng = np.random.default_rng(seed)

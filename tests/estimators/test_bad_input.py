@@ -28,7 +28,7 @@ from skrbm import (
     to_bernoulli,
     to_spin,
 )
-from skrbm.core.likelihood.exact import MAX_UNITS
+from skrbm.core.likelihood.exact import MAX_STATES
 
 # Every method that takes visible data, as a function of estimator and data.
 LEARNERS = {
@@ -60,8 +60,8 @@ STREAMS = (
     "_annealing_rng",
     "_validation_seed",
 )  # opened by the first draw from arrays assigned by hand
-X = np.tile([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]], (2, 1))
-H = np.tile([[0.0, 1.0], [1.0, 1.0], [1.0, 0.0]], (2, 1))
+X = np.tile([[0.5, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]], (2, 1))
+H = np.tile([[0.5, 1.0], [1.0, 1.0], [1.0, 0.0]], (2, 1))
 
 
 def spoilt(array, value, dtype=float):
@@ -294,14 +294,14 @@ def test_bad_parameters_are_named_with_their_value(estimator, name, value):
 @pytest.mark.parametrize("is_fitted", [True, False])
 def test_a_failure_inside_training_leaves_no_trace(kind, method, is_fitted):
     """Catches attributes that are set before training can fail."""
-    n_components = MAX_UNITS + 1
+    n_components = MAX_STATES.bit_length()
     options = {"algorithm": "exact", "random_state": 0}
-    data = np.eye(n_components + 2)
+    data = 0.9 * np.eye(n_components + 2)
     rbm = new(kind, n_components, **options)
     if is_fitted:
         rbm.set_params(algorithm="pcd").fit(data).set_params(algorithm="exact")
     before = bits(rbm)
-    message = rf"at most {MAX_UNITS} discrete.*{n_components + 2} visible and {n_components} hidden"
+    message = rf"at most {MAX_STATES} states.*{n_components + 2} visible.* {n_components} hidden"
     with pytest.raises(ValueError, match=message + r".*algorithm='pcd'"):
         LEARNERS[method](rbm, data)
     assert bits(rbm) == before
@@ -500,3 +500,27 @@ def test_only_the_other_states_can_be_converted(convert, rbm):
     """Catches a model that is mapped twice, which has another distribution."""
     with pytest.raises(TypeError, match=f"got a {type(rbm).__name__}"):
         convert(rbm)
+
+
+def test_bits_in_place_of_spins_warn():
+    """Catches data of 0 and 1 that a spin model reads as undecided and up."""
+    bits = np.random.default_rng(0).integers(0, 2, (50, 3))
+    for X in (bits, bits.astype(np.float32), sp.csr_array(bits), bits.astype(bool)):
+        with pytest.warns(DomainWarning, match=r"only 0 and 1.*2 \* X - 1"):
+            SpinRBM(2, n_iter=1).fit(X)
+    with pytest.raises(ValueError, match="only 0 and 1"):
+        SpinRBM(2, n_iter=1, check_input="raise").fit(bits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SpinRBM(2, n_iter=1).fit(2 * bits - 1)
+        SpinRBM(2, n_iter=1).fit(np.random.default_rng(0).uniform(0, 1, (50, 3)))
+        SpinRBM(2, n_iter=1).fit(np.ones((50, 3)))
+
+
+def test_training_counts_the_features_of_assigned_arrays():
+    """Catches a number of features, or their names, that is left from an earlier fit."""
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0).fit(np.eye(3))
+    rbm.components_, rbm.intercept_visible_ = np.zeros((2, 5)), np.zeros(5)
+    rbm.partial_fit(np.eye(5))
+    assert rbm.n_features_in_ == 5
+    rbm.transform(np.eye(5))

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -62,6 +63,32 @@ def test_transform_is_a_function_and_a_seed_repeats_the_fit():
     np.testing.assert_array_equal(imputer(5).fit_transform(INCOMPLETE), first)
 
 
+def test_a_row_alone_or_among_complete_ones_is_filled_in_alike():
+    """Catches draws that complete rows take part in, and a stream that goes on from call to call."""
+    step, row = imputer(5).fit(INCOMPLETE), np.flatnonzero(HOLES.any(axis=1))[3]
+    alone = step.transform(INCOMPLETE[[row]])
+    step.transform(INCOMPLETE)
+    among = np.concatenate([TWINS[:7], INCOMPLETE[[row]], TWINS[7:]])
+    np.testing.assert_array_equal(step.transform(among)[[7]], alone)
+
+
+@pytest.mark.slow
+def test_a_row_among_others_is_filled_in_alike_but_for_monte_carlo_error():
+    """Catches chains or averages that mix rows, and a start whose law depends on their number."""
+    step = imputer(100, n_gibbs_steps=20, n_chains=3).fit(INCOMPLETE)
+    rows = INCOMPLETE[HOLES.any(axis=1)][:6]
+    gaps = []
+    for seed in range(40):
+        step._seed = seed
+        among, reverse = step.transform(rows), step.transform(rows[::-1])[::-1]
+        step._seed = 1000 + seed
+        alone = np.concatenate([step.transform(row[None]) for row in rows])
+        gaps.append([among - alone, reverse - alone])
+    gaps = np.array(gaps)
+    limit = stats.t.isf(stats.norm.sf(4), len(gaps) - 1)
+    assert (np.abs(gaps.mean(axis=0)) <= limit * stats.sem(gaps, axis=0) + 1e-9).all()
+
+
 def test_complete_rows_train_as_fit_does():
     fitted = BernoulliRBM(12, n_iter=5, random_state=0).fit(TWINS)
     trained = imputer(5).fit(TWINS).estimator_
@@ -103,6 +130,23 @@ def test_features_without_any_known_value_are_dropped_or_zero(keep):
     assert list(step.get_feature_names_out()) == names
     with pytest.raises(ValueError, match=r"known value in some feature.*missing_values=nan"):
         imputer().fit(np.full((3, 2), np.nan))
+
+
+@pytest.mark.parametrize("mark", [np.nan, -1])
+def test_known_values_of_features_that_were_empty_in_fit_are_kept(mark):
+    """Catches a column that is zero whatever it holds; SimpleImputer keeps what is known."""
+    X = np.where(np.isnan(INCOMPLETE), mark, INCOMPLETE)
+    step = imputer(5, keep_empty_features=True, missing_values=mark)
+    step.fit(np.insert(X, 2, mark, axis=1))
+    column = np.where(HOLES[:, 0], mark, 1 + np.arange(len(X)))
+    rows = np.insert(X, 2, column, axis=1)
+    filled = step.transform(rows)
+    by_mean = SimpleImputer(keep_empty_features=True, missing_values=mark)
+    expected = by_mean.fit(np.insert(X, 2, mark, axis=1)).transform(rows)
+    np.testing.assert_array_equal(filled[:, 2], expected[:, 2])
+    np.testing.assert_array_equal(np.delete(filled, 2, axis=1), step.fit(X).transform(X))
+    single = step.fit(np.insert(X, 2, mark, axis=1)).transform(rows.astype(np.float32))
+    assert single.dtype == np.float32
 
 
 def test_indicator_columns_follow():

@@ -1,6 +1,8 @@
 """Partition functions and likelihoods as estimators give them."""
 
 import copy
+import tracemalloc
+import warnings
 
 import joblib
 import numpy as np
@@ -12,8 +14,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skrbm import AnnealingWarning, BernoulliRBM, LogPartition, log_likelihood_scorer
-from skrbm.estimators import scoring
+from skrbm import (
+    AnnealingWarning,
+    BernoulliRBM,
+    GaussianBernoulliRBM,
+    LogPartition,
+    log_likelihood_scorer,
+)
+from skrbm.estimators import annealing
 
 
 @pytest.fixture(params=KINDS)
@@ -110,7 +118,9 @@ def test_too_large_layers_name_the_alternative():
     rbm = BernoulliRBM(26)
     rbm.components_ = np.zeros((26, 30))
     rbm.intercept_visible_, rbm.intercept_hidden_ = np.zeros(30), np.zeros(26)
-    with pytest.raises(ValueError, match=r"at most 25 .* 30 visible and 26 hidden .*method='ais'"):
+    with pytest.raises(
+        ValueError, match=r"at most 33554432 states, .* 30 visible .* 26 hidden .*method='ais'"
+    ):
         rbm.log_partition("exact")
     result = rbm.log_partition(n_chains=100, n_temperatures=10)
     assert abs(result.value - 56 * np.log(2)) < 5 * result.std_error < 1
@@ -158,8 +168,8 @@ def test_given_partition_function_is_used(kind):
     p, v, _ = random_machine(kind)
     rbm = assigned(p)
     free = oracles.free_energy(p, v)
-    for given in (7.5, LogPartition(7.5, 0.0, "exact"), np.float64(7.5)):
-        np.testing.assert_allclose(rbm.log_likelihood(v, given), -free - 7.5, atol=1e-9)
+    for given in (75.0, LogPartition(75.0, 0.0, "exact"), np.float64(75.0)):
+        np.testing.assert_allclose(rbm.log_likelihood(v, given), -free - 75.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", [sp.csr_array, sp.csc_matrix])
@@ -229,10 +239,10 @@ def test_search_picks_a_model_as_likely_as_the_best():
 def test_large_discrete_models_are_annealed_in_single_precision(monkeypatch):
     # Slips: real-valued data, which single precision rounds; weights beyond its good range.
     seen = []
-    to = scoring.TemperedPath.to
-    monkeypatch.setattr(scoring, "MANY_WEIGHTS", 12)
+    to = annealing.TemperedPath.to
+    monkeypatch.setattr(annealing, "MANY_WEIGHTS", 12)
     monkeypatch.setattr(
-        scoring.TemperedPath,
+        annealing.TemperedPath,
         "to",
         lambda machine, base: seen.append(machine.weights.dtype) or to(machine, base),
     )
@@ -241,3 +251,57 @@ def test_large_discrete_models_are_annealed_in_single_precision(monkeypatch):
         rbm.components_ *= scale
         rbm.log_partition("ais", n_chains=4, n_temperatures=9, X=np.eye(4))
         assert seen.pop() == dtype
+
+
+@pytest.mark.parametrize("n_components", [1024, 3000])
+def test_layers_of_any_size_are_counted(n_components):
+    """Catches two to the power of a thousand taken for a floating-point number."""
+    rbm = BernoulliRBM(n_components, n_iter=1, random_state=0).fit(np.eye(3))
+    assert rbm.log_partition().method == "exact"
+    assert np.isfinite(rbm.log_likelihood(np.eye(3))).all()
+    rbm.set_params(algorithm="exact").partial_fit(np.eye(3))
+    wide = BernoulliRBM(n_components, n_iter=1, random_state=0).fit(np.eye(30))
+    with pytest.raises(ValueError, match=f"30 visible .* {n_components} hidden .*method='ais'"):
+        wide.log_partition("exact")
+
+
+def test_a_likelihood_above_one_is_warned_of():
+    """Catches log Z from chains that all miss a mode, agreed upon by all of them."""
+    rbm = BernoulliRBM(1)
+    rbm.components_ = np.full((1, 40), 2.0)  # two far modes: all on with the hidden unit, or off
+    rbm.intercept_visible_, rbm.intercept_hidden_ = np.full(40, -1.0), np.zeros(1)
+    X = np.repeat([[0.0], [1.0]], 40, axis=1)
+    exact = rbm.log_partition("exact")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rbm.log_likelihood(X, exact)
+        rbm.log_likelihood(np.repeat(X, 50, axis=0), float(exact))
+        rbm.log_likelihood(0.8 * X + 0.1, exact)  # grey
+    low = LogPartition(float(exact) - 15, 0.01, "ais", 100, 1000, 99.9)
+    for value in (low, float(low)):
+        with pytest.warns(AnnealingWarning, match="together more likely than one.*reverse_ais"):
+            rbm.log_likelihood(sp.csr_array(X), value)
+
+
+def test_starts_that_would_be_ignored_or_say_nothing_are_refused():
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0).fit(np.eye(3))
+    for method in ("ais", "exact", "auto"):
+        with pytest.raises(ValueError, match="init expected to be None for method="):
+            rbm.log_partition(method, init=np.eye(3))
+    with pytest.raises(ValueError, match=r"at least 2 rows.*got shape \(1, 3\)"):
+        rbm.log_partition("reverse_ais", init=np.eye(3)[:1], n_temperatures=9)
+
+
+def test_scores_of_wide_laws_take_bounded_memory():
+    """Catches arrays of as many rows as the data times as many nodes as the quadrature."""
+    rbm = GaussianBernoulliRBM(1)
+    rbm.components_, rbm.intercept_hidden_ = np.array([[300.0, 300.0]]), np.zeros(1)
+    rbm.intercept_visible_ = np.zeros(2)
+    rbm.noise_variance_ = np.ones(2)
+    X = np.zeros((60_000, 2))
+    rbm.score_samples(X[:10])
+    tracemalloc.start()
+    rbm.score_samples(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6

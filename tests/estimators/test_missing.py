@@ -79,7 +79,7 @@ def test_known_values_stay_to_the_bit_and_unknown_ones_do_not_matter(kind):
 def test_rows_without_missing_values_are_returned_and_draw_nothing(kind):
     p, v, _ = mild(kind)
     rbm = assigned(p, random_state=0)
-    rbm._stream()
+    rbm._model.inference_rng()
     before = rbm._sampling_rng.bit_generator.state
     np.testing.assert_array_equal(rbm.impute(v), v)
     np.testing.assert_array_equal(rbm.inpaint(v, np.ones(5, bool)), v)
@@ -122,7 +122,7 @@ def test_seed_repeats_and_successive_calls_differ(kind):
 def test_rows_are_filled_in_blocks_without_a_seam(kind, monkeypatch):
     p, v, _ = mild(kind)
     mask = np.random.default_rng(0).random(v.shape) < 0.5
-    monkeypatch.setattr("skrbm.estimators.arrays.ROWS", 7)
+    monkeypatch.setattr("skrbm.estimators.model.ROWS", 7)
     filled = assigned(p).inpaint(v, mask, random_state=0)
     np.testing.assert_array_equal(filled[mask], v[mask])
     assert filled.shape == v.shape
@@ -218,3 +218,21 @@ def test_unfitted_estimators_say_so(kind):
     for call in (lambda: rbm.impute([[0.0]]), lambda: rbm.inpaint([[0.0]], [True])):
         with pytest.raises(Exception, match="not fitted"):
             call()
+
+
+def test_impute_warns_once_of_one_cause():
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0).fit(np.eye(3))
+    with pytest.warns(DomainWarning) as caught:
+        rbm.impute([[np.nan, 2.0, 0.0]])
+    assert len(caught) == 1
+
+
+def test_none_in_a_list_is_missing():
+    """Catches a comparison of None with numbers, raised as it is."""
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0).fit(np.eye(3))
+    completed, expected = (
+        rbm.impute([[missing, 1.0, 0.0]], random_state=0) for missing in (None, np.nan)
+    )
+    np.testing.assert_array_equal(completed, expected)
+    with pytest.raises(ValueError, match="X contains NaN"):
+        rbm.transform([[None, 1.0, 0.0]])

@@ -25,6 +25,7 @@ from skrbm import BernoulliRBM
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.training.loop import DivergenceError, Trainer
 from skrbm.estimators.callbacks import FitTask
+from skrbm.estimators.run import Run
 from skrbm.estimators.validation import generators
 
 INTERRUPTED = pytest.mark.filterwarnings("ignore:Training interrupted by user:UserWarning")
@@ -55,7 +56,8 @@ def fit_interrupted_at(n_lines, rbm, X):
             sys.settrace(None)
             signal.raise_signal(signal.SIGINT)
         name = frame.f_globals.get("__name__", "")
-        return trace if name.startswith(("skrbm.core.training", "skrbm.core.centering")) else None
+        is_training = name.startswith(("skrbm.core.training", "skrbm.core.centering"))
+        return trace if is_training and not name.endswith("initialization") else None
 
     before = sys.gettrace()
     try:
@@ -84,7 +86,7 @@ def test_an_interrupt_at_any_line_keeps_whole_updates(kind):
     assert len(kept) > 1
 
 
-@pytest.mark.parametrize(("owner", "answer"), [(Trainer, "_symptom"), (BernoulliRBM, "_outcome")])
+@pytest.mark.parametrize(("owner", "answer"), [(Trainer, "_symptom"), (Run, "outcome")])
 @pytest.mark.parametrize(("n_kept", "last"), [(20, 0.1), (18, np.nan)])
 def test_a_second_interrupt_does_not_undo_the_answer_to_the_first(
     n_kept, last, owner, answer, monkeypatch
@@ -148,7 +150,7 @@ def test_a_program_that_does_not_stop_for_an_interrupt_is_not_stopped(handler):
 
 
 @pytest.mark.parametrize("learning_rate", [0.1, 1e30])
-@pytest.mark.parametrize(("owner", "moment"), [(BernoulliRBM, "_outcome"), (FitTask, "end")])
+@pytest.mark.parametrize(("owner", "moment"), [(Run, "outcome"), (FitTask, "end")])
 def test_an_interrupt_of_the_last_moments_is_not_lost(owner, moment, learning_rate, monkeypatch):
     """Catches a Ctrl-C, what was learned, or the error of a diverged fit that ends in silence."""
     function = getattr(owner, moment)
@@ -275,7 +277,7 @@ def test_threads_that_draw_from_one_model_draw_different_states(monkeypatch):
         time.sleep(0.05)
         return generators(*args)
 
-    monkeypatch.setattr("skrbm.estimators.arrays.generators", slow_generators)
+    monkeypatch.setattr("skrbm.estimators.model.generators", slow_generators)
     p, v, _ = random_machine("cho")
     rbm = assigned(p, random_state=0)
     with ThreadPoolExecutor(8) as threads:

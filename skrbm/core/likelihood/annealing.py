@@ -173,7 +173,7 @@ def _estimate(
     """Partition function from blocks of chains, each with a stream of its own."""
     blocks = ((path, v, betas, stream) for v, stream in starts)
     log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs))
-    base = path.base_log_partition + path.ground
+    base = path.base_log_partition + path.energy_shift
     return _summary(method, base, log_weights, len(betas), sign)
 
 
@@ -197,9 +197,9 @@ def _summary(
     log_mean = logsumexp(log_weights) - np.log(n_chains)
     relative = np.exp(log_weights - log_mean)  # of mean one
     return LogPartition(
-        value=float(base + sign * log_mean),
-        std_error=float(relative.std(ddof=1) / np.sqrt(n_chains)) if n_chains > 1 else np.inf,
-        method=method,
+        float(base + sign * log_mean),
+        float(relative.std(ddof=1) / np.sqrt(n_chains)) if n_chains > 1 else np.inf,
+        method,
         n_chains=n_chains,
         n_temperatures=n_temperatures,
         effective_sample_size=float(n_chains**2 / np.sum(relative**2)),

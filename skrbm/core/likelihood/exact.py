@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 from scipy.special import logsumexp
 
@@ -13,45 +10,14 @@ from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import Units
 
-MAX_UNITS = 25
+MAX_STATES = 2**25
 TASK_BLOCKS = 2**9
 MANY_STATES = 2**22
 BLOCK_ELEMENTS = 2**17  # of one temporary array: a megabyte stays in a core's cache
 
 
-def n_states(units: Units) -> float:
-    """Number of states of a layer, infinite for continuous units."""
-    return np.inf if units.states is None else float(len(units.states)) ** units.n_units
-
-
-def enumerate_states(
-    units: Units, dtype: Any, n_rows: int, begin: int = 0, end: int | None = None
-) -> Iterator[Array]:
-    """States of a discrete layer in blocks.
-
-    Parameters
-    ----------
-    units : Units
-        Discrete layer.
-    dtype : dtype
-        Floating-point type of the states.
-    n_rows : int
-        Largest number of states in a block.
-    begin, end : int, default=0, None
-        First state and the one behind the last, of all in order; None for the end.
-
-    Yields
-    ------
-    states : ndarray of shape (n_rows or less, n_units)
-        Next block of states.
-    """
-    assert units.states is not None
-    values = np.array(units.states, dtype=dtype)
-    shape = (len(values),) * units.n_units
-    end = len(values) ** units.n_units if end is None else end
-    for first in range(begin, end, n_rows):
-        block = np.arange(first, min(first + n_rows, end))
-        yield values[np.stack(np.unravel_index(block, shape), axis=1)]
+class TooManyStatesError(ValueError):
+    """No layer has so few states that they can be summed one by one."""
 
 
 def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
@@ -62,7 +28,7 @@ def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
     Parameters
     ----------
     machine : Machine
-        At least one layer discrete with at most `MAX_UNITS` units.
+        At least one layer with at most `MAX_STATES` states.
     n_jobs : int, default=None
         Number of workers over blocks of states; the result does not depend on it.
 
@@ -73,21 +39,18 @@ def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
 
     Raises
     ------
-    ValueError
-        If no discrete layer is small enough.
+    TooManyStatesError
+        If no layer has so few states.
     """
     marginal = enumerable(machine)
-    units = marginal.visible
-    assert units.states is not None
-    n_values = len(units.states)
-    n_low = min(units.n_units, int(np.log(_n_rows(marginal)) / np.log(n_values)))
-    n_blocks = n_values ** (units.n_units - n_low)
+    n_low = _n_low(marginal)
+    n_blocks = int(marginal.visible.n_states) // n_low
     tasks = (
         (marginal, n_low, begin, min(begin + TASK_BLOCKS, n_blocks))
         for begin in range(0, n_blocks, TASK_BLOCKS)
     )
     # Threads wait for each other between short operations; processes take a second to start.
-    is_long = n_states(units) >= MANY_STATES
+    is_long = marginal.visible.n_states >= MANY_STATES
     return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
 
@@ -97,7 +60,7 @@ def expected_gradient(machine: Machine) -> dict[str, Array]:
     Parameters
     ----------
     machine : Machine
-        At least one layer discrete with at most `MAX_UNITS` units.
+        At least one layer with at most `MAX_STATES` states.
 
     Returns
     -------
@@ -106,13 +69,15 @@ def expected_gradient(machine: Machine) -> dict[str, Array]:
 
     Raises
     ------
-    ValueError
-        If no discrete layer is small enough.
+    TooManyStatesError
+        If no layer has so few states.
     """
     marginal = enumerable(machine)
     normaliser = log_partition(machine)
     total: dict[str, Array] = {}
-    for states in enumerate_states(marginal.visible, machine.dtype, _n_rows(marginal)):
+    n_states, n_rows = int(marginal.visible.n_states), _n_rows(marginal)
+    for begin in range(0, n_states, n_rows):
+        states = marginal.visible.states(begin, min(begin + n_rows, n_states))
         probabilities = np.exp(-marginal.free_energy(states) - normaliser)
         part = marginal.gradient(states, sample_weight=probabilities)
         total = {name: total.get(name, 0) + array for name, array in part.items()}
@@ -121,7 +86,7 @@ def expected_gradient(machine: Machine) -> dict[str, Array]:
 
 def smaller_discrete(machine: Machine) -> Machine:
     """The machine, or its transpose, whose visible layer has the fewer states."""
-    return min(machine, machine.transposed, key=lambda m: n_states(m.visible))
+    return min(machine, machine.transposed, key=lambda m: m.visible.n_states)
 
 
 def enumerable(machine: Machine) -> Machine:
@@ -139,39 +104,52 @@ def enumerable(machine: Machine) -> Machine:
 
     Raises
     ------
-    ValueError
-        If no discrete layer is small enough.
+    TooManyStatesError
+        If no layer has so few states.
     """
     smallest = smaller_discrete(machine)
-    if smallest.visible.states is None or smallest.visible.n_units > MAX_UNITS:
-        raise ValueError(
-            f"Exact enumeration needs a layer of at most {MAX_UNITS} discrete units, but this "
-            f"machine has {machine.visible.n_units} visible and {machine.hidden.n_units} hidden "
-            f"units. Use method='ais' for the partition function, algorithm='pcd' for training, or "
-            f"fewer n_components."
+    if smallest.visible.n_states > MAX_STATES:
+        raise TooManyStatesError(
+            f"Exact enumeration needs a layer of at most {MAX_STATES} states, those of "
+            f"{MAX_STATES.bit_length() - 1} units with two states, but this machine has "
+            f"{_described(machine.visible, 'visible')} and {_described(machine.hidden, 'hidden')}."
         )
     return smallest
+
+
+def _described(units: Units, name: str) -> str:
+    kind = type(units).__name__ + ("" if units.is_discrete else ", continuous,")
+    return f"{units.n_units} {name} {kind} units"
 
 
 def _n_rows(marginal: Machine) -> int:
     return int(max(1, BLOCK_ELEMENTS // max(marginal.weights.shape)))
 
 
+def _n_low(marginal: Machine) -> int:
+    """Number of states of as many of the last units as a block has room for."""
+    units, n_low = marginal.visible, 1
+    for i in reversed(range(units.n_units)):
+        n_more = n_low * len(np.asarray(units.unit_values(i)))
+        if n_more > _n_rows(marginal):
+            break
+        n_low = n_more
+    return n_low
+
+
 def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
     """Log-sum of minus the free energies of some blocks of states.
 
-    A block has all states of the last `n_low` units. Energy and field are sums over units: those of
+    A block has all `n_low` states of the last units. Energy and field are sums over units: those of
     a block are those of its first state plus what the last units add, the same for every block.
     """
-    units, dtype = marginal.visible, marginal.dtype
-    assert units.states is not None
-    n_rows = len(units.states) ** n_low
-    (low,) = enumerate_states(units, dtype, n_rows, 0, n_rows)
+    units = marginal.visible
+    low = units.states(0, n_low)
     energy, field = units.energy(low), marginal.hidden_field(low)
     energy, field = energy - energy[0], field - field[0]
     log_weights = []
     for block in range(begin, end):
-        (first,) = enumerate_states(units, dtype, 1, block * n_rows, block * n_rows + 1)
+        first = units.states(block * n_low, block * n_low + 1)
         log_partition = marginal.hidden.log_partition(field + marginal.hidden_field(first))
         log_weights.append(log_partition - energy - units.energy(first))
     return float(logsumexp(np.concatenate(log_weights)))

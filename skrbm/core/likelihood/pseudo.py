@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.core.parallel import map_blocks
-from skrbm.core.units import QuadratureError
+from skrbm.core.units import QuadratureError, Units
 
 MONITOR_ROWS = 100, 1000
 MONITOR_FLIPS = 8  # of a row, before more rows are asked
@@ -49,11 +49,16 @@ def pseudo_likelihood(machine: Machine, v: Any, n_jobs: int | None = None) -> Ar
        179-195. :doi:`10.2307/2987782`
     """
     n_visible, n_hidden = machine.weights.shape
-    n_rows = max(1, min(BLOCK_ELEMENTS // n_hidden, DENSE_ELEMENTS // n_visible))
-    bounds, every = _field_bounds(machine), np.arange(n_visible)[:, None]
+    bounds = machine.hidden.field_bounds(machine.weights)
+    widest = max(n_hidden, _most_others(machine, bounds))
+    n_rows = max(1, min(BLOCK_ELEMENTS // widest, DENSE_ELEMENTS // n_visible))
 
     def scores(begin: int) -> Array:
-        return _sum_of_conditionals(machine, bounds, v[begin : begin + n_rows], every)
+        rows = _Rows(machine, v[begin : begin + n_rows], bounds)
+        total = np.zeros(len(rows))
+        for i in range(machine.visible.n_units):
+            total += rows.log_conditional(i)
+        return total.astype(machine.dtype)  # digits of single precision would add up
 
     blocks = ((begin,) for begin in range(0, v.shape[0], n_rows))
     return np.concatenate(map_blocks(scores, blocks, n_jobs))
@@ -83,7 +88,7 @@ def estimate_pseudo_likelihood(
     rng : numpy.random.Generator
         Source of random numbers.
     bounds : tuple of two ndarray of shape (n_visible,), default=None
-        Least and greatest field of every visible unit, when they are already known.
+        From `Units.field_bounds` of the hidden layer, when they are already known.
 
     Returns
     -------
@@ -95,12 +100,13 @@ def estimate_pseudo_likelihood(
     QuadratureError
         If a continuous unit's law is too wide to be integrated.
     """
-    n_visible = machine.visible.n_units
-    first = rng.integers(n_visible, size=v.shape[0])
-    spacing = np.arange(n_flips)[:, None] * n_visible // n_flips
-    bounds = _field_bounds(machine) if bounds is None else bounds
-    total = _sum_of_conditionals(machine, bounds, v, (first + spacing) % n_visible)
-    return np.asarray(total * (n_visible / n_flips))
+    n_units = machine.visible.n_units
+    first = rng.integers(n_units, size=v.shape[0])
+    spacing = np.arange(n_flips)[:, None] * n_units // n_flips
+    bounds = machine.hidden.field_bounds(machine.weights) if bounds is None else bounds
+    rows = _Rows(machine, v, bounds)
+    total = sum(rows.log_conditionals((first + step) % n_units) for step in spacing)
+    return np.asarray(total * (n_units / n_flips))
 
 
 def monitor(machine: Machine, v: Any, n_samples: int | None = None) -> float:
@@ -123,17 +129,17 @@ def monitor(machine: Machine, v: Any, n_samples: int | None = None) -> float:
     score : float
         In nats per row; NaN where a continuous unit's law is too wide to be integrated.
     """
-    n_visible, n_hidden = machine.weights.shape
-    work = (n_samples or v.shape[0]) * n_visible * n_hidden // MONITOR_SHARE
-    bounds = _field_bounds(machine)
+    n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
+    work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
+    bounds = machine.hidden.field_bounds(machine.weights)
     try:
         n_evaluations = np.clip(work, *MONITOR_EVALUATIONS)
-        n_alternatives = _most_alternatives(machine, bounds)
-        if n_alternatives > MONITOR_NODES:
+        n_others = _most_others(machine, bounds)
+        if n_others > MONITOR_NODES:
             return float("nan")
-        n_pairs = int(n_evaluations // (n_hidden * n_alternatives))
+        n_pairs = int(n_evaluations // (n_hidden * n_others))
         rows = spread_rows(v, int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS)))
-        n_flips = min(max(n_pairs // rows.shape[0], 1), n_visible)
+        n_flips = min(max(n_pairs // rows.shape[0], 1), n_units)
         rng = np.random.default_rng(0)
         scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, bounds=bounds)
     except QuadratureError:
@@ -141,94 +147,100 @@ def monitor(machine: Machine, v: Any, n_samples: int | None = None) -> float:
     return float(scores.mean(dtype=np.float64))
 
 
-def _sum_of_conditionals(
-    machine: Machine, bounds: tuple[Array, Array], v: Any, indices: Array
-) -> Array:
-    """Sum of log conditional probabilities for every row.
+class _Rows:
+    """Visible states, and what the log-probabilities of their units given the others share."""
 
-    `indices`, of shape (n_units, n_samples or 1), has the visible units that a row is asked for.
-    """
-    v = dense(v.astype(machine.dtype, copy=False))
-    field = machine.hidden_field(v)
-    total = np.zeros(len(v), dtype=field.dtype)
-    states = machine.visible.states or ()
-    is_for_all = len(indices[0]) == 1
-    # Each row goes its own way, whatever its neighbours are.
-    is_of_two = np.isin(v, states if len(states) == 2 and is_for_all else ()).all(axis=1)
-    rows = np.flatnonzero(is_of_two)
-    if len(rows):
-        own_field = field[rows]
-        mean = machine.hidden.mean(own_field)
-        for (i,) in indices:
-            total[rows] += _log_conditional_of_two(machine, v[rows, i], i, own_field, mean)
-    rows = np.flatnonzero(~is_of_two)
-    if len(rows):
-        own_field = field[rows]
-        own = machine.hidden.log_partition(own_field)
-        for index in indices if is_for_all else indices[:, rows]:
-            value = v[rows, index][:, None]
-            total[rows] += _log_conditional(machine, bounds, value, index, own_field, own)
-    return total
+    def __init__(self, machine: Machine, v: Any, bounds: tuple[Array, Array]) -> None:
+        self._machine, self._bounds = machine, bounds
+        self._v = dense(v.astype(machine.dtype, copy=False))
+        self._field = machine.hidden_field(self._v)
+
+    def __len__(self) -> int:
+        return len(self._v)
+
+    @cached_property
+    def _mean(self) -> Array:
+        return self._machine.hidden.mean(self._field)
+
+    @cached_property
+    def _log_partition(self) -> Array:
+        return self._machine.hidden.log_partition(self._field)
+
+    def log_conditional(self, i: int) -> Array:
+        """Log-probability of one unit given the others, in every row."""
+        unit, columns = self._machine.visible.take(i), self._machine.visible.unit_columns(i)
+        states, values = self._v[:, columns], unit.unit_values(0)
+        if values is None:
+            return self._from_all_values(unit, columns, states, slice(None))
+        log_probability = np.empty(len(states), dtype=np.float64)
+        is_other = np.ones(len(states), dtype=bool)
+        for k, value in enumerate(values):
+            rows = np.flatnonzero((states == value).all(axis=1))
+            log_probability[rows] = self._from_changes(unit, columns, values, k, rows)
+            is_other[rows] = False
+        rows = np.flatnonzero(is_other)  # grey values
+        if len(rows):
+            log_probability[rows] = self._from_all_values(unit, columns, states[rows], rows)
+        return log_probability
+
+    def log_conditionals(self, index: Array) -> Array:
+        """Log-probability of a unit of each row, of which `index` has the numbers."""
+        total = np.zeros(len(index))
+        for group in self._machine.visible.unit_groups:
+            rows = np.flatnonzero(np.isin(index, group))
+            if len(rows):
+                unit = self._machine.visible.take(index[rows])
+                columns = self._machine.visible.unit_columns(index[rows])
+                states = self._v[rows[:, None], columns]
+                total[rows] = self._from_all_values(unit, columns, states, rows)
+        return total
+
+    def _from_changes(
+        self, unit: Units, columns: Array, values: Array, k: int, rows: Array
+    ) -> Array:
+        """Rows that have the value of number k, which is compared with the others one by one."""
+        signal, energy = unit.signal(values), unit.energy(values)
+        log_odds = np.zeros((len(values), len(rows)))
+        for other in range(len(values)):
+            if other != k and len(rows):
+                shift = (signal[other] - signal[k]) @ self._machine.weights[columns]
+                log_odds[other] = energy[k] - energy[other]
+                log_odds[other] += self._machine.hidden.log_partition_shift(
+                    self._field, shift, self._mean, rows
+                )
+        return np.asarray(-np.logaddexp.reduce(log_odds, axis=0))
+
+    def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:
+        """Rows whose units are compared with all that they could be."""
+        weights, low, high = self._machine.weights[columns], *self._bounds
+        values, log_measure = unit.conditional_values(states, low[columns], high[columns])
+        field, hidden = self._field[rows], self._machine.hidden
+        own = self._log_partition[rows] - unit.energy(states)
+        log_odds = np.empty((len(values), len(states)), dtype=field.dtype)
+        for k, value in enumerate(values):
+            change = unit.signal(value) - unit.signal(states)
+            if not change.any():  # the present values
+                log_odds[k] = 0
+                continue
+            log_odds[k] = hidden.log_partition(field + _products(change, weights))
+            log_odds[k] -= unit.energy(value) + own
+        log_odds += log_measure
+        return np.asarray(-np.logaddexp.reduce(log_odds, axis=0))
 
 
-def _log_conditional_of_two(
-    machine: Machine, state: Array, i: int, field: Array, mean: Array
-) -> Array:
-    """Log-probability of a visible unit with two states given the others, for all rows.
-
-    `mean` has the expected hidden states given `field`.
-    """
-    unit, weights = machine.visible.take(np.array([i])), machine.weights[i]
-    assert unit.states is not None
-    values = np.array(unit.states, dtype=field.dtype)[:, None]
-    signal, energy = unit.signal(values)[:, 0], unit.energy(values)
-    log_odds = np.empty(len(state), dtype=np.float64)  # of the other state
-    for this, other in ((0, 1), (1, 0)):
-        rows = np.flatnonzero(state == values[this])
-        shift = (signal[other] - signal[this]) * weights
-        change = machine.hidden.log_partition_shift(mean[rows], shift, partial(field.take, rows, 0))
-        log_odds[rows] = change - energy[other] + energy[this]
-    return np.asarray(-np.logaddexp(0, log_odds))
+def _products(change: Array, weights: Array) -> Array:
+    """Change of the field (n_samples, n_hidden), with the same weights or own ones for each."""
+    return change @ weights if weights.ndim == 2 else np.einsum("nc,nch->nh", change, weights)
 
 
-def _log_conditional(
-    machine: Machine,
-    bounds: tuple[Array, Array],
-    states: Array,
-    index: Array,
-    field: Array,
-    own: Array,
-) -> Array:
-    """Log-probability of one visible unit of each row given the others."""
-    unit, weights = machine.visible.take(index), machine.weights[index]
-    values, log_weights = unit.alternatives(states, *(bound[index, None] for bound in bounds))
-    log_odds = own - unit.energy(states)
-    n_values = values.shape[1]
-    others = np.zeros((len(states), n_values + (unit.states is not None)), dtype=field.dtype)
-    for k in range(n_values):
-        value = values[:, k : k + 1]
-        change = unit.signal(value) - unit.signal(states)
-        others[:, k] = machine.hidden.log_partition(field + change * weights)
-        others[:, k] -= unit.energy(value) + log_odds
-    others[:, :n_values] += log_weights
-    return np.asarray(-np.logaddexp.reduce(others, axis=1))
-
-
-def _most_alternatives(machine: Machine, bounds: tuple[Array, Array]) -> int:
-    """Largest number of values that a visible unit is compared with."""
-    every = np.arange(machine.visible.n_units)
-    low, high = (bound[:, None] for bound in bounds)
-    states = np.zeros_like(low)
-    values, _ = machine.visible.take(every).alternatives(states, low, high)
-    return int(values.shape[1])
-
-
-def _field_bounds(machine: Machine) -> tuple[Array, Array]:
-    """Bounds of the field of every visible unit over all hidden states."""
-    states = machine.hidden.states
-    assert states is not None
-    extremes = np.array([[min(states)], [max(states)]], dtype=machine.dtype)
-    low, high = machine.hidden.signal(np.tile(extremes, machine.hidden.n_units))
-    middle = machine.weights @ ((low + high) / 2)
-    reach = np.abs(machine.weights) @ (np.abs(high - low) / 2)
-    return middle - reach, middle + reach
+def _most_others(machine: Machine, bounds: tuple[Array, Array]) -> int:
+    """Largest number of other values that a visible unit is compared with."""
+    counts = []
+    for group in machine.visible.unit_groups:
+        columns = machine.visible.unit_columns(group)
+        low, high = (bound[columns] for bound in bounds)
+        states = np.zeros(columns.shape, dtype=machine.dtype)
+        units = machine.visible.take(group)
+        values, _ = units.conditional_values(states, low, high)
+        counts.append(len(values) - units.is_discrete)
+    return max(1, *counts)

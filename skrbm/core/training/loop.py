@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -17,7 +17,8 @@ from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.core.training.optimizer import SGD, Optimizer, Schedule
 from skrbm.core.training.state import TrainingState
-from skrbm.core.training.transforms import Constraints, Penalties, steepest
+from skrbm.core.training.transforms import Constraints, Penalties, preconditioned_direction
+from skrbm.core.training.workspace import Workspace
 
 OFFSET_ROWS = 1024
 GUARD_ROWS = 16
@@ -62,12 +63,13 @@ class Trainer:
         Whether to step along the gradient in centred parameters.
     variance : ndarray of shape (n_visible,), default=None
         Of the data, in which steps are measured; None where that is not known.
+    metric_unit : float, default=1.0
+        Multiple of the layers' metric, so that a learning rate can mean the step of the weights of
+        units whose metric is not one.
     precision : dtype, default=numpy.float64
         Floating-point type in whose range the parameters have to stay.
-    states : dtype, default=None
-        Floating-point type of states and their products, None for that of the parameters: a
-        gradient that is estimated from samples loses nothing in single precision, and takes half
-        the time.
+    work : Workspace, default=Workspace()
+        Precision of states, and arrays for one machine at a time.
     """
 
     negative_phase: NegativePhase
@@ -82,8 +84,9 @@ class Trainer:
     shuffle: bool = True
     centering: bool = True
     variance: Array | None = None
+    metric_unit: float = 1.0
     precision: Any = np.float64
-    states: Any = None
+    work: Workspace = field(default_factory=Workspace)
 
     def run(
         self,
@@ -177,23 +180,22 @@ class Trainer:
         progress : float, default=0.0
             Share of the planned run that is over, 0 without a plan.
         """
-        dtype = self.states or machine.dtype
-        v, rounded = _cast(v, dtype), _cast(machine, dtype)
-        mean, gradient, state.particles = self.negative_phase(rounded, v, state.particles, rng)
-        moved, mean_hidden = machine, average_rows(mean)
+        v, plain = self.work.rows(v, machine), self.work.rounded(machine)
+        phases = self.negative_phase(plain, v, state.particles, rng, self.work)
+        state.particles, mean_hidden = phases.particles, average_rows(phases.positive.mean)
+        moved = machine
         if self.centering:
             moved = recenter(machine, *state.follow(average_rows(v), mean_hidden))
-        if rounded is machine:
-            rounded = moved
-        else:
-            rounded = replace(moved, weights=rounded.weights).astype(dtype)
-        direction = gradient(rounded)
-        self.penalties.add_to(direction, moved.weights, mean_hidden)
-        direction = steepest(moved, direction, self.variance, self.max_gradient_norm)
+        gradient = phases.gradient(self.work.rounded(moved, plain.weights), self.work)
+        self.penalties.add_to(gradient, moved, mean_hidden)
+        direction = preconditioned_direction(
+            moved, gradient, self.variance, self.max_gradient_norm, self.metric_unit
+        )
         factor = self.schedule.factor(state.n_updates, progress)
         rate = state.learning_rate = self.learning_rate * state.slowdown * factor
-        self.optimizer.step(moved.parameters, direction, rate, state.memory)
-        self.constraints.enforce(moved.parameters)
+        parameters = moved.parameters
+        self.optimizer.step(parameters, direction, rate, state.memory)
+        self.constraints.enforce(parameters)
         if self.average:
             state.add_to_average(moved)
         if self.centering:
@@ -223,7 +225,7 @@ class Trainer:
             broken = non_finite(machine.astype(self.precision))
             if broken:
                 return f"{', '.join(broken)} expected finite, got infinite or NaN"
-            rows = _cast(spread_rows(v, GUARD_ROWS), machine.dtype)
+            rows = spread_rows(v, GUARD_ROWS).astype(machine.dtype, copy=False)
             hidden_field = machine.hidden_field(rows)
             largest = np.abs(hidden_field - hidden_field.mean(axis=0)).max()
         if not largest < MAX_FIELD:
@@ -236,11 +238,12 @@ class Trainer:
 
 def non_finite(machine: Machine) -> list[str]:
     """Names of what is not finite in a machine: parameters, or the moments that they imply."""
-    numbers = dict(machine.parameters)
+    numbers, visible = dict(machine.parameters), machine.visible
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = machine.visible.mean(machine.visible.still(1))
-        for order, moment in enumerate(machine.visible.mean_moments(mean, None), 1):
-            numbers[f"visible moment {order}"] = moment
+        field = visible.zero_field(1)
+        mean = numbers["mean of the visible units"] = visible.mean(field)
+        for name, moment in visible.expected_moments(mean, field, None).items():
+            numbers[f"moment of visible_{name}"] = moment
     return [name for name, array in numbers.items() if not np.isfinite(array).all()]
 
 
@@ -250,11 +253,6 @@ def _n_rows(v: Any, rows: Array | None) -> int:
 
 def _start_offsets(machine: Machine, state: TrainingState, v: Any, rows: Array | None) -> None:
     spread = spread_rows(v, OFFSET_ROWS) if rows is None else v[spread_rows(rows, OFFSET_ROWS)]
-    spread = _cast(spread, machine.dtype)
+    spread = spread.astype(machine.dtype, copy=False)
     state.visible_offset = average_rows(spread)
     state.hidden_offset = average_rows(machine.mean_hidden(spread))
-
-
-def _cast(v: Any, dtype: Any) -> Any:
-    """Array, sparse matrix or machine of a precision, itself where it has that."""
-    return v if v.dtype == dtype else v.astype(dtype)

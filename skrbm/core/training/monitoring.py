@@ -1,4 +1,4 @@
-"""What is seen of training from outside: numbers for every pass, and whether it still improves."""
+"""What a pass leaves in the history, and whether scores still rise."""
 
 from __future__ import annotations
 
@@ -11,40 +11,49 @@ from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, spread_rows
 
-WATCHED_ROWS = 100
+RECORDED_ROWS = 100
 GAP_ROWS = 100, 1000
 GAP_SHARE = 50  # rows of a pass for one that is compared
 
 
-def observe(machine: Machine, v: Any, particles: Array) -> dict[str, float]:
-    """State of training after a pass, from some rows that are always the same.
+def record(
+    machine: Machine, v: Any, particles: Array | None, n_samples: int | None = None
+) -> dict[str, float]:
+    """Numbers of a pass for the history, from some rows that are always the same.
 
     Parameters
     ----------
     machine : Machine
         As learned so far.
-    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Training data.
-    particles : ndarray of shape (n_particles, n_hidden)
-        Hidden states of the chains that sample the machine.
+    v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+        Training data, or evenly spaced rows of them.
+    particles : ndarray of shape (n_particles, n_hidden) or None
+        Hidden states of the chains that sample the machine; None where none do.
+    n_samples : int, default=None
+        Number of rows of a pass, of whose cost this is a small part; None for those of `v`.
 
     Returns
     -------
     history : dict of str to float
         "pseudo_likelihood" in nats per row; "mean_activation" of the hidden units under the data;
-        "chain_gap", by how many nats the chains' mean free energy is above the data's.
+        "chain_gap", by how many nats the chains' mean free energy is above the data's, if there are
+        chains.
     """
-    rows = spread_rows(v, WATCHED_ROWS).astype(machine.dtype, copy=False)
-    h = spread_rows(particles, WATCHED_ROWS).astype(machine.dtype, copy=False)
-    chains = machine.sample_visible(h, np.random.default_rng(0))
-    return {
-        "pseudo_likelihood": monitor(machine, v),
+    rows = spread_rows(v, RECORDED_ROWS).astype(machine.dtype, copy=False)
+    notes = {
+        "pseudo_likelihood": monitor(machine, v, n_samples),
         "mean_activation": float(machine.mean_hidden(rows).mean()),
-        "chain_gap": free_energy_gap(machine, chains, rows),
     }
+    if particles is not None:
+        h = spread_rows(particles, RECORDED_ROWS).astype(machine.dtype, copy=False)
+        chains = machine.sample_visible(h, np.random.default_rng(0))
+        notes["chain_gap"] = free_energy_gap(machine, chains, rows)
+    return notes
 
 
-def free_energy_gap(machine: Machine, v: Any, reference: Any) -> float:
+def free_energy_gap(
+    machine: Machine, v: Any, reference: Any, n_samples: int | None = None
+) -> float:
     """Mean free energy of some rows above that of others.
 
     Over-fitting widens the gap between held-out and training rows [1]_, section 6.
@@ -54,8 +63,10 @@ def free_energy_gap(machine: Machine, v: Any, reference: Any) -> float:
     machine : Machine
         Whose free energy.
     v, reference : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Rows, of which at most a thousand are compared, and of the reference a fiftieth beyond a
-        hundred.
+        Rows, of which at most a thousand are compared.
+    n_samples : int, default=None
+        Number of rows of a pass: beyond a hundred, a fiftieth of them is compared. None for those
+        of the reference.
 
     Returns
     -------
@@ -67,7 +78,7 @@ def free_energy_gap(machine: Machine, v: Any, reference: Any) -> float:
     .. [1] Hinton (2012), "A practical guide to training restricted Boltzmann machines".
        :doi:`10.1007/978-3-642-35289-8_32`
     """
-    n_rows = int(np.clip(reference.shape[0] // GAP_SHARE, *GAP_ROWS))
+    n_rows = int(np.clip((n_samples or reference.shape[0]) // GAP_SHARE, *GAP_ROWS))
     means = [
         machine.free_energy(spread_rows(rows, n_rows).astype(machine.dtype)).mean(dtype=np.float64)
         for rows in (v, reference)

@@ -1,12 +1,10 @@
-"""Data against the model's own states: one class for each training algorithm."""
+"""Data and the model's own states: one class for each training algorithm."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from scipy.sparse import issparse
@@ -16,27 +14,72 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.sampling import Ladder, gibbs, parallel_tempering
 from skrbm.core.tempering import TemperedPath
+from skrbm.core.training.workspace import Workspace
 from skrbm.core.units import Units
 
 
-class Contrast(NamedTuple):
-    """What an update knows of a mini-batch and of the model.
+class Samples(NamedTuple):
+    """Visible states to average over, and what is expected of the hidden ones.
 
     Attributes
     ----------
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Visible states.
     mean : ndarray of shape (n_samples, n_hidden)
-        Expected hidden states given the mini-batch.
-    gradient : callable
-        Of the log-likelihood, in the parameters of the machine that it is handed: the present one,
-        or one of other offsets and the same distribution. Same keys and shapes as its
-        parameters.
+        Expected hidden states given them.
+    """
+
+    v: Any
+    mean: Array
+
+
+class Phases(NamedTuple):
+    """What an update knows of a mini-batch and of the model, until the next one begins.
+
+    Attributes
+    ----------
+    positive : Samples
+        Mini-batch.
+    negative : Samples or None
+        States of the model; None for the sum over all of them.
     particles : ndarray of shape (n_chains * n_particles, n_hidden)
         Where the persistent chains are now.
     """
 
-    mean: Array
-    gradient: Callable[[Machine], dict[str, Array]]
+    positive: Samples
+    negative: Samples | None
     particles: Array
+
+    def gradient(self, machine: Machine, work: Workspace) -> dict[str, Array]:
+        """Gradient of the log-likelihood: the positive minus the negative phase.
+
+        Parameters
+        ----------
+        machine : Machine
+            The one that the phases are of, or one of other offsets and the same distribution.
+        work : Workspace
+            Of the run.
+
+        Returns
+        -------
+        gradient : dict of str to ndarray
+            Same keys and shapes as the machine's parameters.
+        """
+        (v, mean), negative = self.positive, self.negative
+        if negative is not None and not issparse(v):
+            # One product over the rows of both phases: two take 6 to 17 % longer at 784 x 500.
+            shares = work.signed_shares(len(v), len(negative.v), mean.dtype)
+            v = work.stack("v", v, negative.v)
+            return machine.gradient(
+                v, mean=work.stack("mean", mean, negative.mean), sample_weight=shares
+            )
+        positive = machine.gradient(v, mean=mean)
+        model = (
+            expected_gradient(machine)
+            if negative is None
+            else machine.gradient(negative.v, mean=negative.mean)
+        )
+        return {name: array - model[name] for name, array in positive.items()}
 
 
 @dataclass(frozen=True)
@@ -52,11 +95,19 @@ class NegativePhase(ABC):
     ----------
     is_exact : bool
         Whether there is no noise beside which rounding does not matter.
+    is_persistent : bool
+        Whether the particles sample the model, and do not rest.
     """
 
     n_gibbs_steps: int = 1
 
     is_exact: ClassVar[bool] = False
+    is_persistent: ClassVar[bool] = True
+
+    @classmethod
+    @abstractmethod
+    def create(cls, n_gibbs_steps: int, base: Units, ladder: Ladder) -> Self:
+        """Algorithm with those of all settings that it needs."""
 
     @property
     @abstractmethod
@@ -75,9 +126,9 @@ class NegativePhase(ABC):
 
     @abstractmethod
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
-    ) -> Contrast:
-        """Compare a mini-batch with the model.
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+    ) -> Phases:
+        """Set a mini-batch against states of the model.
 
         Parameters
         ----------
@@ -89,16 +140,22 @@ class NegativePhase(ABC):
             Hidden states of the persistent chains, those of the model itself first.
         rng : numpy.random.Generator
             Source of random numbers.
+        work : Workspace
+            Of the run.
 
         Returns
         -------
-        contrast : Contrast
-            Means, gradient and the chains' new states.
+        phases : Phases
+            Of data and model, and the chains' new states.
         """
 
 
 class OneTemperature(NegativePhase):
     """Negative phase of chains that all sample the model itself."""
+
+    @classmethod
+    def create(cls, n_gibbs_steps: int, base: Units, ladder: Ladder) -> Self:
+        return cls(n_gibbs_steps)
 
     @property
     def n_chains(self) -> int:
@@ -119,13 +176,14 @@ class ContrastiveDivergence(OneTemperature):
        Neural Computation 14(8), 1771-1800. :doi:`10.1162/089976602760128018`
     """
 
+    is_persistent = False
+
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
-    ) -> Contrast:
-        mean = machine.mean_hidden(v)
-        model = _advance(machine, machine.hidden.draw(mean, rng), self.n_gibbs_steps, rng)
-        means = np.concatenate([mean, machine.mean_hidden(model)])
-        return _Rows(v, model).contrast(means, particles)
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+    ) -> Phases:
+        mean, h = machine.hidden.mean_and_sample(machine.hidden_field(v), rng)
+        model = _advance(machine, h, self.n_gibbs_steps, rng)
+        return Phases(Samples(v, mean), Samples(model, machine.mean_hidden(model)), particles)
 
 
 @final
@@ -140,11 +198,12 @@ class PersistentContrastiveDivergence(OneTemperature):
     """
 
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
-    ) -> Contrast:
-        rows = _Rows(v, _advance(machine, particles, self.n_gibbs_steps, rng))
-        means = rows.mean_hidden(machine)
-        return rows.contrast(means, machine.hidden.draw(means[v.shape[0] :], rng))
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+    ) -> Phases:
+        model = _advance(machine, particles, self.n_gibbs_steps, rng)
+        (v, field), (model, model_field) = _hidden_fields(machine, v, model, work)
+        mean, particles = machine.hidden.mean_and_sample(model_field, rng)
+        return Phases(Samples(v, machine.hidden.mean(field)), Samples(model, mean), particles)
 
 
 @final
@@ -153,17 +212,12 @@ class Exact(OneTemperature):
     """Sum over all states of the smaller discrete layer; persistent chains rest."""
 
     is_exact = True
+    is_persistent = False
 
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
-    ) -> Contrast:
-        mean = machine.mean_hidden(v)
-
-        def gradient(machine: Machine) -> dict[str, Array]:
-            positive, negative = machine.gradient(v, mean=mean), expected_gradient(machine)
-            return {name: array - negative[name] for name, array in positive.items()}
-
-        return Contrast(mean, gradient, particles)
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+    ) -> Phases:
+        return Phases(Samples(v, machine.mean_hidden(v)), None, particles)
 
 
 @final
@@ -192,6 +246,10 @@ class ParallelTempering(NegativePhase):
     base: Units = field(kw_only=True)
     ladder: Ladder = field(kw_only=True)
 
+    @classmethod
+    def create(cls, n_gibbs_steps: int, base: Units, ladder: Ladder) -> Self:
+        return cls(n_gibbs_steps, base=base, ladder=ladder)
+
     @property
     def n_chains(self) -> int:
         return len(self.ladder.betas)
@@ -200,14 +258,17 @@ class ParallelTempering(NegativePhase):
         return {"swap_acceptance": self.ladder.settle()}
 
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator
-    ) -> Contrast:
+        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+    ) -> Phases:
         path = TemperedPath.to(machine, self.base)
-        n_hidden = machine.hidden.n_units
+        n_hidden = machine.hidden.n_columns
         h = particles.reshape(self.n_chains, -1, n_hidden)
         model, h = parallel_tempering(path, h, self.ladder, self.n_gibbs_steps, rng)
-        rows = _Rows(v, model[0])
-        return rows.contrast(rows.mean_hidden(machine), h.reshape(-1, n_hidden))
+        (v, field), (model, model_field) = _hidden_fields(machine, v, model[0], work)
+        positive, negative = (
+            Samples(rows, machine.hidden.mean(f)) for rows, f in ((v, field), (model, model_field))
+        )
+        return Phases(positive, negative, h.reshape(-1, n_hidden))
 
 
 ALGORITHMS: dict[str, type[NegativePhase]] = {
@@ -224,39 +285,12 @@ def _advance(machine: Machine, h: Array, n_gibbs_steps: int, rng: np.random.Gene
     return gibbs(machine, v, n_gibbs_steps - 1, rng)
 
 
-class _Rows:
-    """Visible states of data and of the model, in one array where the data are dense.
-
-    The two phases are then one product of weighted rows, the model's weights being negative.
-    """
-
-    def __init__(self, v: Any, model: Array) -> None:
-        self._n_data = n_data = v.shape[0]
-        n_model = len(model)
-        self._parts = (
-            [(v, slice(n_data)), (model, slice(n_data, None))]
-            if issparse(v)
-            else [(np.concatenate([v, model]), slice(None))]
-        )
-        self._sample_weight = np.full(n_data + n_model, 1 / n_data, dtype=model.dtype)
-        self._sample_weight[n_data:] = -1 / n_model
-
-    def mean_hidden(self, machine: Machine) -> Array:
-        """Expected hidden states of all rows."""
-        means = [machine.mean_hidden(part) for part, _ in self._parts]
-        return means[0] if len(means) == 1 else np.concatenate(means)
-
-    def contrast(self, means: Array, particles: Array) -> Contrast:
-        """What an update needs, given the hidden means of all rows."""
-        return Contrast(means[: self._n_data], partial(self._gradient, means), particles)
-
-    def _gradient(self, means: Array, machine: Machine) -> dict[str, Array]:
-        """Difference of the phases."""
-        total, *others = (
-            machine.gradient(part, mean=means[rows], sample_weight=self._sample_weight[rows])
-            for part, rows in self._parts
-        )
-        for other in others:
-            for name, array in total.items():
-                array += other[name]
-        return total
+def _hidden_fields(
+    machine: Machine, v: Any, model: Array, work: Workspace
+) -> tuple[tuple[Any, Array], tuple[Array, Array]]:
+    """Data and model with the fields that they exert, in one product where the data are dense."""
+    if issparse(v):
+        return (v, machine.hidden_field(v)), (model, machine.hidden_field(model))
+    n_data, rows = len(v), work.stack("v", v, model)
+    field = machine.hidden_field(rows)
+    return (rows[:n_data], field[:n_data]), (rows[n_data:], field[n_data:])

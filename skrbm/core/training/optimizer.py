@@ -1,4 +1,4 @@
-"""Update rules and learning-rate schedules: the one place where parameters change."""
+"""Update rules and learning-rate schedules: how far parameters move along a direction."""
 
 from __future__ import annotations
 

@@ -46,24 +46,30 @@ class Penalties:
     sparsity_target: float = 0.0
     sparsity_cost: float = 0.0
 
-    def add_to(self, direction: Arrays, weights: Array, mean_hidden: Array) -> None:
-        """Bend a direction, in place.
+    def add_to(self, direction: Arrays, machine: Machine, mean_hidden: Array) -> None:
+        """Bend a direction, in place; weights are penalised in the gauge of their layers.
 
         Parameters
         ----------
         direction : dict of str to ndarray
             Gradient of the log-likelihood in plain or centred parameters, which have the same
             weights.
-        weights : ndarray of shape (n_visible, n_hidden)
-            Present weights.
+        machine : Machine
+            With the present weights.
         mean_hidden : ndarray of shape (n_hidden,)
             Mean of the hidden units over the mini-batch.
         """
         if self.l2:
-            direction["weights"] -= self.l2 * weights
+            direction["weights"] -= self.l2 * _gauged(machine, machine.weights)
         if self.l1:
-            direction["weights"] -= self.l1 * np.sign(weights)
+            signs = np.sign(_gauged(machine, machine.weights))
+            direction["weights"] -= self.l1 * _gauged(machine, signs)
         if self.sparsity_cost:
+            if "hidden_bias" not in direction:
+                kind = type(machine.hidden).__name__
+                raise ValueError(
+                    f"Sparsity needs hidden units with one bias each, got {kind} units."
+                )
             direction["hidden_bias"] += self.sparsity_cost * (self.sparsity_target - mean_hidden)
 
 
@@ -76,7 +82,7 @@ class Constraints:
     ----------
     max_norm : float or None, default=None
         Largest Euclidean norm of a hidden unit's weights [1]_.
-    limits : mapping of str to (ndarray, ndarray)
+    bounds : mapping of str to (ndarray, ndarray)
         Lowest and highest values of parameters.
 
     References
@@ -87,7 +93,7 @@ class Constraints:
     """
 
     max_norm: float | None = None
-    limits: Mapping[str, tuple[Array, Array]] | None = None
+    bounds: Mapping[str, tuple[Array, Array]] | None = None
 
     def enforce(self, parameters: Arrays) -> None:
         """Move parameters to the nearest allowed ones, in place.
@@ -102,12 +108,16 @@ class Constraints:
             norms = np.sqrt(np.einsum("ij,ij->j", weights, weights))
             if norms.max() > self.max_norm:
                 weights *= self.max_norm / np.maximum(norms, self.max_norm)
-        for name, (lowest, highest) in (self.limits or {}).items():
+        for name, (lowest, highest) in (self.bounds or {}).items():
             np.clip(parameters[name], lowest, highest, out=parameters[name])
 
 
-def steepest(
-    machine: Machine, gradient: Arrays, variance: Array | None, max_norm: float | None
+def preconditioned_direction(
+    machine: Machine,
+    gradient: Arrays,
+    variance: Array | None,
+    max_norm: float | None,
+    metric_unit: float = 1.0,
 ) -> Arrays:
     """Direction of a step: the gradient in the layers' own metric, not longer than allowed.
 
@@ -122,6 +132,8 @@ def steepest(
     max_norm : float or None
         Largest norm in that metric, all parameters together [1]_, so that it means the same for
         data in any units of measurement.
+    metric_unit : float, default=1.0
+        Multiple of the metric.
 
     Returns
     -------
@@ -134,23 +146,29 @@ def steepest(
        networks", ICML, PMLR 28(3), 1310-1318, algorithm 1.
     """
     multiples = _metric(machine, variance)
+    if metric_unit != 1:
+        multiples = {name: metric_unit * multiples.get(name, 1.0) for name in gradient}
     if max_norm is not None:
         norm = math.sqrt(sum((a**2 * multiples.get(n, 1.0)).sum() for n, a in gradient.items()))
         if norm > max_norm:
             for array in gradient.values():
                 array *= max_norm / norm
     for name in multiples.keys() & gradient.keys():
-        gradient[name] *= multiples[name]
+        if np.ndim(multiples[name]) or multiples[name] != 1:
+            gradient[name] *= multiples[name]
     return gradient
 
 
+def _gauged(machine: Machine, weights: Array) -> Array:
+    """Weights, or what is shaped like them, in the gauge of both layers."""
+    return machine.hidden.gauge(machine.visible.gauge(weights).T).T
+
+
 def _metric(machine: Machine, variance: Array | None) -> dict[str, Any]:
-    """Multiples of the gradient by the machine's names of parameters, where they are not one."""
+    """Multiples of the gradient by the machine's names of parameters; what is missing is one."""
     visible, hidden = machine.visible.metric(variance), machine.hidden.metric(None)
     multiples: dict[str, Any] = {f"visible_{n}": array for n, array in visible.parameters.items()}
     multiples |= {f"hidden_{n}": array for n, array in hidden.parameters.items()}
-    if visible.signal is not None:
-        multiples["weights"] = visible.signal[:, None]
-    if hidden.signal is not None:
-        multiples["weights"] = multiples.get("weights", 1.0) * hidden.signal
+    signal: Any = visible.signal
+    multiples["weights"] = (signal[:, None] if np.ndim(signal) else signal) * hidden.signal
     return multiples

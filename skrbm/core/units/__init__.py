@@ -1,19 +1,25 @@
 """Layers of units: one file for each type, all of them answering the same questions."""
 
-from skrbm.core.units.answers import Metric, QuadratureError
-from skrbm.core.units.base import Units
+from skrbm.core.units.base import Metric, QuadratureError, Support, Units
 from skrbm.core.units.bernoulli import Bernoulli
-from skrbm.core.units.checks import check_units
+from skrbm.core.units.categorical import Categorical
+from skrbm.core.units.composite import Composite
 from skrbm.core.units.gaussian import PARAMETERIZATIONS, Gaussian
+from skrbm.core.units.interval import Interval
+from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.spin import Spin
 
 __all__ = [
     "PARAMETERIZATIONS",
     "Bernoulli",
+    "Categorical",
+    "Composite",
     "Gaussian",
+    "Interval",
+    "LinearUnits",
     "Metric",
     "QuadratureError",
     "Spin",
+    "Support",
     "Units",
-    "check_units",
 ]

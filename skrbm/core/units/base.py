@@ -2,75 +2,129 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Self
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from skrbm.core.numerics import Array
-from skrbm.core.units.answers import Metric
-from skrbm.core.units.law import Law
 
 
-@dataclass(frozen=True, eq=False)
-class Units(Law):
+class QuadratureError(ValueError):
+    """The law of a unit spreads over more values than can be summed."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """Values that a column can take: a few, or all from `low` to `high` where `values` is empty."""
+
+    low: float
+    high: float
+    values: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, *values: float) -> Self:
+        """Support of a few values, in ascending order."""
+        return cls(values[0], values[-1], values)
+
+
+class Metric(NamedTuple):
+    """Multiples of the gradient that a step follows: numbers, or one for each column.
+
+    That of the weights goes by the column of the signal, those of the layer's own parameters by
+    name; what is missing is one.
+    """
+
+    signal: Array | float = 1.0
+    parameters: Mapping[str, Array | float] = MappingProxyType({})
+
+
+class Units(ABC):
     r"""A layer of units that are independent of each other given the other layer.
 
     A layer has an energy of its own, :math:`A(s)`, and sends the other layer a `signal`,
-    :math:`\varphi(s)`, an affine function of its states. Two layers and the weights between
-    them are a machine of energy
+    :math:`\varphi(s)`, affine in its states. Two layers and the weights between them are a machine
+    of energy
 
     .. math:: E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h)
 
-    so that a layer feels the other one only through the `field`
-    :math:`f = W \psi(h)` or :math:`W^T \varphi(v)`. Its law given the field is one half of what a
-    type has to answer; the other half, here, is how its parameters are started, learned and moved
-    with the offsets.
+    so that a layer feels the other one only through the `field` :math:`f = W \psi(h)` or
+    :math:`W^T \varphi(v)`, and :math:`p(s \mid f) \propto \exp(-A(s) + \varphi(s)^T f)`.
 
-    Parameters
+    A unit takes one column of states, fields and parameters, or several. What is abstract here,
+    every type must answer; the rest follows, and may be overridden for speed or where a type can
+    do more. Throughout, `states`, `field` and `mean` are of shape (n_samples, n_columns), energies
+    and log-partitions of shape (n_samples,) and in nats. Arrays of a layer have a value for each
+    column, or a row of them for each sample: so come layers out of `take` and `tempered`.
+
+    Attributes
     ----------
-    bias : ndarray of shape (n_units,)
-        Bias of each unit.
-    offset : ndarray of shape (n_units,), default=None
+    bias : ndarray of shape (n_columns,)
+        Bias of each column.
+    offset : ndarray of shape (n_columns,) or None
         Constant subtracted from the states in the energy; None for a plain layer.
+    support : Support
+        Values that every column can take.
 
     See Also
     --------
-    skrbm.core.units.checks.check_units : Examines a unit type, one's own included.
+    skrbm.testing.check_units : Examines a unit type, one's own included.
     """
+
+    bias: Array
+    offset: Array | None
+    support: Support
+
+    # What every type must answer.
 
     @classmethod
     @abstractmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         """Plain layer that, without a field, resembles data with these statistics.
 
-        Parameters
-        ----------
-        mean, variance : ndarray of shape (n_units,)
-            Of the data in each unit.
-        n_samples : int
-            Number of rows behind the statistics: few rows allow no extreme start.
-        **options : dict
-            Further arguments of the unit type.
-
-        Returns
-        -------
-        units : Units
-            Layer with finite parameters, whatever the statistics.
+        Its parameters are finite whatever the statistics: few rows allow no extreme start. The
+        statistics are of shape (n_columns,); options are further arguments of the type.
         """
 
     @property
     @abstractmethod
     def parameters(self) -> dict[str, Array]:
-        """Arrays that training may change, by field name; no copies."""
+        """Arrays that training may change, by attribute name; no copies."""
 
     @abstractmethod
-    def moments(self, states: Any, sample_weight: Array | None) -> tuple[Array, ...]:
-        """Averages over samples that the gradient of the layer's own parameters needs.
+    def signal(self, states: Any) -> Any:
+        """What the layer sends through the weights: affine in each column of its states.
+
+        Sparse if the states are, which a type may refuse.
+        """
+
+    @abstractmethod
+    def energy(self, states: Any) -> Array:
+        """Energy of the layer alone."""
+
+    @abstractmethod
+    def log_partition(self, field: Array) -> Array:
+        """Log-normaliser of the layer given its field."""
+
+    @abstractmethod
+    def mean(self, field: Array) -> Array:
+        """Expected states given the field."""
+
+    @abstractmethod
+    def sample(self, field: Array, rng: np.random.Generator) -> Array:
+        """Draw states given the field, in its precision."""
+
+    @abstractmethod
+    def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
+        """Sum over samples of minus the energy's derivatives in the layer's parameters.
 
         Parameters
         ----------
-        states : {ndarray, sparse matrix} of shape (n_samples, n_units)
+        states : {ndarray, sparse matrix} of shape (n_samples, n_columns)
             States.
         sample_weight : ndarray of shape (n_samples,) or None
             Weights of the samples, of either sign and any sum, in which the answer is linear;
@@ -78,98 +132,219 @@ class Units(Law):
 
         Returns
         -------
-        moments : tuple of ndarray of shape (n_units,)
-            As many as the type needs, in an order of its own.
-        """
-
-    @abstractmethod
-    def mean_moments(self, mean: Array, sample_weight: Array | None) -> tuple[Array, ...]:
-        """Moments with the states averaged out, given their expectations.
-
-        Parameters
-        ----------
-        mean : ndarray of shape (n_samples, n_units)
-            From `mean`; it determines the law of the states.
-        sample_weight : ndarray of shape (n_samples,) or None
-            Weights of the samples, of either sign and any sum, in which the answer is linear;
-            None weighs them alike, with a sum of one.
-
-        Returns
-        -------
-        moments : tuple of ndarray of shape (n_units,)
-            Expectation of `moments`.
-        """
-
-    @abstractmethod
-    def gradient(
-        self,
-        moments: tuple[Array, ...],
-        field: Callable[[], Array],
-        work: Callable[[], Array],
-    ) -> dict[str, Array]:
-        """Average of minus the energy's gradient in the layer's own parameters.
-
-        Parameters
-        ----------
-        moments : tuple of ndarray of shape (n_units,)
-            From `moments` or `mean_moments`.
-        field : callable returning an ndarray of shape (n_units,)
-            Average field, computed when it is asked for.
-        work : callable returning an ndarray of shape (n_units,)
-            Average product of signal and field, likewise.
-
-        Returns
-        -------
-        gradient : dict of str to ndarray of shape (n_units,)
+        moments : dict of str to ndarray of shape (n_columns,)
             Same keys as `parameters`.
         """
 
     @abstractmethod
+    def expected_moments(
+        self, mean: Array, field: Array | None, sample_weight: Array | None
+    ) -> dict[str, Array]:
+        """Expectation of `moments` given the field, and the mean that belongs to it.
+
+        The field is None where `is_mean_sufficient`.
+        """
+
+    @abstractmethod
     def recentered(self, offset: Array | None, field: Array) -> Self:
-        """Layer with another offset that has absorbed a constant field.
+        """Layer with another offset that has absorbed a constant field of shape (n_columns,).
 
-        Up to a constant, its energy is the old one minus the new signal times `field`.
-
-        Parameters
-        ----------
-        offset : ndarray of shape (n_units,) or None
-            New offset.
-        field : ndarray of shape (n_units,)
-            Constant field to absorb.
-
-        Returns
-        -------
-        units : Units
-            Same type.
+        Up to a constant, its energy is the old one minus the new signal times the field.
         """
 
     @abstractmethod
+    def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
+        r"""Layer on the way from another one to this one, both natural.
+
+        Its energy is :math:`(1 - \beta)` times that of `base` plus :math:`\beta` times its own:
+        exactly for discrete units, up to a constant for continuous ones. The inverse temperature
+        is a number, or of shape (n_samples, 1).
+        """
+
+    @property
+    def is_signal_fixed(self) -> bool:
+        """Whether the signal depends on no parameter of the layer."""
+        return True
+
+    @property
+    def is_mean_sufficient(self) -> bool:
+        """Whether `expected_moments` needs no field."""
+        return False
+
+    @property
+    def start_options(self) -> dict[str, Any]:
+        """Further arguments with which `start` makes a layer like this one."""
+        layer: Any = self
+        values = {f.name: getattr(self, f.name) for f in fields(layer) if f.name != "offset"}
+        return {name: v for name, v in values.items() if not isinstance(v, np.ndarray)}
+
+    # Columns, units and states.
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of the states."""
+        return int(self.bias.shape[-1])
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return self.n_columns
+
+    @property
+    def unit_groups(self) -> list[Array]:
+        """Numbers of the units, those together that `take` can mix in one layer."""
+        return [np.arange(self.n_units)]
+
+    def unit_columns(self, index: Any) -> Array:
+        """Columns of a unit (n_own,), or of one for each sample (n_samples, n_own)."""
+        return np.asarray(index)[..., None]
+
+    def by_column(self, values: Array) -> Array:
+        """Values given for each unit, spread over its columns along the last axis."""
+        return values
+
+    def take(self, index: Any) -> Units:
+        """Layer of one unit, the same for all samples or, of one group, another for each."""
+        columns = self.unit_columns(index)
+        return self.map_arrays(lambda array: np.asarray(array[columns]))
+
+    def unit_values(self, index: int) -> Array | None:
+        """All states of a unit, of shape (n_values, n_own); None for a continuous one."""
+        values = np.array(self.support.values, dtype=self.bias.dtype)
+        return values[:, None] if len(values) else None
+
+    @property
+    def n_states(self) -> float:
+        """Number of states of the layer: an exact integer, or infinity."""
+        n_states = 1
+        for values in map(self.unit_values, range(self.n_units)):
+            if values is None:
+                return math.inf
+            n_states *= len(values)
+        return n_states
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the states can be counted."""
+        return self.n_states < math.inf
+
+    def states(self, begin: int, end: int) -> Array:
+        """States `begin` to `end` - 1 of a discrete layer, of which the last unit changes fastest."""
+        tables = [np.asarray(self.unit_values(i)) for i in range(self.n_units)]
+        digits = np.unravel_index(np.arange(begin, end), [len(table) for table in tables])
+        columns = [table[digit] for table, digit in zip(tables, digits, strict=True)]
+        return np.concatenate(columns, axis=1)
+
+    @property
+    def column_bounds(self) -> tuple[Array, Array]:
+        """Least and greatest value of each column, (n_columns,) both."""
+        shape, dtype = self.bias.shape[-1:], self.bias.dtype
+        return np.full(shape, self.support.low, dtype), np.full(shape, self.support.high, dtype)
+
+    def field_bounds(self, weights: Array) -> tuple[Array, Array]:
+        """Bounds of the field that the layer exerts through weights of shape (n, n_columns)."""
+        low, high = (self.signal(bound[None])[0] for bound in self.column_bounds)
+        if not np.isfinite(high - low).all():
+            everything = np.full(len(weights), np.inf, dtype=weights.dtype)
+            return -everything, everything
+        middle, reach = weights @ ((low + high) / 2), np.abs(weights) @ (np.abs(high - low) / 2)
+        return middle - reach, middle + reach
+
+    def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        """Values that the unit of a layer of one could take in place of its own.
+
+        Discrete units: every state, its own included. Continuous units: nodes of a quadrature that
+        is exact for every law of the unit given a field between `low` and `high`, of shape
+        (n_columns,) or (n_samples, n_columns).
+
+        Returns
+        -------
+        values : ndarray of shape (n_values, n_samples or 1, n_columns)
+            To compare with the present states.
+        log_measure : ndarray of shape (n_values or 1, n_samples or 1)
+            Log-weight of each value, in nats.
+
+        Raises
+        ------
+        QuadratureError
+            If a continuous unit needs too many nodes, or has no quadrature.
+        """
+        values = self.unit_values(0)
+        if values is None:
+            raise QuadratureError(f"{type(self).__name__} units have no quadrature over their law.")
+        return values[:, None], np.zeros((1, 1), dtype=states.dtype)
+
+    # What follows, and may be overridden.
+
+    def natural(self) -> Self:
+        """Plain layer that sends its states as they are, with the law of this one.
+
+        Given a field that does as much to it, and up to a constant, its energy is the old one.
+        """
+        return self.recentered(None, self.zero_field(1)[0])
+
+    def zero_field(self, n_samples: int) -> Array:
+        """Field of a layer that is not coupled to another."""
+        return np.zeros((n_samples, self.n_columns), dtype=self.bias.dtype)
+
+    @property
+    def affine_signal(self) -> tuple[Array, Array]:
+        """Signal of the state zero, and what every unit of state adds to it, (n_columns,) both."""
+        zero = self.zero_field(1)
+        origin, one = self.signal(np.concatenate([zero, zero + 1]))
+        return origin, one - origin
+
+    def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
+        """What a signal that is not fixed adds to the moments, given averages of field and work.
+
+        Work is signal times field; all are of shape (n_columns,).
+        """
+        return {}
+
+    def mean_and_sample(self, field: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Expected states, and draws; a type whose mean tells the law may draw from that."""
+        return self.mean(field), self.sample(field, rng)
+
+    def log_partition_change(
+        self, other: Self, field: Array, other_field: Array, other_mean: Array
+    ) -> Array:
+        """Log-normaliser of another layer given its field and mean, minus that of this one."""
+        return np.asarray(other.log_partition(other_field) - self.log_partition(field))
+
+    def log_partition_shift(self, field: Array, shift: Array, mean: Array, rows: Array) -> Array:
+        """Log-normaliser of some rows after a field is added to them, minus that before.
+
+        Field and mean are those of all rows; the shift is of shape (n_columns,), rows of (n_rows,).
+        """
+        before = field[rows]
+        return np.asarray(self.log_partition(before + shift) - self.log_partition(before))
+
     def metric(self, variance: Array | None) -> Metric:
-        """Units of measurement in which all parameters are alike to a step of training.
+        """Measures in which all parameters are alike to a step, given the data's variance if known."""
+        return Metric()
 
-        Parameters
-        ----------
-        variance : ndarray of shape (n_units,) or None
-            Of the data in each unit; None where that is not known.
+    def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
+        """Ranges that training keeps parameters in, by name, given the data's variance."""
+        return {}
 
-        Returns
-        -------
-        metric : Metric
-            Multiples of the gradient.
-        """
+    def gauge(self, rows: Array) -> Array:
+        """Rows of weights, (n_columns, n), without what no probability depends on."""
+        return rows
 
-    @classmethod
-    @abstractmethod
-    def limits(cls, variance: Array) -> dict[str, tuple[Array, Array]]:
-        """Range in which training keeps the layer's own parameters.
+    def gauged(self) -> Self:
+        """Layer of the same law whose bias is without it too."""
+        return self
 
-        Parameters
-        ----------
-        variance : ndarray of shape (n_units,)
-            Of the data in each unit; zero where it is constant.
+    # Layers as records of arrays.
 
-        Returns
-        -------
-        limits : dict of str to (ndarray, ndarray)
-            Lowest and highest values, by the keys of `parameters`; those without are free.
-        """
+    def map_arrays(self, function: Callable[[Array], Array]) -> Self:
+        """Layer in which every array is replaced by its image."""
+        layer: Any = self
+        values = {f.name: getattr(self, f.name) for f in fields(layer)}
+        images = {name: function(a) for name, a in values.items() if isinstance(a, np.ndarray)}
+        is_same = all(image is values[name] for name, image in images.items())
+        return self if is_same else replace(layer, **images)
+
+    def astype(self, dtype: Any, *, copy: bool = False) -> Self:
+        """Layer of another precision; it shares the arrays that have it already, unless `copy`."""
+        return self.map_arrays(lambda a: a if a.dtype == bool else a.astype(dtype, copy=copy))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from skrbm.core.units.base import Support
 from skrbm.core.units.two_state import TwoStateUnits
 
 
@@ -15,9 +16,9 @@ class Bernoulli(TwoStateUnits):
 
     Parameters
     ----------
-    bias : ndarray of shape (n_units,)
+    bias : ndarray of shape (n_columns,)
         Log-odds of being 1 without a field.
-    offset : ndarray of shape (n_units,), default=None
+    offset : ndarray of shape (n_columns,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 
     References
@@ -35,4 +36,4 @@ class Bernoulli(TwoStateUnits):
     1.0
     """
 
-    states = (0.0, 1.0)
+    support = Support.of(0.0, 1.0)

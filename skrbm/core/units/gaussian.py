@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
 import numpy as np
 
 from skrbm.core.numerics import Array, average_rows, draw_normal
-from skrbm.core.units.answers import Metric, QuadratureError
-from skrbm.core.units.base import Units
+from skrbm.core.units.base import Metric, QuadratureError, Support, Units
 
 # In standard deviations; the trapezoid rule of this step errs by 2 exp(-2 pi^2 / step^2) = 8e-14,
 # and the margin beyond the outermost means leaves out exp(-margin^2 / 2) = 1e-14.
@@ -68,18 +66,18 @@ class Gaussian(Units):
 
     Parameters
     ----------
-    bias : ndarray of shape (n_units,)
+    bias : ndarray of shape (n_columns,)
         Mean of each unit without a field.
-    log_variance : ndarray of shape (n_units,)
+    log_variance : ndarray of shape (n_columns,)
         Logarithm of the variance of each unit given the other layer.
     parameterization : {"krizhevsky", "cho", "goodfellow", "natural"}
         Which energy: [1]_ divides the states by :math:`\sigma`, [2]_ by :math:`\sigma^2`,
         [3]_ also subtracts the bias, the common natural form sends them as they are.
-    learn_variance : bool or ndarray of shape (n_units,), default=True
+    learn_variance : bool or ndarray of shape (n_columns,), default=True
         Which of the variances training may change.
     variance_rate : float, default=1.0
         Learning rate of :math:`z` relative to that of the other parameters.
-    offset : ndarray of shape (n_units,), default=None
+    offset : ndarray of shape (n_columns,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 
     References
@@ -97,13 +95,16 @@ class Gaussian(Units):
     2.0
     """
 
+    bias: Array
     log_variance: Array
     parameterization: str
     learn_variance: bool | Array = True
     variance_rate: float = 1.0
+    offset: Array | None = field(default=None, kw_only=True)
 
-    states = None
-    domain = None
+    support = Support(-np.inf, np.inf)
+    is_signal_fixed = False
+    is_mean_sufficient = True
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
@@ -120,6 +121,11 @@ class Gaussian(Units):
         centred = states if self.offset is None else states - self.offset
         return (centred - self._kind.subtracts_bias * self.bias) / self._scale
 
+    @property
+    def affine_signal(self) -> tuple[Array, Array]:
+        # Not as a difference of signals, which a large bias would round away.
+        return self.signal(self.zero_field(1))[0], 1 / self._scale
+
     def energy(self, states: Any) -> Array:
         return np.asarray((self._residual(states) ** 2 / (2 * self._variance)).sum(axis=1))
 
@@ -133,42 +139,42 @@ class Gaussian(Units):
     def mean(self, field: Array) -> Array:
         return np.asarray(self._location + self._gain * field)
 
-    def log_partition_change(
-        self, other: Self, field: Array, other_field: Array, other_mean: Array
-    ) -> Array:
-        return np.asarray(other.log_partition(other_field) - self.log_partition(field))
+    def sample(self, field: Array, rng: np.random.Generator) -> Array:
+        return draw_normal(self.mean(field), np.sqrt(self._variance), rng)
 
-    def log_partition_shift(self, mean: Array, shift: Array, field: Callable[[], Array]) -> Array:
+    def mean_and_sample(self, field: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        mean = self.mean(field)
+        return mean, draw_normal(mean, np.sqrt(self._variance), rng)
+
+    def log_partition_shift(self, field: Array, shift: Array, mean: Array, rows: Array) -> Array:
         spread = 0.5 * self._gain / self._scale
-        return np.asarray(self.signal(mean) @ shift + (spread * shift**2).sum(axis=-1))
+        return np.asarray(self.signal(mean[rows]) @ shift + (spread * shift**2).sum(axis=-1))
 
-    def draw(self, mean: Array, rng: np.random.Generator) -> Array:
-        return draw_normal(mean, np.sqrt(self._variance), rng)
+    def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
+        return self._moments(states, 0.0, sample_weight)
 
-    def moments(self, states: Any, sample_weight: Array | None) -> tuple[Array, ...]:
-        residual = self._residual(states)
-        return average_rows(residual, sample_weight), average_rows(residual**2, sample_weight)
-
-    def mean_moments(self, mean: Array, sample_weight: Array | None) -> tuple[Array, ...]:
-        residual = self._residual(mean)
-        return (
-            average_rows(residual, sample_weight),
-            average_rows(residual**2 + self._variance, sample_weight),
-        )
-
-    def gradient(
-        self,
-        moments: tuple[Array, ...],
-        field: Callable[[], Array],
-        work: Callable[[], Array],
+    def expected_moments(
+        self, mean: Array, field: Array | None, sample_weight: Array | None
     ) -> dict[str, Array]:
-        residual, square = moments
-        gradient = {"bias": residual / self._variance}
-        if self._kind.subtracts_bias:
-            gradient["bias"] -= field() / self._scale
+        return self._moments(mean, self._variance, sample_weight)
+
+    def _moments(
+        self, mean: Array, variance: Array | float, sample_weight: Array | None
+    ) -> dict[str, Array]:
+        """Moments of states that vary around a mean."""
+        residual = self._residual(mean)
+        moments = {"bias": average_rows(residual, sample_weight) / self._variance}
         if np.any(self.learn_variance):
-            change = square / (2 * self._variance) - self._kind.power * work()
-            gradient["log_variance"] = self.learn_variance * change
+            square = average_rows(residual**2 + variance, sample_weight)
+            moments["log_variance"] = self.learn_variance * square / (2 * self._variance)
+        return moments
+
+    def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
+        gradient = {}
+        if self._kind.subtracts_bias:
+            gradient["bias"] = -field / self._scale
+        if np.any(self.learn_variance):
+            gradient["log_variance"] = -self._kind.power * (self.learn_variance * work)
         return gradient
 
     def recentered(self, offset: Array | None, field: Array) -> Self:
@@ -200,8 +206,7 @@ class Gaussian(Units):
             parameters={"bias": share * self._variance, "log_variance": share * self.variance_rate},
         )
 
-    @classmethod
-    def limits(cls, variance: Array) -> dict[str, tuple[Array, Array]]:
+    def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
         log_variance = np.log(np.where(variance > 0, variance, 1))
         return {
             "log_variance": (
@@ -210,7 +215,7 @@ class Gaussian(Units):
             )
         }
 
-    def alternatives(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         deviation = np.sqrt(self._variance)
         first = self.mean(low) - QUADRATURE_MARGIN * deviation
         last = self.mean(high) + QUADRATURE_MARGIN * deviation
@@ -221,8 +226,7 @@ class Gaussian(Units):
             raise QuadratureError(
                 f"A visible unit of standard deviation {deviation.flat[finest]:.3g} near "
                 f"{first.flat[finest]:.3g} is too narrow for {states.dtype}, whose numbers are "
-                f"{rounding.flat[finest]:.3g} apart there. Subtract the mean of the data, for "
-                f"example with sklearn.preprocessing.StandardScaler."
+                f"{rounding.flat[finest]:.3g} apart there."
             )
         n_steps = np.ceil((last - first) / (QUADRATURE_STEP * deviation))
         worst = np.argmax(n_steps)
@@ -230,19 +234,13 @@ class Gaussian(Units):
             raise QuadratureError(
                 f"The law of a visible unit of standard deviation {deviation.flat[worst]:.3g} given "
                 f"the others ranges from {first.flat[worst]:.3g} to {last.flat[worst]:.3g}, more than "
-                f"the {MAX_NODES} quadrature nodes that are allowed can cover. Reduce components_ or "
-                f"enlarge noise_variance_."
+                f"the {MAX_NODES} quadrature nodes that are allowed can cover."
             )
         n_nodes = int(n_steps.flat[worst]) + 1
         values, step = np.linspace(
-            np.atleast_2d(first)[:, 0],
-            np.atleast_2d(last)[:, 0],
-            n_nodes,
-            axis=1,
-            dtype=states.dtype,
-            retstep=True,
+            np.atleast_2d(first), np.atleast_2d(last), n_nodes, dtype=states.dtype, retstep=True
         )
-        return values, np.log(step[:, None]).astype(states.dtype)
+        return values, np.log(step[:, 0]).astype(states.dtype)[None]
 
     @property
     def _kind(self) -> Parameterization:

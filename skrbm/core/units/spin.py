@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from skrbm.core.units.base import Support
 from skrbm.core.units.two_state import TwoStateUnits
 
 
@@ -17,9 +18,9 @@ class Spin(TwoStateUnits):
 
     Parameters
     ----------
-    bias : ndarray of shape (n_units,)
+    bias : ndarray of shape (n_columns,)
         Half the log-odds of being +1 without a field.
-    offset : ndarray of shape (n_units,), default=None
+    offset : ndarray of shape (n_columns,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 
     References
@@ -37,4 +38,4 @@ class Spin(TwoStateUnits):
     0.762
     """
 
-    states = (-1.0, 1.0)
+    support = Support.of(-1.0, 1.0)

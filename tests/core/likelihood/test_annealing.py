@@ -11,6 +11,9 @@ from core.models import (
     balanced_model,
     case_id,
     machine_from,
+    model,
+    sized,
+    started_layer,
 )
 from scipy import stats
 from scipy.special import softmax
@@ -28,16 +31,14 @@ from skrbm.core.tempering import TemperedPath
 from skrbm.core.units import Bernoulli, Gaussian, Spin
 
 N_CHAINS = 2_000
-BALANCED = [(kind, 3, 3, offsets) for kind in oracles.ENERGIES for offsets in (0, 1)]
+BALANCED = [sized(kind, 3, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
 
 
 def path_to(p, dtype=np.float64):
     """Path from independent units with the model's own means and variances."""
     v, _ = oracles.sample_exact(p, 1_000, np.random.default_rng(0))
-    options = {"parameterization": p.kind} if p.is_gaussian else {}
-    machine = machine_from(p, dtype)
-    start = type(machine.visible).start
-    return TemperedPath.to(machine, start(v.mean(axis=0), v.var(axis=0), len(v), **options))
+    base = started_layer(p, v.mean(axis=0), v.var(axis=0), len(v))
+    return TemperedPath.to(machine_from(p, dtype), base)
 
 
 @pytest.fixture(params=BALANCED, ids=case_id)
@@ -54,7 +55,7 @@ def test_mean_weight_is_the_ratio_of_the_partition_functions(balanced, n_tempera
     path = path_to(balanced)
     v = path.sample_base(N_CHAINS, rng)
     betas = inverse_temperatures(n_temperatures).tolist()
-    log_ratio = oracles.log_partition(balanced) - path.base_log_partition - path.ground
+    log_ratio = oracles.log_partition(balanced) - path.base_log_partition - path.energy_shift
     weights = np.exp(annealing._anneal(path, v, betas, rng) - log_ratio)
     assert_mean(weights[:, None], 1)
 
@@ -65,7 +66,7 @@ def test_mean_inverse_weight_of_reversed_chains_is_the_inverse_ratio(balanced, n
     path = path_to(balanced)
     v, _ = oracles.sample_exact(balanced, N_CHAINS, rng)
     betas = inverse_temperatures(n_temperatures)[::-1].tolist()
-    log_ratio = oracles.log_partition(balanced) - path.base_log_partition - path.ground
+    log_ratio = oracles.log_partition(balanced) - path.base_log_partition - path.energy_shift
     weights = np.exp(annealing._anneal(path, v, betas, rng) + log_ratio)
     assert_mean(weights[:, None], 1)
 
@@ -77,7 +78,7 @@ def test_reversed_estimate_averages_the_inverse_weights(balanced, seed, rng):
     result = reversed_log_partition(path, v, 5, np.random.default_rng(seed))
     (stream,) = new_streams(np.random.default_rng(seed), 1)
     log_inverse = annealing._anneal(path, v, inverse_temperatures(5)[::-1].tolist(), stream)
-    expected = path.base_log_partition + path.ground - np.log(np.exp(log_inverse).mean())
+    expected = path.base_log_partition + path.energy_shift - np.log(np.exp(log_inverse).mean())
     np.testing.assert_allclose(result.value, expected, rtol=1e-12)
 
 
@@ -115,7 +116,7 @@ def test_forward_weights_err_low_and_reversed_ones_high(balanced, rng):
     # Slip: in reverse, the weights averaged in place of their inverses. By Jensen's inequality
     # the mean logarithm is a bound on either side.
     path, betas = path_to(balanced), inverse_temperatures(3)
-    exact = oracles.log_partition(balanced) - path.base_log_partition - path.ground
+    exact = oracles.log_partition(balanced) - path.base_log_partition - path.energy_shift
     forward = annealing._anneal(path, path.sample_base(N_CHAINS, rng), betas.tolist(), rng)
     v, _ = oracles.sample_exact(balanced, N_CHAINS, rng)
     reverse = -annealing._anneal(path, v, betas[::-1].tolist(), rng)
@@ -125,9 +126,9 @@ def test_forward_weights_err_low_and_reversed_ones_high(balanced, rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kind", oracles.ENERGIES)
+@pytest.mark.parametrize("kind", oracles.KINDS)
 def test_number_of_jobs_does_not_change_a_bit(kind, dtype, seed, rng):
-    p = oracles.random_parameters(kind, 5, 4, rng)
+    p = model(sized(kind, 4, 4, 1), seed)
     path = path_to(p, dtype)
     v, _ = oracles.sample_exact(p, 120, rng)
     v = v.astype(dtype)
@@ -150,8 +151,9 @@ def test_single_precision_agrees_with_double(balanced, seed):
 
 def test_extreme_models_give_finite_numbers(rng):
     # Slips: exp of a log-weight; a product of factors that overflows.
-    for kind in oracles.ENERGIES:
-        p = oracles.random_parameters(kind, 6, 5, rng, scale=300.0)
+    for kind in oracles.KINDS:
+        n_visible = {"composite": 6, "count": 3}.get(kind, 6)
+        p = oracles.random_parameters(kind, n_visible, 5, rng, scale=300.0)
         for dtype in (np.float32, np.float64):
             result = annealed_log_partition(path_to(p, dtype), 10, 30, rng)
             assert np.isfinite([result.value, result.effective_sample_size]).all()
@@ -168,11 +170,13 @@ def test_schedule_is_dense_near_the_model():
         assert n_temperatures < 3 or steps[-1] == steps.min() < steps[0]
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+@pytest.mark.parametrize("kind", ["bernoulli", "spin", "categorical", "count", "composite"])
 def test_tempered_states_follow_the_model(kind, seed, rng):
-    p = balanced_model((kind, 3, 3, 0), seed)
+    p = balanced_model(
+        (kind, {"composite": 6, "categorical": 5, "count": 2}.get(kind, 3), 3, 0), seed
+    )
     v = tempered_states(path_to(p), 4_000, 4, 30, rng)
-    states = oracles.states(p.visible_values, 3)
+    states = oracles.visible_states(p)
     assert_law(v, states, softmax(-oracles.free_energy(p, states)))
 
 

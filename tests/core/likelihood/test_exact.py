@@ -1,5 +1,7 @@
 """Partition function and exact gradient against enumeration and quadrature."""
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 import pytest
@@ -14,6 +16,7 @@ from core.models import (
 )
 
 from skrbm.core.likelihood import exact
+from skrbm.core.units import Interval
 
 
 @pytest.fixture(params=CASES, ids=case_id)
@@ -21,25 +24,35 @@ def p(request, seed):
     return model(request.param, seed)
 
 
-@pytest.fixture(params=["either", "visible", "hidden"])
-def enumerated(request, p, monkeypatch):
-    """Which layer the sums go over: the smaller one, or one that is forced."""
-    if request.param == "visible" and not p.is_gaussian:
+SUMMED = [
+    (case, layer)
+    for case in CASES
+    for layer in ("smaller", "visible", "hidden")
+    if layer != "visible" or model(case, 0).is_discrete
+]
+
+
+@pytest.fixture(params=SUMMED, ids=lambda pair: f"{case_id(pair[0])}-{pair[1]}")
+def enumerated(request, seed, monkeypatch):
+    """Model whose sums go over the smaller layer, or over one that is forced."""
+    case, layer = request.param
+    if layer == "visible":
         monkeypatch.setattr(exact, "enumerable", lambda machine: machine)
-    elif request.param == "hidden":
+    elif layer == "hidden":
         monkeypatch.setattr(exact, "enumerable", lambda machine: machine.transposed)
-    return request.param
+    return model(case, seed)
 
 
-def test_log_partition_sums_over_all_states(p, enumerated):
+def test_log_partition_sums_over_all_states(enumerated):
     # Slip: the Gaussian integral's normaliser or its mixed term a'Uh left out.
-    actual = exact.log_partition(machine_from(p))
-    np.testing.assert_allclose(actual, oracles.log_partition(p), rtol=0, atol=1e-8)
+    actual = exact.log_partition(machine_from(enumerated))
+    np.testing.assert_allclose(actual, oracles.log_partition(enumerated), rtol=0, atol=1e-8)
 
 
-def test_gradient_is_that_of_the_log_likelihood(p, enumerated, rng):
+def test_gradient_is_that_of_the_log_likelihood(enumerated, rng):
     # Slips: sigma-gradient with 1 / (2 sigma^3); E[h] = p for spins; +h'Wv in the energy alone;
     # sums in place of means; goodfellow's bias without the pull of the hidden units.
+    p = enumerated
     v = visible_states(p, rng)[:7]
     machine = machine_from(p)
     positive, negative = machine.gradient(v), exact.expected_gradient(machine)
@@ -58,11 +71,34 @@ def test_sums_do_not_depend_on_the_blocks(p, monkeypatch):
     assert_same_arrays(exact.expected_gradient(machine), whole[1], atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", oracles.ENERGIES)
-def test_layers_too_large_to_enumerate_are_refused(kind, rng):
-    n_units = exact.MAX_UNITS + 1
-    machine = machine_from(oracles.random_parameters(kind, n_units, n_units, rng))
-    message = rf"{exact.MAX_UNITS} discrete units, .* {n_units} visible and {n_units} hidden"
+@pytest.mark.parametrize("kind", oracles.KINDS)
+def test_layers_too_large_to_enumerate_are_refused_by_name(kind, seed, rng):
+    # Slips: a continuous layer taken for a small one; columns counted in place of states.
+    n_hidden = exact.MAX_STATES.bit_length()
+    n_visible = {"composite": 8}.get(kind, 3 * n_hidden)
+    machine = machine_from(model((kind, n_visible, n_hidden, 0), seed))
+    if kind == "composite":  # two layers of which neither has a limit
+        machine = replace(machine, hidden=Interval(machine.hidden.bias))
+    n_units = len(model((kind, n_visible, n_hidden, 0), seed).units)
+    sort = ", continuous," if kind in ("composite", *oracles.REAL) else ""
+    hidden = "Interval, continuous," if kind == "composite" else type(machine.hidden).__name__
+    message = (
+        rf"at most {exact.MAX_STATES} states, .* has {n_units} visible "
+        rf"{type(machine.visible).__name__}{sort} units and {n_hidden} hidden {hidden} units"
+    )
     for question in (exact.log_partition, exact.expected_gradient):
         with pytest.raises(ValueError, match=message):
             question(machine)
+
+
+@pytest.mark.parametrize("n_more", [0, 1])
+def test_limit_is_in_states_and_not_in_units(n_more, monkeypatch, rng):
+    # Slip: units or columns counted, of which three categories would be as dear as two.
+    p = oracles.random_parameters("categorical", 7, 6, rng)  # 3 * 2 * 2 against 2^6 states
+    monkeypatch.setattr(exact, "MAX_STATES", 12 - n_more)
+    if n_more:
+        with pytest.raises(ValueError, match="3 visible Categorical units and 6 hidden"):
+            exact.log_partition(machine_from(p))
+    else:
+        actual = exact.log_partition(machine_from(p))
+        np.testing.assert_allclose(actual, oracles.log_partition(p), rtol=0, atol=1e-9)

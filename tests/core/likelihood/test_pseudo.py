@@ -1,20 +1,33 @@
 """Pseudo-likelihood against enumeration and quadrature, its estimate against itself."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import oracles
 import pytest
 from core.models import (
     CASES,
-    DISCRETE,
+    SPARSE,
+    TWO_STATE,
     assert_mean,
     case_id,
+    draw_rows,
     machine_from,
     model,
+    sized,
     visible_states,
 )
 from scipy import sparse
 
 from skrbm.core.likelihood import pseudo
+from skrbm.core.units import Interval, LinearUnits, QuadratureError
+
+WHOLE = [
+    (kind, n_visible)
+    for kind in oracles.KINDS
+    for n_visible in {"categorical": (2, 5, 7), "composite": (6, 8)}.get(kind, (1, 4, 7))
+    if (kind, n_visible) != ("count", 7)  # as many states as no test waits for
+]
 
 
 @pytest.fixture(params=CASES, ids=case_id)
@@ -23,35 +36,36 @@ def p(request, seed):
 
 
 def test_pseudo_likelihood_is_the_sum_of_conditionals(p, rng):
-    # Slips: a temperature lost for spins, a quadrature too coarse, log of a clipped probability.
+    # Slips: a temperature lost for spins, a quadrature too coarse, log of a clipped probability, the
+    # columns of a categorical unit taken for units of their own, the measure of a count forgotten.
     v = visible_states(p, rng)
     actual = pseudo.pseudo_likelihood(machine_from(p), v)
-    np.testing.assert_allclose(actual, oracles.log_pseudo_likelihood(p, v), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(actual, oracles.log_pseudo_likelihood(p, v), rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("kind", DISCRETE)
+@pytest.mark.parametrize("kind", TWO_STATE)
 def test_a_row_does_not_matter_to_the_score_of_another(kind, seed, monkeypatch):
     # Slip: one grey row in a block, for which all others take its way, slower and less exact.
     p = model((kind, 4, 3, 0), seed)
-    machine, asked, of_any = machine_from(p), [], pseudo._log_conditional
-    v = np.full((5, 4), machine.visible.states[1], dtype=float)
+    machine, asked, of_any = machine_from(p), [], pseudo._Rows._from_all_values
+    v = np.ones((5, 4))
     v[3, 1] = 0.3
 
-    def log_conditional(machine, bounds, states, *others):
+    def from_all_values(self, unit, columns, states, rows):
         asked.append(states.tolist())
-        return of_any(machine, bounds, states, *others)
+        return of_any(self, unit, columns, states, rows)
 
     alone = np.concatenate([pseudo.pseudo_likelihood(machine, row[None]) for row in v])
-    monkeypatch.setattr(pseudo, "_log_conditional", log_conditional)
+    monkeypatch.setattr(pseudo._Rows, "_from_all_values", from_all_values)
     actual = pseudo.pseudo_likelihood(machine, v)
     np.testing.assert_allclose(actual, alone, rtol=0, atol=1e-12)
-    assert asked == [[[value]] for value in v[3]]
+    assert asked == [[[0.3]]]
 
 
-@pytest.mark.parametrize("kind", DISCRETE)
-def test_pseudo_likelihood_of_extreme_models_is_finite_and_exact(kind, rng):
+@pytest.mark.parametrize(("kind", "n_visible"), SPARSE)
+def test_pseudo_likelihood_of_extreme_models_is_finite_and_exact(kind, n_visible, rng):
     # Slips: log(1 + exp(x)) that overflows; log(max(probability, eps)).
-    p = oracles.random_parameters(kind, 4, 3, rng, scale=2000.0)
+    p = oracles.random_parameters(kind, min(n_visible, 6), 3, rng, scale=2000.0)
     v = visible_states(p, rng)
     actual = pseudo.pseudo_likelihood(machine_from(p), v)
     np.testing.assert_allclose(actual, oracles.log_pseudo_likelihood(p, v), rtol=1e-10, atol=1e-6)
@@ -59,7 +73,7 @@ def test_pseudo_likelihood_of_extreme_models_is_finite_and_exact(kind, rng):
 
 
 @pytest.mark.parametrize("offsets", [False, True])
-@pytest.mark.parametrize("kind", DISCRETE)
+@pytest.mark.parametrize("kind", TWO_STATE)
 def test_values_between_the_states_are_compared_with_their_mirror_image(kind, offsets, rng):
     # Slip: v_i rounded or thresholded, as if a grey pixel were black or white.
     p = oracles.random_parameters(kind, 4, 3, rng, offsets=offsets)
@@ -75,10 +89,58 @@ def test_values_between_the_states_are_compared_with_their_mirror_image(kind, of
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", oracles.ENERGIES)
-def test_number_of_jobs_does_not_change_a_bit(kind, rng, monkeypatch):
-    p = oracles.random_parameters(kind, 3, 2, rng)
-    machine, v = machine_from(p), rng.choice([0.0, 1.0], (101, 3))
+def test_shares_of_several_categories_are_compared_with_each_other(rng):
+    # Slip: the shares of a unit rounded to one category, or compared with pure ones.
+    p = oracles.random_parameters("categorical", 5, 3, rng)
+    v = np.concatenate([rng.dirichlet(np.ones(n), 4) for n in (3, 2)], axis=1)
+    expected = 0
+    for _, own in p.units:
+        turned = [v.copy() for _ in range(own.stop - own.start)]
+        for k, rows in enumerate(turned):
+            rows[:, own] = np.roll(v[:, own], k, axis=1)
+        free_energies = np.stack([oracles.free_energy(p, rows) for rows in turned])
+        expected = expected - np.logaddexp.reduce(free_energies[0] - free_energies, axis=0)
+    actual = pseudo.pseudo_likelihood(machine_from(p), v)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class Unintegrated(LinearUnits):
+    """Real values between 0 and 1 that nobody has told how to sum over."""
+
+    support = Interval.support
+    log_normaliser, expectation, draw = Interval.log_normaliser, Interval.expectation, Interval.draw
+
+
+def test_units_without_a_quadrature_are_refused_by_name(rng):
+    # Slip: the ends of the interval taken for all values, and a number returned.
+    p = oracles.random_parameters("interval", 3, 2, rng)
+    machine = machine_from(p)
+    machine = replace(machine, visible=Unintegrated(machine.visible.bias))
+    v = draw_rows(p, 4, rng)
+    for question in (
+        lambda: pseudo.pseudo_likelihood(machine, v),
+        lambda: pseudo.estimate_pseudo_likelihood(machine, v, 1, rng),
+    ):
+        with pytest.raises(QuadratureError, match="Unintegrated units have no quadrature"):
+            question()
+    assert np.isnan(pseudo.monitor(machine, v))
+
+
+def test_interval_whose_density_is_too_steep_is_refused(rng):
+    # Slip: a quadrature of a fixed number of nodes, which misses the peak at an end.
+    machine = machine_from(oracles.random_parameters("interval", 3, 2, rng, offsets=False))
+    v = rng.random((4, 3))
+    machine.weights[1] = 1e4
+    with pytest.raises(QuadratureError, match=r"interval unit .* rises by up to 2e\+04 nats"):
+        pseudo.pseudo_likelihood(machine, v)
+    assert np.isnan(pseudo.monitor(machine, v))
+
+
+@pytest.mark.parametrize("kind", oracles.KINDS)
+def test_number_of_jobs_does_not_change_a_bit(kind, seed, rng, monkeypatch):
+    p = model(sized(kind, 3, 2, 1), seed)
+    machine, v = machine_from(p), draw_rows(p, 101, rng)
     whole = pseudo.pseudo_likelihood(machine, v)
     monkeypatch.setattr(pseudo, "BLOCK_ELEMENTS", 20)
     alone, together = (pseudo.pseudo_likelihood(machine, v, n_jobs) for n_jobs in (1, 2))
@@ -86,15 +148,15 @@ def test_number_of_jobs_does_not_change_a_bit(kind, rng, monkeypatch):
     np.testing.assert_allclose(alone, whole, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", oracles.ENERGIES)
+@pytest.mark.parametrize("kind", oracles.KINDS)
 def test_estimate_from_some_flips_is_unbiased(kind, seed, rng):
     # Slips: not scaled up to all units; the first unit of a row more likely than the last.
-    p = oracles.random_parameters(kind, 5, 3, rng)
-    machine, v = machine_from(p), rng.choice([0.0, 1.0], (4, 5))
+    p = model((kind, {"categorical": 7, "composite": 8}.get(kind, 5), 3, 1), seed)
+    machine, v = machine_from(p), draw_rows(p, 4, rng)
     exact = pseudo.pseudo_likelihood(machine, v)
     for n_flips in (1, 2, 3):
-        draws = [pseudo.estimate_pseudo_likelihood(machine, v, n_flips, rng) for _ in range(400)]
-        assert_mean(draws, exact)
+        draws = pseudo.estimate_pseudo_likelihood(machine, np.tile(v, (400, 1)), n_flips, rng)
+        assert_mean(draws.reshape(400, -1), exact)
         one, other = (
             pseudo.estimate_pseudo_likelihood(machine, v, n_flips, np.random.default_rng(seed))
             for _ in range(2)
@@ -102,24 +164,25 @@ def test_estimate_from_some_flips_is_unbiased(kind, seed, rng):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("kind", oracles.ENERGIES)
-@pytest.mark.parametrize("n_visible", [1, 4, 7])
+@pytest.mark.parametrize(("kind", "n_visible"), WHOLE)
 def test_estimate_from_all_flips_is_exact(kind, n_visible, rng):
-    # Slips: a unit that comes twice; quadrature nodes of another row's unit.
+    # Slips: a unit that comes twice; quadrature nodes of another row's unit; columns counted for
+    # units; rows mixed up where each is asked for a unit of another type or width.
     p = oracles.random_parameters(kind, n_visible, 3, rng)
-    machine, v = machine_from(p), rng.choice([0.0, 1.0], (9, n_visible))
-    estimate = pseudo.estimate_pseudo_likelihood(machine, v, n_visible, rng)
+    machine, v = machine_from(p), draw_rows(p, 9, rng)
+    estimate = pseudo.estimate_pseudo_likelihood(machine, v, len(p.units), rng)
     np.testing.assert_allclose(estimate, pseudo.pseudo_likelihood(machine, v), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", oracles.ENERGIES)
-def test_monitor_is_exact_where_that_is_cheap(kind, rng):
-    p = oracles.random_parameters(kind, 3, 2, rng)
+@pytest.mark.parametrize("kind", oracles.KINDS)
+def test_monitor_is_exact_where_that_is_cheap(kind, seed, rng):
+    p = model(sized(kind, 3, 2, 1), seed)
     machine = machine_from(p)
-    v = rng.choice([0.0, 1.0], (pseudo.MONITOR_ROWS[0], 3))
+    v = draw_rows(p, pseudo.MONITOR_ROWS[0], rng)
+    n_passed = 10**8 if kind == "composite" else None  # all of its units are a little dearer
     expected = pseudo.pseudo_likelihood(machine, v).mean()
-    np.testing.assert_allclose(pseudo.monitor(machine, v), expected, rtol=0, atol=1e-9)
-    if not p.is_gaussian:
+    np.testing.assert_allclose(pseudo.monitor(machine, v, n_passed), expected, rtol=0, atol=1e-9)
+    if p.is_discrete:
         sparse_score = pseudo.monitor(machine_from(p), sparse.csr_array(v))
         np.testing.assert_allclose(sparse_score, expected, rtol=0, atol=1e-9)
 
@@ -133,10 +196,13 @@ def test_monitor_of_a_large_model_looks_at_a_few_units_and_at_the_same_ones(
     machine, v = machine_from(p), rng.choice([0.0, 1.0], (50, 30))
     looks = []
     monkeypatch.setattr(pseudo, "MONITOR_EVALUATIONS", (5 * 50 * 20, 10 * 50 * 20))
-    original = pseudo._log_conditional
-    monkeypatch.setattr(
-        pseudo, "_log_conditional", lambda *args: looks.append(args[3]) or original(*args)
-    )
+    original = pseudo._Rows.log_conditionals
+
+    def log_conditionals(self, index):
+        looks.append(index)
+        return original(self, index)
+
+    monkeypatch.setattr(pseudo._Rows, "log_conditionals", log_conditionals)
     assert pseudo.monitor(machine, v, n_passed) == pseudo.monitor(machine, v, n_passed)
     assert np.size(looks) == 2 * n_flips * 50
 
@@ -148,5 +214,7 @@ def test_monitor_never_integrates_over_very_wide_laws(width, rng, monkeypatch):
     machine, v = machine_from(p), rng.normal(size=(20, 3))
     machine.weights[...] = width
     looks = []
-    monkeypatch.setattr(pseudo, "_log_conditional", lambda *args: looks.append(1) or np.zeros(20))
+    monkeypatch.setattr(
+        pseudo._Rows, "log_conditionals", lambda *_: looks.append(1) or np.zeros(20)
+    )
     assert np.isnan(pseudo.monitor(machine, v)) == (width > 100) == (not looks)

@@ -19,8 +19,10 @@ from core.models import (
     mean_gradient,
     model,
     renamed,
+    sized,
     tempered_hidden_law,
     uncoupled_like,
+    visible_layer,
     visible_states,
 )
 
@@ -32,11 +34,12 @@ from skrbm.core.training.negative_phase import (
     ParallelTempering,
     PersistentContrastiveDivergence,
 )
+from skrbm.core.training.workspace import Workspace
 
 CHAINS = [ContrastiveDivergence, PersistentContrastiveDivergence]  # the random ones
 N_REPEATS = 200
 N_ROWS, N_PARTICLES = 31, 47  # unequal, so that neither phase can be divided by the other's count
-KINDS = [(kind, 2, 2, 0) for kind in oracles.ENERGIES]
+KINDS = [sized(kind, 2, 2) for kind in oracles.KINDS]
 
 
 @pytest.fixture(params=KINDS, ids=case_id)
@@ -52,10 +55,17 @@ def flat(gradient):
 
 def negative(phase, machine, v, particles, rng):
     """The model's part of the gradient, and the particles' new states."""
-    contrast = phase(machine, v, particles, rng)
-    positive, both = machine.gradient(v), contrast.gradient(machine)
-    np.testing.assert_array_equal(contrast.mean, machine.mean_hidden(v))
-    return {name: array - both[name] for name, array in positive.items()}, contrast.particles
+    work = Workspace()
+    phases = phase(machine, v, particles, rng, work)
+    np.testing.assert_array_equal(phases.positive.v, v)
+    np.testing.assert_allclose(phases.positive.mean, machine.mean_hidden(v), rtol=1e-12)
+    positive, both = machine.gradient(v), phases.gradient(machine, work)
+    return {name: array - both[name] for name, array in positive.items()}, phases.particles
+
+
+def no_rows(p):
+    """Mini-batch that does not matter."""
+    return np.zeros((N_ROWS, len(p.weights)))
 
 
 def test_every_random_algorithm_is_tested():
@@ -95,12 +105,12 @@ def test_tempered_chains_that_start_in_their_models_average_to_the_exact_phase(
     # Slips: the hottest chains taken for the model's; particles returned in another order.
     machine, base = machine_from(p), uncoupled_like(p, rng)
     ladder = Ladder(np.array([1.0, 0.5, 0.0]))
-    phase = ParallelTempering(n_gibbs_steps, base=machine_from(base).visible, ladder=ladder)
+    phase = ParallelTempering(n_gibbs_steps, base=visible_layer(base), ladder=ladder)
     laws = [tempered_hidden_law(p, base, beta) for beta in ladder.betas]
     draws, particles = [], []
     for _ in range(N_REPEATS):
         h = [draw_states(hidden_states(p), law, N_PARTICLES, rng) for law in laws]
-        gradient, moved = negative(phase, machine, np.zeros((N_ROWS, 2)), np.concatenate(h), rng)
+        gradient, moved = negative(phase, machine, no_rows(p), np.concatenate(h), rng)
         draws.append(flat(gradient))
         particles.append(moved.reshape(3, N_PARTICLES, 2))
     assert_mean(draws, flat(oracles.finite_difference_gradient(oracles.log_partition, p)))
@@ -134,7 +144,7 @@ def test_persistent_particles_take_as_many_steps_as_they_are_told(p, n_gibbs_ste
     start = np.arange(4) == np.argmin(hidden_law(p))
     particles = np.repeat(hidden_states(p)[start], 20_000, axis=0)
     phase = PersistentContrastiveDivergence(n_gibbs_steps)
-    _, particles = negative(phase, machine, np.zeros((N_ROWS, 2)), particles, rng)
+    _, particles = negative(phase, machine, no_rows(p), particles, rng)
     _, _, law = chain(p, start.astype(float), n_gibbs_steps)
     assert_law(particles, hidden_states(p), law)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import oracles
 import pytest
-from core.models import CASES, assert_same_arrays, case_id, machine_from, model
+from core.models import CASES, assert_same_arrays, case_id, machine_from, model, sized
 
 from skrbm.core.centering import recenter
 from skrbm.core.training.state import MANY, RECENCY, STRIDE, TrainingState
@@ -31,15 +31,15 @@ def test_average_weighs_updates_by_the_third_power_of_their_number(case, dtype, 
     assert_same_arrays(average.parameters, expected, atol=100 * np.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize("kind", oracles.ENERGIES)
+@pytest.mark.parametrize("kind", oracles.KINDS)
 def test_average_of_centered_machines_is_plain_and_does_not_know_the_origin(kind, seed, rng):
     # Slip: plain parameters averaged, which mixes the offsets with weights of other updates.
-    p = model((kind, 4, 3, 0), seed)
-    offsets = rng.random(4), rng.random(3)
+    p = model(sized(kind, 4, 3), seed)
+    offsets = rng.random(len(p.weights)), rng.random(3)
     state = TrainingState(np.zeros((1, 3)))
     for _ in range(3):
         state.add_to_average(recenter(machine_from(p), *offsets))
-    average = state.averaged(machine_from(model((kind, 4, 3, 0), seed + 1)))
+    average = state.averaged(machine_from(model(sized(kind, 4, 3), seed + 1)))
     assert average.offsets == {}
     assert_same_arrays(average.parameters, machine_from(p).parameters, atol=1e-12)
 

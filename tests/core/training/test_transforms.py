@@ -27,9 +27,16 @@ PENALTIES = Penalties(l1=0.3, l2=0.7)
 
 
 def penalised(p, gradient):
-    """Direction of a step that also climbs down from 0.3 |W| + 0.35 W^2, summed over weights."""
-    cost = 0.3 * np.sign(p.weights) + 0.7 * p.weights
-    return oracles.ascent(p, gradient | {"weights": gradient["weights"] - cost})
+    """Direction of a step that also climbs down from 0.3 |W| + 0.35 W^2, summed over weights in the
+    gauge in which those of a categorical unit sum to zero.
+    """
+
+    def cost(moved):
+        weights = oracles.zero_sum(moved, moved.weights)
+        return np.sum(0.3 * np.abs(weights) + 0.35 * weights**2)
+
+    slope = oracles.finite_difference_gradient(cost, p, step=1e-6)["weights"]
+    return oracles.ascent(p, gradient | {"weights": gradient["weights"] - slope})
 
 
 def update(p, v, rng, **options):
@@ -43,7 +50,8 @@ def update(p, v, rng, **options):
 
 @pytest.mark.parametrize("case", PLAIN, ids=case_id)
 def test_penalties_bend_the_plain_and_the_centered_step(case, seed, rng):
-    # Slips: a penalty of other coordinates than the plain weights', l2 without its half, a wrong sign.
+    # Slips: a penalty of other coordinates than the plain weights', l2 without its half, a wrong sign,
+    # signs of weights that are in another gauge, a slope that leaves the gauge.
     p = model(case, seed)
     v = visible_states(p, rng)[:5]
     machine, _ = update(p, v, rng, centering=False, penalties=PENALTIES)
@@ -67,6 +75,7 @@ def test_sparsity_pulls_the_bias_of_every_hidden_unit_to_its_target(case, center
     free, _ = update(p, v, rng, centering=centering)
     machine, _ = update(p, v, rng, centering=centering, penalties=penalties)
     pull = RATE * 3.0 * (0.2 - oracles.mean_hidden(p, v).mean(axis=0))
+    pull = oracles.ascent(p, {"hidden_bias": pull})["hidden_bias"]
     for name, array in machine.parameters.items():
         expected = free.parameters[name] + (pull if name == "hidden_bias" else 0)
         np.testing.assert_allclose(array, expected, rtol=0, atol=1e-12, err_msg=name)
@@ -102,8 +111,25 @@ def test_long_gradients_are_shortened_in_the_metric_and_short_ones_left(case, bo
     assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)
 
 
-def test_parameters_stay_within_limits():
+@pytest.mark.parametrize("bound", [None, 1e-3])
+@pytest.mark.parametrize("case", PLAIN[::3], ids=case_id)
+def test_metric_unit_is_a_multiple_of_the_metric_and_of_the_norm_in_it(case, bound, seed, rng):
+    # Slips: a unit of the weights alone; a bound on the norm of a gradient in another unit.
+    p = model(case, seed)
+    v = visible_states(p, rng)[:5]
+    gradient = oracles.log_likelihood_gradient(p, v)
+    ascent = {name: 16 * array for name, array in oracles.ascent(p, gradient).items()}
+    norm = np.sqrt(sum((gradient[name] * ascent[name]).sum() for name in gradient))
+    options = {"centering": False, "max_gradient_norm": bound, "metric_unit": 16.0}
+    machine, state = update(p, v, rng, **options)
+    factor = RATE * (1 if bound is None else min(1, bound / norm))
+    expected = {name: getattr(p, name) + factor * array for name, array in ascent.items()}
+    assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)
+    assert state.learning_rate == RATE
+
+
+def test_parameters_stay_within_bounds():
     parameters = {"weights": np.zeros((1, 1)), "visible_log_variance": np.array([-9.0, 0.0, 9.0])}
-    limits = {"visible_log_variance": (np.full(3, -1.0), np.full(3, 2.0))}
-    Constraints(limits=limits).enforce(parameters)
+    bounds = {"visible_log_variance": (np.full(3, -1.0), np.full(3, 2.0))}
+    Constraints(bounds=bounds).enforce(parameters)
     np.testing.assert_array_equal(parameters["visible_log_variance"], [-1, 0, 2])

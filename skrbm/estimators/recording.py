@@ -8,7 +8,7 @@ from typing import Any, final
 
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
-from skrbm.core.training.monitoring import Plateau, free_energy_gap, observe
+from skrbm.core.training.monitoring import Plateau, free_energy_gap, record
 from skrbm.core.training.state import TrainingState
 
 SLOWDOWN = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
@@ -24,8 +24,8 @@ def empty_history() -> History:
 
 @final
 @dataclass
-class Watch:
-    """Observer of a fit after every pass.
+class Recorder:
+    """Keeper of a fit's history, and judge of when it is over.
 
     Parameters
     ----------
@@ -35,6 +35,12 @@ class Watch:
         Continued in place.
     is_verbose : bool
         Whether to print a line for every pass.
+    rows : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+        Training data, or evenly spaced rows of them.
+    n_samples : int
+        Number of rows of a pass, of whose cost recording is a small part.
+    is_persistent : bool, default=True
+        Whether there are chains that sample the machine.
     held_out : {ndarray, sparse matrix} of shape (n_rows, n_visible), default=None
         Rows whose score decides; None for the training data's.
     plateau : Plateau, default=None
@@ -48,14 +54,17 @@ class Watch:
     name: str
     history: History
     is_verbose: bool
+    rows: Any
+    n_samples: int
+    is_persistent: bool = True
     held_out: Any = None
     plateau: Plateau | None = None
     slows_down: bool = False
     best: Machine | None = None
     begin: float = field(default_factory=time.perf_counter)
 
-    def see(
-        self, machine: Machine, state: TrainingState, v: Any, n_iter: int, notes: dict[str, float]
+    def record(
+        self, machine: Machine, state: TrainingState, n_iter: int, notes: dict[str, float]
     ) -> bool:
         """Record a pass.
 
@@ -65,8 +74,6 @@ class Watch:
             What would be published now.
         state : TrainingState
             Whose learning rate may be lowered.
-        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Training data.
         n_iter : int
             Number of passes since the last start.
         notes : dict of str to float
@@ -78,14 +85,14 @@ class Watch:
             Whether training should end.
         """
         notes = {"learning_rate": state.learning_rate} | notes
-        notes |= observe(machine, v, state.particles)
+        particles = state.particles if self.is_persistent else None
+        notes |= record(machine, self.rows, particles, self.n_samples)
         score = notes["pseudo_likelihood"]
         if self.held_out is not None:
-            score = notes["validation_pseudo_likelihood"] = monitor(
-                machine, self.held_out, v.shape[0]
-            )
-            notes["free_energy_gap"] = free_energy_gap(machine, self.held_out, v)
-        self._record(notes, n_iter)
+            score = notes["validation_pseudo_likelihood"] = self._validation_score(machine)
+            gap = free_energy_gap(machine, self.held_out, self.rows, self.n_samples)
+            notes["free_energy_gap"] = gap
+        self._write(notes, n_iter)
         if self.plateau is None:
             return False
         if self.plateau.add(score) and self.held_out is not None:
@@ -98,7 +105,16 @@ class Watch:
             return False
         return True
 
-    def _record(self, notes: dict[str, float], n_iter: int) -> None:
+    def resume(self, machine: Machine) -> None:
+        """Start from a machine that was published before: what is no better does not replace it."""
+        if self.plateau is not None:
+            self.plateau.best = self._validation_score(machine)
+            self.best = machine.astype(machine.dtype, copy=True)
+
+    def _validation_score(self, machine: Machine) -> float:
+        return monitor(machine, self.held_out, self.n_samples)
+
+    def _write(self, notes: dict[str, float], n_iter: int) -> None:
         """Add a pass to the history and print its line."""
         end = time.perf_counter()
         notes["time"], self.begin = end - self.begin, end

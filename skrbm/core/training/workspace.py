@@ -1,0 +1,89 @@
+"""Precision of an update, and the arrays that it reuses."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+
+
+@final
+class Workspace:
+    """What an update knows of precision, and arrays that it writes anew every time.
+
+    Parameters are kept and moved in the precision of the machine. States and their products may
+    have another: a gradient that is estimated from samples loses nothing in single precision, and
+    takes half the time.
+
+    Parameters
+    ----------
+    dtype : dtype, default=None
+        Floating-point type of states and their products; None for that of the parameters.
+    """
+
+    def __init__(self, dtype: Any = None) -> None:
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self._arrays: dict[Hashable, Array] = {}
+
+    def rows(self, v: Any, machine: Machine) -> Any:
+        """Mini-batch in the precision of states, the very same if it has that."""
+        dtype = self.dtype or machine.dtype
+        return v if v.dtype == dtype else v.astype(dtype)
+
+    def rounded(self, machine: Machine, weights: Array | None = None) -> Machine:
+        """Machine in the precision of states.
+
+        Parameters
+        ----------
+        machine : Machine
+            With the present parameters.
+        weights : ndarray of shape (n_visible, n_hidden), default=None
+            Its weights, where they are rounded already; None to round them.
+
+        Returns
+        -------
+        machine : Machine
+            The very same if it has that precision.
+        """
+        if self.dtype is None or machine.dtype == self.dtype:
+            return machine
+        if weights is None:
+            weights = self._array("weights", machine.weights.shape, self.dtype)
+            weights[...] = machine.weights
+        return replace(machine, weights=weights).astype(self.dtype)
+
+    def stack(self, name: str, first: Array, second: Array) -> Array:
+        """Rows of two arrays in one, which the next call under this name overwrites.
+
+        Rows that are in it already are left where they are.
+        """
+        n_rows = len(first) + len(second)
+        stacked = self._array(name, (n_rows, first.shape[1]), first.dtype)
+        if first.base is second.base is stacked.base:
+            return stacked
+        return np.concatenate((first, second), out=stacked)
+
+    def signed_shares(self, n_first: int, n_second: int, dtype: Any) -> Array:
+        """Weights of rows whose sum is the mean of the first ones minus that of the others."""
+        shares = self._arrays.get((n_first, n_second))
+        if shares is None:
+            shares = np.repeat([1 / n_first, -1 / n_second], [n_first, n_second]).astype(dtype)
+            self._arrays[n_first, n_second] = shares
+        return shares
+
+    def _array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        """First rows of an array that grows when more are asked for."""
+        array = self._arrays.get(name)
+        if (
+            array is None
+            or len(array) < shape[0]
+            or array.shape[1:] != shape[1:]
+            or array.dtype != dtype
+        ):
+            array = self._arrays[name] = np.empty(shape, dtype)
+        return array[: shape[0]]

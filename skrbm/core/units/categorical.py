@@ -1,0 +1,110 @@
+"""Categorical (Potts) units: one of several values, in as many one-hot columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
+
+import numpy as np
+
+from skrbm.core.numerics import Array
+from skrbm.core.units.base import Support
+from skrbm.core.units.columns import WideUnits
+from skrbm.core.units.linear import LinearUnits
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Categorical(WideUnits, LinearUnits):
+    r"""Units that take one of several values, each of which has a column that is then 1, else 0.
+
+    .. math:: p(s_k = 1 \mid x) = e^{x_k} / \sum_{c \in \text{unit}} e^{x_c}, \qquad
+        L(x) = \log \sum_{c \in \text{unit}} e^{x_c}
+
+    Adding a number to all columns of a unit changes no probability: `gauge` takes out the mean.
+
+    Parameters
+    ----------
+    bias : ndarray of shape (n_columns,)
+        Log-odds of each value without a field, up to a constant for each unit.
+    n_categories : tuple of int
+        Number of values of each unit.
+    offset : ndarray of shape (n_columns,), default=None
+        Constant subtracted from the states in the energy; None for a plain layer.
+
+    References
+    ----------
+    .. [1] Salakhutdinov, Mnih, Hinton (2007), "Restricted Boltzmann machines for collaborative
+       filtering", ICML, 791-798, eq. 1. :doi:`10.1145/1273496.1273596`
+
+    Examples
+    --------
+    A unit with three values, the last of them twice as likely as each of the others:
+
+    >>> unit = Categorical(np.log([1.0, 1.0, 2.0]), (3,))
+    >>> unit.mean(np.zeros((1, 3))).round(2)
+    array([[0.25, 0.25, 0.5 ]])
+    """
+
+    n_categories: tuple[int, ...]
+
+    support = Support.of(0.0, 1.0)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return self.n_categories
+
+    def take(self, index: Any) -> Self:
+        unit: Any = super().take(index)
+        layer: Self = replace(unit, n_categories=unit.bias.shape[-1:])
+        return layer
+
+    def unit_values(self, index: int) -> Array:
+        return np.eye(self.n_categories[index], dtype=self.bias.dtype)
+
+    @classmethod
+    def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
+        """Logarithms of the frequencies, those of absent values as if a part of a row had them."""
+        units = cls(np.zeros_like(mean), **options)
+        n_own = np.take(units.n_categories, units.unit_of_column)
+        bias = np.log(np.clip(mean, 1 / (n_own * (n_samples + 1)), 1))
+        return replace(units, bias=bias).gauged()
+
+    def gauge(self, rows: Array) -> Array:
+        totals = np.add.reduceat(rows, self.first_columns, axis=0)
+        return np.asarray(
+            rows - (totals / np.reshape(self.n_categories, (-1, 1)))[self.unit_of_column]
+        )
+
+    def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        # All other values of a one-hot state; shares of several are compared with each other.
+        values = np.stack([np.roll(states, k, axis=1) for k in range(self.n_columns)])
+        return values, np.zeros((1, 1), dtype=states.dtype)
+
+    def log_normaliser(self, x: Array) -> Array:
+        top, total = self._exponentiate(x)
+        return np.asarray((top + np.log(total)).sum(axis=1, dtype=np.float64))
+
+    def expectation(self, x: Array) -> Array:
+        _, total = self._exponentiate(x)
+        x /= total[:, self.unit_of_column]
+        return x
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        cumulated = np.cumsum(self.expectation(x), axis=1, dtype=np.float64)
+        # Every unit has an interval of its own, of length one but for rounding.
+        end = cumulated[:, self.first_columns + np.array(self.n_categories) - 1]
+        begin = np.concatenate([np.zeros((len(x), 1)), end[:, :-1]], axis=1)
+        target = begin + rng.random(end.shape) * (end - begin)
+        target = np.minimum(target, np.nextafter(end, begin))[:, self.unit_of_column]
+        is_beyond = cumulated > target  # from the drawn column of the unit on
+        x[:] = is_beyond
+        x[:, 1:] -= is_beyond[:, :-1] & (self.unit_of_column[1:] == self.unit_of_column[:-1])
+        return x
+
+    def _exponentiate(self, x: Array) -> tuple[Array, Array]:
+        """Exponentiate in place, up to the greatest of each unit; that and the units' sums."""
+        top = np.maximum.reduceat(x, self.first_columns, axis=1)
+        x -= top[:, self.unit_of_column]
+        np.exp(x, out=x)
+        return top, np.add.reduceat(x, self.first_columns, axis=1)

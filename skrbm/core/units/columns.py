@@ -1,0 +1,46 @@
+"""Layers whose units take several columns."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from skrbm.core.numerics import Array
+from skrbm.core.units.base import Units
+
+
+class WideUnits(Units):
+    """Layer in which the columns of a unit lie side by side, as many as the unit needs."""
+
+    @property
+    @abstractmethod
+    def widths(self) -> tuple[int, ...]:
+        """Number of columns of each unit."""
+
+    @cached_property
+    def first_columns(self) -> Array:
+        """First column of each unit, (n_units,)."""
+        return np.cumsum(self.widths) - self.widths
+
+    @cached_property
+    def unit_of_column(self) -> Array:
+        """Number of the unit that each column belongs to, (n_columns,)."""
+        return np.repeat(np.arange(self.n_units), self.widths)
+
+    @property
+    def n_units(self) -> int:
+        return len(self.widths)
+
+    @property
+    def unit_groups(self) -> list[Array]:
+        return [np.flatnonzero(np.equal(self.widths, width)) for width in sorted(set(self.widths))]
+
+    def unit_columns(self, index: Any) -> Array:
+        width = np.unique(np.take(self.widths, index)).item()
+        return np.asarray(self.first_columns[index][..., None] + np.arange(width))
+
+    def by_column(self, values: Array) -> Array:
+        return np.asarray(values[..., self.unit_of_column])

@@ -1,0 +1,226 @@
+"""A layer of layers, their columns side by side: a row of a mixed table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self, final
+
+import numpy as np
+from scipy.sparse import hstack, issparse
+
+from skrbm.core.numerics import Array, dense
+from skrbm.core.units.base import Metric, Units
+from skrbm.core.units.columns import WideUnits
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Composite(WideUnits):
+    r"""Layers whose columns lie side by side, each with its energy, signal and metric.
+
+    .. math:: A(s) = \sum_p A_p(s_p), \qquad \varphi(s) = (\varphi_1(s_1), \varphi_2(s_2), \dots)
+
+    Parameters of part p have its number in front of their names, as in "0_bias".
+
+    Parameters
+    ----------
+    parts : tuple of Units
+        At least one, all of them plain or all with an offset, in one precision.
+
+    Examples
+    --------
+    >>> from skrbm.core.units import Bernoulli, Categorical
+    >>> layer = Composite((Categorical(np.zeros(3), (3,)), Bernoulli(np.zeros(1))))
+    >>> layer.n_units, layer.n_columns, layer.n_states
+    (2, 4, 6)
+    """
+
+    parts: tuple[Units, ...]
+
+    @classmethod
+    def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
+        """Start every part: option `types` has its type, number of columns and further options."""
+        types: Sequence[tuple[type[Units], int, dict[str, Any]]] = options["types"]
+        edges = np.cumsum([n_columns for _, n_columns, _ in types])[:-1]
+        statistics = zip(np.split(mean, edges), np.split(variance, edges), strict=True)
+        return cls(
+            tuple(
+                kind.start(*own, n_samples, **further)
+                for (kind, _, further), own in zip(types, statistics, strict=True)
+            )
+        )
+
+    @property
+    def start_options(self) -> dict[str, Any]:
+        return {"types": [(type(p), p.n_columns, p.start_options) for p in self.parts]}
+
+    @property
+    def bias(self) -> Array:  # type: ignore[override]  # that of the parts
+        return self._join([part.bias for part in self.parts])
+
+    @cached_property
+    def offset(self) -> Array | None:  # type: ignore[override]  # that of the parts
+        offsets = [part.offset for part in self.parts if part.offset is not None]
+        return self._join(offsets) if offsets else None
+
+    @property
+    def is_signal_fixed(self) -> bool:
+        return all(part.is_signal_fixed for part in self.parts)
+
+    @property
+    def is_mean_sufficient(self) -> bool:
+        return all(part.is_mean_sufficient for part in self.parts)
+
+    @property
+    def n_columns(self) -> int:
+        return sum(part.n_columns for part in self.parts)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        return tuple(len(part.unit_columns(i)) for part in self.parts for i in range(part.n_units))
+
+    @property
+    def unit_groups(self) -> list[Array]:
+        return [
+            first + group
+            for part, first in zip(self.parts, self._first_units, strict=True)
+            for group in part.unit_groups
+        ]
+
+    def take(self, index: Any) -> Units:
+        part, own = self._part_of(index)
+        return part.take(own)
+
+    def unit_values(self, index: int) -> Array | None:
+        part, own = self._part_of(index)
+        return part.unit_values(own)
+
+    @property
+    def column_bounds(self) -> tuple[Array, Array]:
+        low, high = zip(*(part.column_bounds for part in self.parts), strict=True)
+        return self._join(low), self._join(high)
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        return self._named(lambda part: part.parameters)
+
+    def signal(self, states: Any) -> Any:
+        if all(part.offset is None and part.is_signal_fixed for part in self.parts):
+            return states
+        signals = [part.signal(s) for part, s in self._split(states)]
+        if all(map(issparse, signals)):
+            return hstack(signals, "csr")
+        return self._join([dense(signal) for signal in signals])  # offsets fill sparse states
+
+    @property
+    def affine_signal(self) -> tuple[Array, Array]:
+        origins, slopes = zip(*(part.affine_signal for part in self.parts), strict=True)
+        return self._join(origins), self._join(slopes)
+
+    def energy(self, states: Any) -> Array:
+        return np.asarray(sum(part.energy(s) for part, s in self._split(states)))
+
+    def log_partition(self, field: Array) -> Array:
+        return np.asarray(sum(part.log_partition(f) for part, f in self._split(field)))
+
+    def mean(self, field: Array) -> Array:
+        return self._join([part.mean(f) for part, f in self._split(field)])
+
+    def sample(self, field: Array, rng: np.random.Generator) -> Array:
+        return self._join([part.sample(f, rng) for part, f in self._split(field)])
+
+    def mean_and_sample(self, field: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+        both = [part.mean_and_sample(f, rng) for part, f in self._split(field)]
+        means, samples = zip(*both, strict=True)
+        return self._join(means), self._join(samples)
+
+    def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
+        return self._named(lambda part, s: part.moments(s, sample_weight), states)
+
+    def expected_moments(
+        self, mean: Array, field: Array | None, sample_weight: Array | None
+    ) -> dict[str, Array]:
+        return self._named(
+            lambda part, m, f: part.expected_moments(m, f, sample_weight), mean, field
+        )
+
+    def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
+        return self._named(lambda part, f, w: part.signal_gradient(f, w), field, work)
+
+    def recentered(self, offset: Array | None, field: Array) -> Self:
+        own = zip(self._split(offset), self._split(field), strict=True)
+        return replace(self, parts=tuple(part.recentered(o, f) for (part, o), (_, f) in own))
+
+    def natural(self) -> Self:
+        return replace(self, parts=tuple(part.natural() for part in self.parts))
+
+    def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
+        pairs = zip(self.parts, base.parts, strict=True)
+        return replace(
+            self, parts=tuple(part.tempered(own, inverse_temperature) for part, own in pairs)
+        )
+
+    def metric(self, variance: Array | None) -> Metric:
+        metrics = [part.metric(own) for part, own in self._split(variance)]
+        signals = [
+            np.full(part.n_columns, metric.signal, part.bias.dtype)
+            for part, metric in zip(self.parts, metrics, strict=True)
+        ]
+        parameters = {
+            f"{p}_{name}": multiple
+            for p, metric in enumerate(metrics)
+            for name, multiple in metric.parameters.items()
+        }
+        return Metric(self._join(signals), parameters)
+
+    def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
+        return self._named(lambda part, own: part.bounds(own), variance)
+
+    def gauge(self, rows: Array) -> Array:
+        parts = [(part, own.T) for part, own in self._split(rows.T)]
+        gauged = [part.gauge(own) for part, own in parts]
+        is_same = all(new is own for new, (_, own) in zip(gauged, parts, strict=True))
+        return rows if is_same else np.concatenate(gauged, axis=0)
+
+    def gauged(self) -> Self:
+        return replace(self, parts=tuple(part.gauged() for part in self.parts))
+
+    def map_arrays(self, function: Callable[[Array], Array]) -> Self:
+        parts = tuple(part.map_arrays(function) for part in self.parts)
+        is_same = all(new is old for new, old in zip(parts, self.parts, strict=True))
+        return self if is_same else replace(self, parts=parts)
+
+    @cached_property
+    def _first_units(self) -> Array:
+        """Number of the first unit of each part."""
+        n_units = [part.n_units for part in self.parts]
+        return np.cumsum(n_units) - n_units
+
+    def _part_of(self, index: Any) -> tuple[Units, Any]:
+        """Part that some units belong to, all to the same one, and their numbers in it."""
+        p = int(np.searchsorted(self._first_units, np.max(index), side="right")) - 1
+        return self.parts[p], index - self._first_units[p]
+
+    def _split(self, columns: Any) -> list[tuple[Units, Any]]:
+        """Each part with its own columns, or with None where there are none."""
+        if columns is None:
+            return [(part, None) for part in self.parts]
+        ends = np.cumsum([part.n_columns for part in self.parts])
+        return [
+            (part, columns[..., end - part.n_columns : end])
+            for part, end in zip(self.parts, ends, strict=True)
+        ]
+
+    def _join(self, arrays: Sequence[Array]) -> Array:
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
+
+    def _named(self, answer: Callable[..., dict[str, Any]], *columns: Any) -> dict[str, Any]:
+        """Answers of the parts, given their own columns, under the names of the whole."""
+        splits = [[own for _, own in self._split(array)] for array in columns]
+        return {
+            f"{p}_{name}": value
+            for p, (part, *own) in enumerate(zip(self.parts, *splits, strict=True))
+            for name, value in answer(part, *own).items()
+        }

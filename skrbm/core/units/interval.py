@@ -1,0 +1,84 @@
+"""Interval units: real values between 0 and 1."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.special import roots_legendre
+
+from skrbm.core.numerics import Array
+from skrbm.core.units.base import QuadratureError, Support
+from skrbm.core.units.linear import LinearUnits
+
+SMALLEST = np.finfo(np.float64).tiny
+SERIES_RANGE = 0.03  # the next terms of the series are below x^5 / 30000
+# Gauss and Legendre's rule of n nodes integrates e^{xs} to rounding for |x| up to n - 16.
+SPARE_NODES, MAX_NODES = 16, 2**11
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Interval(LinearUnits):
+    r"""Units with values between 0 and 1 and an exponential density.
+
+    .. math:: p(s \mid x) = \frac{x\, e^{xs}}{e^x - 1}, \qquad L(x) = \log \frac{e^x - 1}{x}
+
+    Parameters
+    ----------
+    bias : ndarray of shape (n_columns,)
+        Slope of the log-density without a field; zero for a uniform law.
+    offset : ndarray of shape (n_columns,), default=None
+        Constant subtracted from the states in the energy; None for a plain layer.
+
+    References
+    ----------
+    .. [1] Bengio, Lamblin, Popovici, Larochelle (2007), "Greedy layer-wise training of deep
+       networks", NIPS 19, 153-160, section 3.1.
+
+    Examples
+    --------
+    >>> unit = Interval(np.array([0.0]))
+    >>> unit.mean(np.array([[0.0], [3.0]])).round(2)
+    array([[0.5 ],
+           [0.72]])
+    """
+
+    support = Support(0.0, 1.0)
+
+    def log_normaliser(self, x: Array) -> Array:
+        size = np.maximum(np.abs(x, dtype=np.float64), SMALLEST)
+        return np.asarray((np.maximum(x, 0) + np.log(-np.expm1(-size) / size)).sum(axis=1))
+
+    def expectation(self, x: Array) -> Array:
+        is_small = np.abs(x) < SERIES_RANGE
+        small, far = np.where(is_small, x, 0), np.where(is_small, 1, x.astype(np.float64))
+        series = 0.5 + small / 12 - small**3 / 720
+        x[:] = np.where(is_small, series, 0.5 + 0.5 / np.tanh(far / 2) - 1 / far)
+        return x
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        size = np.maximum(np.abs(x, dtype=np.float64), SMALLEST)
+        # Measured from the end where the density is highest: the logarithm of a number near one.
+        distance = -np.log1p(rng.random(x.shape) * np.expm1(-size)) / size
+        x[:] = np.where(x > 0, 1 - distance, distance)
+        return x
+
+    def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        steepest = float(max(np.abs(low + self.bias).max(), np.abs(high + self.bias).max()))
+        if not steepest + SPARE_NODES < MAX_NODES:
+            raise QuadratureError(
+                f"The log-density of an interval unit given the others rises by up to {steepest:.3g} "
+                f"nats, more than a quadrature of {MAX_NODES} nodes can follow."
+            )
+        nodes, log_weights = _gauss_legendre(2 ** int(np.ceil(np.log2(steepest + SPARE_NODES))))
+        return nodes[:, None, None].astype(states.dtype), log_weights[:, None].astype(states.dtype)
+
+
+@functools.cache
+def _gauss_legendre(n_nodes: int) -> tuple[Any, Any]:
+    """Nodes between 0 and 1, and the logarithms of their weights."""
+    nodes, weights = roots_legendre(n_nodes)
+    return (nodes + 1) / 2, np.log(weights / 2)

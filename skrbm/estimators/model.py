@@ -1,0 +1,234 @@
+"""The public arrays are the model: from arrays to machine and back, and checks of what comes in."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, final
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.parallel import map_blocks, one_blas_thread
+from skrbm.core.sampling import gibbs, sample_base
+from skrbm.core.training.initialization import column_statistics
+from skrbm.core.units import Units
+from skrbm.estimators.validation import (
+    check_domain,
+    check_parameter,
+    check_width,
+    compared_domain,
+    finite_results,
+    floating_type,
+    generators,
+    parameter_shape,
+)
+
+ROWS = 2048  # of the data at a time in inference
+BASE_SAMPLES = 100  # chains, and steps of them, that stand in for training data
+OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
+
+
+@final
+class ArrayModel:
+    """The model that an estimator's public arrays are.
+
+    Every method builds its machine from the arrays, so that arrays assigned by hand are as good as
+    fitted ones.
+
+    Parameters
+    ----------
+    rbm : BaseRBM
+        Asked for its arrays, its unit types and how it checks input.
+    """
+
+    def __init__(self, rbm: Any) -> None:
+        self.rbm = rbm
+
+    def machine(self, X: Any = None, varying: Any = True) -> Machine:
+        """Machine of the public arrays, in the precision of `X` if that is floating-point."""
+        rbm = self.rbm
+        check_is_fitted(rbm)
+        rbm._validate_params()
+        weights = check_parameter(rbm, "components_", 2).T
+        layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
+        sizes = dict(zip(layers, weights.shape, strict=True))
+        for name, (layer, own, to_own, _) in rbm._layer_arrays.items():
+            array = check_parameter(rbm, name, 1)
+            if len(array) != sizes[layer]:
+                raise ValueError(
+                    f"Expected {name} of shape ({sizes[layer]},) to go with components_ of shape "
+                    f"{weights.T.shape}, got {array.shape}."
+                )
+            layers[layer][own] = to_own(array)
+        machine = Machine(
+            rbm._visible_type(**layers["visible"], **rbm._unit_options(varying)),
+            rbm._hidden_type(**layers["hidden"]),
+            weights,
+        )
+        return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
+
+    def public_arrays(self, machine: Machine) -> dict[str, Array]:
+        """Attributes that a plain machine is."""
+        arrays = {"components_": machine.weights.T}
+        for name, (layer, own, _, from_own) in self.rbm._layer_arrays.items():
+            arrays[name] = from_own(getattr(getattr(machine, layer), own))
+        return arrays
+
+    def publish(self, machine: Machine) -> None:
+        """Make a plain machine the public arrays."""
+        vars(self.rbm).update(self.public_arrays(machine))
+
+    def open_streams(self) -> None:
+        """Start the random streams of training and, apart from it, of inference."""
+        *streams, validation = generators(self.rbm.random_state, 4)
+        self.rbm._rng, self.rbm._sampling_rng, self.rbm._annealing_rng = streams
+        self.rbm._validation_seed = int(validation.integers(2**31))
+
+    def ensure_streams(self) -> None:
+        """Open the random streams of arrays that were assigned by hand, if they are not yet."""
+        with OPENING:
+            if not hasattr(self.rbm, "_rng"):
+                self.open_streams()
+
+    def inference_rng(self, random_state: Any = None) -> np.random.Generator:
+        """Stream of a random state; None for that of inference, which goes on from call to call."""
+        if random_state is not None:
+            return generators(random_state, 1)[0]
+        self.ensure_streams()
+        stream: np.random.Generator = self.rbm._sampling_rng
+        return stream
+
+    def base(self, machine: Machine, rng: np.random.Generator, X: Any = None) -> Units:
+        """Visible layer without a field that resembles the training data, or the rows `X`.
+
+        For arrays assigned by hand it resembles a sample from the model.
+        """
+        n_visible = machine.visible.n_columns
+        statistics = getattr(self.rbm, "_statistics", None)
+        if X is not None:
+            X = self.check_X(X)
+            statistics = (X.shape[0], *column_statistics(X))
+        elif statistics is None or len(statistics[1]) != n_visible:
+            v = sample_base(machine, BASE_SAMPLES, rng)
+            v = gibbs(machine, v, BASE_SAMPLES, rng)
+            statistics = (BASE_SAMPLES, *column_statistics(v))
+        return self.base_layer(statistics)
+
+    def base_layer(self, statistics: tuple[int, Array, Array]) -> Units:
+        """Visible layer without a field that has the statistics of some rows."""
+        n_samples, mean, variance = statistics
+        layer: Units = self.rbm._visible_type.start(
+            mean, variance, n_samples, **self.rbm._unit_options(True)
+        )
+        return layer
+
+    def check_X(self, X: Any, *, reset: bool = False, finite: bool = True) -> Any:
+        """Rows of numbers of any type, as wide as the model unless that is to be set.
+
+        Rows that need not be finite are not compared with the units' domain either.
+        """
+        accept = "csr" if self.rbm._visible_type.support.values else False
+        options = {
+            "accept_sparse": accept,
+            "dtype": "numeric",
+            "ensure_all_finite": finite
+            and compared_domain(self.rbm._visible_type, self.rbm) is None,
+        }
+        width = None
+        if not reset:
+            check_is_fitted(self.rbm)
+            width = parameter_shape(self.rbm, "components_", 2)[1]
+        if width == getattr(self.rbm, "n_features_in_", None) or reset:
+            X = validate_data(self.rbm, X, reset=reset, **options)
+        else:  # arrays assigned by hand
+            X = check_array(X, estimator=self.rbm, input_name="X", **options)
+        if width is not None:
+            check_width(X, width, self.rbm)
+        if X.dtype == object:  # None in a list is what is missing, like NaN
+            X = X.astype(np.float64)
+            if finite:
+                assert_all_finite(X, estimator_name=type(self.rbm).__name__, input_name="X")
+        if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
+            X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
+        if issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        if finite:
+            check_domain(X, self.rbm._visible_type, self.rbm)
+        return X
+
+    def check_H(self, H: Any, *, name: str) -> Array:
+        """Hidden states, as wide as the model."""
+        check_is_fitted(self.rbm)
+        H = check_array(
+            H,
+            dtype="numeric",
+            ensure_all_finite=compared_domain(self.rbm._hidden_type, self.rbm) is None,
+            estimator=self.rbm,
+            input_name=name,
+        )
+        check_width(H, parameter_shape(self.rbm, "components_", 2)[0], self.rbm, what="components")
+        check_domain(H, self.rbm._hidden_type, self.rbm, name=name)
+        return np.asarray(H)
+
+    def answer(self, function: Callable[..., Array], X: Any) -> Array:
+        """Apply a function of machine and rows to `X`, which is checked first."""
+        return self.map_rows(function, self.check_X(X))
+
+    def map_rows(
+        self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
+    ) -> Array:
+        """Apply a function of machine and rows to checked rows, a cast block at a time.
+
+        Functions that draw random numbers see the blocks in order, others in several threads.
+        """
+        n_rows = X.shape[0]
+        with finite_results():
+            machine = self.machine(X)
+        dtype = machine.dtype
+
+        def part_of(rows: slice) -> Array:
+            with finite_results() as check:
+                part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
+                check(part)
+            return part
+
+        def fill(rows: slice) -> None:
+            result[rows] = part_of(rows)
+
+        first, *blocks = (slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS))
+        is_shared = len(blocks) > 0 and not is_random
+        with one_blas_thread() if is_shared else nullcontext():  # as in the other blocks
+            part = part_of(first)
+        result = np.empty((n_rows, *part.shape[1:]), part.dtype)
+        result[first] = part
+        if is_random:
+            for rows in blocks:
+                fill(rows)
+        else:
+            map_blocks(fill, ((rows,) for rows in blocks), self.rbm.n_jobs)
+        return result
+
+
+class ModelMixin:
+    """Estimator whose methods ask the model that its public arrays are at the time."""
+
+    @property
+    def _model(self) -> ArrayModel:
+        return ArrayModel(self)
+
+
+def fingerprint(arrays: dict[str, Array]) -> bytes:
+    """Digest of arrays by which edited ones are told from those that training left."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in map(np.asarray, arrays.values()):
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array.T).data)
+    return digest.digest()

@@ -1,0 +1,343 @@
+"""A fit as a thing: it starts or resumes, makes its passes, and publishes what it arrives at."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, final
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from skrbm.core.centering import gauged
+from skrbm.core.interrupts import deferred_interrupts
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.sampling import Ladder
+from skrbm.core.training.initialization import (
+    column_statistics,
+    initial_machine,
+    initial_particles,
+    merged_statistics,
+    resting_layer,
+)
+from skrbm.core.training.loop import DivergenceError
+from skrbm.core.training.monitoring import Plateau
+from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.transforms import Constraints
+from skrbm.estimators.callbacks import FitTask
+from skrbm.estimators.model import ArrayModel, fingerprint
+from skrbm.estimators.recording import Recorder, empty_history
+from skrbm.estimators.settings import SMALL, trainer_of
+from skrbm.estimators.validation import (
+    InterruptWarned,
+    advised,
+    check_parameter,
+    check_width,
+    floating_type,
+    parameter_shape,
+    warn_user,
+)
+
+SMALLEST_BATCH, LARGEST_BATCH = 20, 100
+MAX_RECORDED_ROWS = 1000
+FEW_ROWS = 20  # tell a feature's variance within a factor of two
+CHAINS = ("h_samples_", "_replicas", "_betas")
+
+Carried = dict[str, Any]  # plain data, which every format of pickles can hold
+
+
+@final
+class Run:
+    """One call of `fit` or `partial_fit`.
+
+    It trains a copy of the estimator's machine; whatever ends the passes, `publish` writes it back.
+
+    Parameters
+    ----------
+    rbm : BaseRBM
+        To be trained.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        As the user gave it.
+    resumes : bool
+        Whether to go on from the arrays, chains and streams of a fitted estimator.
+    n_iter : int
+        Largest number of passes.
+    is_planned : bool
+        Whether training is over after them: rows may be held out, and the rate may fall to zero.
+    """
+
+    def __init__(self, rbm: Any, X: Any, *, resumes: bool, n_iter: int, is_planned: bool) -> None:
+        self.rbm, self.model = rbm, ArrayModel(rbm)
+        self.n_iter, self.is_planned = n_iter, is_planned
+        self._before: Carried = {}  # statistics without these rows
+        resumes = resumes and rbm.__sklearn_is_fitted__()
+        # Arrays of another width may have been assigned since the last fit.
+        width = parameter_shape(rbm, "components_", 2)[1] if resumes else None
+        is_new = width is None or width != getattr(rbm, "n_features_in_", None)
+        self.X = self.model.check_X(X, reset=is_new)
+        if resumes:
+            machine, carried = self._resume()
+        else:
+            machine, carried = self._start(), {}
+        if is_planned:
+            carried["slowdown"] = 1.0
+        self.rng = rbm._rng = deepcopy(rbm._rng)
+        self.rows: Array | None = None
+        self.held_out: Array | None = None
+        if is_planned and rbm.early_stopping:
+            self.rows, self.held_out = split_rows(rbm, self.X.shape[0])
+        self.dtype = check_parameter(rbm, "components_", 2).dtype
+        self.ladder, self.phase = self._algorithm()
+        particles = self._particles(machine)
+        # Small models spend their time outside the products: double precision costs nothing.
+        working = np.float64 if machine.weights.size <= SMALL else self.dtype
+        self.machine = machine.astype(working, copy=True)
+        self.trainer = trainer_of(rbm, self.machine, self.phase, self._batch_rows, self.dtype)
+        self.state = TrainingState(particles.astype(self.trainer.work.dtype), **carried)
+        self.recorder = self._recorder(resumes)
+
+    def train(self, task: FitTask) -> None:
+        """Make the passes, and publish what they lead to whatever stops them."""
+        with deferred_interrupts() as interrupts:
+            passes = self.trainer.run(
+                self.machine,
+                self.state,
+                self.X,
+                self.n_iter,
+                self.rng,
+                rows=self.rows,
+                is_planned=self.is_planned,
+                after_update=interrupts.check,
+            )
+            n_iter = self.rbm.n_iter_
+            try:
+                with InterruptWarned(), advised():
+                    for _ in range(self.n_iter):
+                        task.begin_pass()
+                        next(passes)
+                        is_over = self._end_pass()
+                        if task.end_pass(self.snapshot) or is_over:
+                            break
+            except DivergenceError:
+                if self.rbm.n_iter_ == n_iter:
+                    vars(self.rbm).update(self._before)
+                raise
+            finally:
+                self.publish()
+            task.end(self.snapshot)
+            with InterruptWarned():
+                interrupts.check()
+
+    def _end_pass(self) -> bool:
+        """Record a pass; whether training should end."""
+        self.rbm.n_iter_ += 1
+        notes = self.phase.finish_pass()
+        if not (self.is_planned or self.rbm.verbose):
+            return False
+        return self.recorder.record(self._averaged(), self.state, self.rbm.n_iter_, notes)
+
+    def _averaged(self) -> Machine:
+        """What would be published now."""
+        machine = self.state.averaged(self.machine)
+        if machine is not self.machine:  # an average of what was allowed before may not be now
+            Constraints(self.rbm.max_norm).enforce(machine.parameters)
+        return machine
+
+    def publish(self) -> None:
+        """Write what training has arrived at, or the best of it, to the estimator."""
+        if self.recorder.best is not None:
+            self.machine, self.state.average, self.state.memory = self.recorder.best, None, {}
+        vars(self.rbm).update(self.outcome())
+
+    def outcome(self) -> dict[str, Any]:
+        """Attributes of the estimator: public arrays, chains and what is carried on."""
+        state = self.state
+        machine = gauged(self._averaged())
+        public = self.model.public_arrays(machine.astype(self.dtype))
+        carried = vars(state) | {
+            "raw": None if state.average is None else self.machine.parameters,
+            "published": fingerprint(public),
+        }
+        chains = carried.pop("particles").astype(self.dtype)
+        n_particles = len(chains) // self.phase.n_chains
+        return public | {
+            "h_samples_": chains[:n_particles],
+            "_replicas": chains[n_particles:],
+            "_betas": self.ladder.betas,
+            "_carried": carried,
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """The estimator's attributes as of now, in arrays of their own."""
+        others = "_rng", "_sampling_rng", "_annealing_rng", "history_"
+        return deepcopy(self.outcome() | {name: getattr(self.rbm, name) for name in others})
+
+    def _start(self) -> Machine:
+        """Machine that resembles the data's statistics, new chains and streams."""
+        self.model.open_streams()
+        self.rbm.n_iter_, self.rbm.history_ = 0, empty_history()
+        return self._start_from((self.X.shape[0], *column_statistics(self.X)))
+
+    def _start_from(self, statistics: tuple[int, Array, Array]) -> Machine:
+        """Machine that resembles some statistics, and new chains."""
+        rbm, X = self.rbm, self.X
+        n_samples, mean, variance = rbm._statistics = rbm._first_statistics = statistics
+        rbm._varying = (variance > 0) | (n_samples == 1)
+        if not rbm._visible_type.support.values and not rbm._varying.all():
+            warn_user(
+                f"Features {np.flatnonzero(~rbm._varying)[:10].tolist()} of X are constant; their "
+                f"noise_variance_ stays at 1. Drop them, for example with "
+                f"sklearn.feature_selection.VarianceThreshold.",
+                UserWarning,
+            )
+        options = rbm._unit_options(rbm._varying)
+        visible = rbm._visible_type.start(mean, variance, n_samples, **options)
+        hidden = resting_layer(rbm._hidden_type, rbm.n_components)
+        machine = initial_machine(visible, hidden, mean, variance, rbm._rng)
+        dtype = floating_type(X, np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            self.model.publish(machine.astype(dtype))
+        try:
+            self.model.machine()
+        except ValueError as error:
+            raise ValueError(
+                f"The statistics of X are beyond the range of {dtype}: {error} Rescale X, for "
+                f"example with sklearn.preprocessing.StandardScaler."
+            ) from error
+        rbm._n_components = rbm.n_components
+        for name in CHAINS:
+            vars(rbm).pop(name, None)
+        return machine
+
+    def _resume(self) -> tuple[Machine, Carried]:
+        """Machine that the public arrays are, and what its training carries on."""
+        rbm, X = self.rbm, self.X
+        statistics = (X.shape[0], *column_statistics(X))
+        names = ("_statistics", "_first_statistics", "_varying")
+        self._before = {name: getattr(rbm, name) for name in names if hasattr(rbm, name)}
+        varying = getattr(rbm, "_varying", True)
+        is_known = np.size(varying) in (1, X.shape[1])
+        varying = not is_known or varying | (statistics[2] > 0)  # what was constant may vary now
+        machine = self.model.machine(varying=varying)
+        check_width(X, machine.visible.n_columns, rbm)
+        n_hidden = machine.hidden.n_columns
+        if rbm.n_components not in (n_hidden, getattr(rbm, "_n_components", rbm.n_components)):
+            raise ValueError(
+                f"n_components={rbm.n_components} was changed since fit, but components_ has "
+                f"{n_hidden} rows. Call fit to start anew, or set n_components={n_hidden} to go on."
+            )
+        self.model.ensure_streams()
+        if not hasattr(rbm, "_carried"):
+            rbm.n_iter_, rbm.history_, rbm._carried = 0, empty_history(), {}
+        rbm._n_components, rbm._varying = rbm.n_components, varying
+        before = getattr(rbm, "_statistics", None)
+        if before is not None and len(before[1]) == X.shape[1]:
+            rbm._statistics = merged_statistics(before, statistics)
+        else:
+            rbm._statistics = rbm._first_statistics = statistics
+        rbm.history_ = {name: list(column) for name, column in rbm.history_.items()}
+        if before is not None and before[0] < FEW_ROWS and self._is_start_open(machine):
+            return self._start_from(rbm._statistics), {}
+        return self._raw(machine)
+
+    def _is_start_open(self, machine: Machine) -> bool:
+        """Whether the first rows of a stream, which were few, have set a scale that lasts."""
+        return self._is_published and bool(machine.visible.bounds(self.rbm._statistics[2]))
+
+    @property
+    def _is_published(self) -> bool:
+        """Whether the public arrays are those that training left, not edited since."""
+        public = {name: getattr(self.rbm, name) for name in self.rbm._public_names}
+        return bool(self.rbm._carried.get("published") == fingerprint(public))
+
+    def _raw(self, machine: Machine) -> tuple[Machine, Carried]:
+        """Machine behind the public average, and what its training carries on.
+
+        Arrays that were edited since are what training goes on from, without the momentum and
+        the average that led to others.
+        """
+        carried = dict(self.rbm._carried)
+        raw = carried.pop("raw", None)
+        carried.pop("published", None)
+        carried = deepcopy(carried)
+        if not self._is_published:
+            carried |= {"memory": {}, "average": None}
+            offsets: Any = carried.get("visible_offset"), carried.get("hidden_offset")
+            if tuple(map(np.size, offsets)) != machine.weights.shape:
+                carried["visible_offset"] = carried["hidden_offset"] = None
+        elif self.rbm.average and raw is not None and raw.keys() == machine.parameters.keys():
+            machine = machine.astype(raw["weights"].dtype, copy=True)
+            machine.assign(raw)
+        else:  # average or learn_variance were changed
+            carried["average"] = None
+        return machine, carried
+
+    @property
+    def _batch_rows(self) -> int:
+        """Largest number of rows in a mini-batch."""
+        batch_rows: int | str = self.rbm.batch_size
+        if isinstance(batch_rows, str):  # "auto": a hundred updates in a pass
+            return min(max(self._n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
+        return batch_rows
+
+    @property
+    def _n_rows(self) -> int:
+        """Number of rows that a pass learns from."""
+        return int(self.X.shape[0] if self.rows is None else len(self.rows))
+
+    def _algorithm(self) -> tuple[Ladder, NegativePhase]:
+        """Negative phase, with the temperatures of before unless another number is asked for."""
+        rbm = self.rbm
+        betas: Any = getattr(rbm, "_betas", ())
+        n_temperatures = rbm.n_temperatures
+        ladder = Ladder(betas) if len(betas) == n_temperatures else Ladder.of(n_temperatures)
+        base = self.model.base_layer(rbm._first_statistics)
+        return ladder, ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, base, ladder)
+
+    def _particles(self, machine: Machine) -> Array:
+        """Chains as they are; new ones where more are asked for or the width changed."""
+        rbm, n_hidden = self.rbm, machine.hidden.n_columns
+        old = np.empty((0, n_hidden), dtype=machine.dtype)
+        if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
+            old = check_parameter(rbm, "h_samples_", 2).astype(machine.dtype)
+        n_particles = rbm.n_particles or len(old) or self._batch_rows
+        base = self.model.base_layer(rbm._statistics)
+        n_missing = max(n_particles - len(old), 0)
+        more = initial_particles(machine, base, n_missing, rbm._rng)
+        n_replicas = (self.phase.n_chains - 1) * n_particles
+        replicas = getattr(rbm, "_replicas", old[:0])
+        if replicas.shape != (n_replicas, n_hidden):
+            replicas = initial_particles(machine, base, n_replicas, rbm._rng)
+        return np.concatenate([old[:n_particles], more, replicas])
+
+    def _recorder(self, resumes: bool) -> Recorder:
+        """Keeper of the history, which ends a run only if that has a plan."""
+        rbm = self.rbm
+        rows = self.X if self.rows is None else self.X[spread_rows(self.rows, MAX_RECORDED_ROWS)]
+        slows_down = rbm.learning_rate_schedule == "adaptive"
+        is_judged = self.is_planned and (slows_down or rbm.early_stopping)
+        recorder = Recorder(
+            type(rbm).__name__,
+            rbm.history_,
+            bool(rbm.verbose),
+            rows,
+            self._n_rows,
+            is_persistent=self.phase.is_persistent,
+            held_out=None if self.held_out is None else self.X[self.held_out],
+            plateau=Plateau(rbm.tol, rbm.n_iter_no_change) if is_judged else None,
+            slows_down=slows_down,
+        )
+        if resumes and self.held_out is not None:
+            recorder.resume(self.model.machine())
+        return recorder
+
+
+def split_rows(rbm: Any, n_samples: int) -> tuple[Array, Array]:
+    """Numbers of the rows to learn from and of those held out, the same in every fit."""
+    rows = train_test_split(
+        np.arange(n_samples),
+        test_size=rbm.validation_fraction,
+        random_state=rbm._validation_seed,
+    )
+    return np.sort(rows[0]), np.sort(rows[1])

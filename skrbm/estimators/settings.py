@@ -1,0 +1,66 @@
+"""From an estimator's parameters to the training algorithm that they describe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skrbm.core.machine import Machine
+from skrbm.core.training.loop import Trainer
+from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
+from skrbm.core.training.transforms import Constraints, Penalties
+from skrbm.core.training.workspace import Workspace
+
+SMALL = 2**12  # number of weights of a machine that spends its time outside the products
+
+
+def trainer_of(
+    rbm: Any, machine: Machine, phase: NegativePhase, batch_rows: int, precision: Any
+) -> Trainer:
+    """Training algorithm of an estimator's present parameters.
+
+    Parameters
+    ----------
+    rbm : BaseRBM
+        Has the parameters, and the statistics of the data.
+    machine : Machine
+        What is to be trained.
+    phase : NegativePhase
+        Where the model's average comes from.
+    batch_rows : int
+        Largest number of rows in a mini-batch.
+    precision : dtype
+        Of the public arrays.
+
+    Returns
+    -------
+    trainer : Trainer
+        For this machine alone.
+    """
+    variance = rbm._statistics[2]
+    bounds = {}
+    for name, (low, high) in machine.visible.bounds(variance).items():
+        present = machine.parameters.get(f"visible_{name}")
+        if present is not None:  # values assigned by hand are left where they are
+            bounds[f"visible_{name}"] = np.minimum(low, present), np.maximum(high, present)
+    is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
+    is_rounded = machine.weights.size > SMALL and is_discrete and not phase.is_exact
+    return Trainer(
+        phase,
+        rbm.learning_rate,
+        batch_rows,
+        optimizer=OPTIMIZERS[rbm.optimizer](rbm.momentum),
+        schedule=Schedule(rbm.learning_rate_schedule, rbm.power_t),
+        average=rbm.average,
+        penalties=Penalties(rbm.l1, rbm.l2, rbm.sparsity_target, rbm.sparsity_cost),
+        max_gradient_norm=rbm.max_gradient_norm,
+        constraints=Constraints(rbm.max_norm, bounds),
+        shuffle=rbm.shuffle,
+        centering=rbm.centering,
+        variance=variance.astype(machine.dtype),
+        metric_unit=rbm._metric_unit,
+        precision=precision,
+        work=Workspace(np.float32 if is_rounded else machine.dtype),
+    )

@@ -1,0 +1,349 @@
+"""Examination of a unit type, one's own included: does it keep what the protocol promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.integrate import quad
+
+from skrbm.core.numerics import Array
+from skrbm.core.units import Units
+
+N_ROWS = 5
+N_DRAWS = 20_000
+STEP = 1e-3  # of finite differences by the five-point rule, whose error is of order step^4
+TOLERANCE = 1e-6
+STANDARD_ERRORS = 6  # of a draw's average: one correct unit in a billion fails
+
+
+def check_units(units: Units, rng: np.random.Generator) -> None:
+    """Examine a layer: its law, its gradients, its offsets and its start.
+
+    Every answer is compared with what follows from `energy`, `signal` and `support` alone, by
+    enumeration or quadrature and by finite differences; every override of a default is compared
+    with the default.
+
+    Parameters
+    ----------
+    units : Units
+        A double precision layer of a few units with parameters of ordinary size, each of
+        them learned or fixed for all units alike.
+    rng : numpy.random.Generator
+        Source of fields and draws.
+
+    Raises
+    ------
+    AssertionError
+        At the first broken promise, with its name; under ``python -O`` too.
+
+    Examples
+    --------
+    >>> from skrbm.core.units import Spin
+    >>> check_units(Spin(np.array([-1.0, 0.5])), np.random.default_rng(0))
+    """
+    field = rng.standard_normal((N_ROWS, units.n_columns))
+    for check in CHECKS:
+        check(units, field, rng)
+
+
+def _check_columns(units: Units, field: Array, rng: np.random.Generator) -> None:
+    columns = np.concatenate([units.unit_columns(i) for i in range(units.n_units)])
+    _equal(columns, np.arange(units.n_columns), "unit_columns, of all units in turn,")
+    grouped = np.sort(np.concatenate(units.unit_groups))
+    _equal(grouped, np.arange(units.n_units), "unit_groups, sorted,")
+    numbers = np.arange(units.n_units)
+    for i in numbers:
+        _equal(np.flatnonzero(units.by_column(numbers == i)), units.unit_columns(i), "by_column")
+
+
+def _check_types(units: Units, field: Array, rng: np.random.Generator) -> None:
+    for name, array in units.parameters.items():
+        own = getattr(units, name, array)  # a layer of layers has no attribute for each
+        _require(array is own, f"parameters[{name!r}] is not the layer's own array")
+    single, h = units.astype(np.float32), field.astype(np.float32)
+    states = single.sample(h, rng)
+    answers = {
+        "mean": single.mean(h),
+        "sample": states,
+        "signal": single.signal(states),
+        "energy": single.energy(states),
+        "log_partition": single.log_partition(h),
+    }
+    for name, answer in answers.items():
+        _require(answer.dtype == np.float32, f"{name} of single precision returned {answer.dtype}")
+        shape = h.shape if answer.ndim == 2 else h.shape[:1]
+        _require(answer.shape == shape, f"{name} expected shape {shape}, got {answer.shape}")
+
+
+def _check_law(units: Units, field: Array, rng: np.random.Generator) -> None:
+    for row in field:
+        log_partition, mean = zip(*_integrals(units, row, 1), strict=True)
+        _close(units.log_partition(row[None])[0], sum(log_partition), "log_partition")
+        _close(units.mean(row[None])[0], np.concatenate(mean), "mean")
+
+
+def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
+    rows = np.repeat(field[:1], N_DRAWS, axis=0)
+    low, high = units.column_bounds
+    both = {
+        "sample": units.sample(rows, rng),
+        "mean_and_sample": units.mean_and_sample(rows, rng)[1],
+    }
+    for name, draws in both.items():
+        _require(((draws >= low) & (draws <= high)).all(), f"{name} left the support")
+        for i in range(units.n_units):
+            values, own = units.unit_values(i), draws[:, units.unit_columns(i)]
+            if values is not None:
+                is_state = (own[:, None] == values).all(axis=2).any(axis=1)
+                _require(is_state.all(), f"{name} drew other values than {values.tolist()}")
+        for power in (1, 2, 3):
+            exact, square = (_moment(units, field[0], p) for p in (power, 2 * power))
+            _average(draws**power, exact, square - exact**2, f"{name} misses moment {power}")
+    mean, _ = units.mean_and_sample(field, rng)
+    _close(mean, units.mean(field), "mean_and_sample: mean")
+
+
+def _check_signal(units: Units, field: Array, rng: np.random.Generator) -> None:
+    s, t = units.sample(field, rng), units.sample(-field, rng)
+    _close(units.signal(0.3 * s + 0.7 * t), 0.3 * units.signal(s) + 0.7 * units.signal(t), "signal")
+    origin, slope = units.affine_signal
+    _close(units.signal(s), origin + slope * s, "affine_signal")
+
+
+def _check_gradient(units: Units, field: Array, rng: np.random.Generator) -> None:
+    states, mean = units.sample(field, rng), units.mean(field)
+    sample_weight = rng.standard_normal(len(field))  # data against model
+
+    def log_weight(layer: Units) -> float:
+        exponent = (layer.signal(states) * field).sum(axis=1) - layer.energy(states)
+        return float(sample_weight @ exponent)
+
+    def log_normaliser(layer: Units) -> float:
+        return float(sample_weight @ layer.log_partition(field))
+
+    known_field = None if units.is_mean_sufficient else field
+    expected_moments = units.expected_moments(mean, known_field, sample_weight)
+    for name, function, signal, gradient in (
+        ("moments", log_weight, units.signal(states), units.moments(states, sample_weight)),
+        ("expected_moments", log_normaliser, units.signal(mean), expected_moments),
+    ):
+        same = gradient.keys() == units.parameters.keys()
+        _require(same, f"{name} and parameters differ in keys")
+        if not units.is_signal_fixed:
+            added = units.signal_gradient(sample_weight @ field, sample_weight @ (signal * field))
+            gradient = {key: array + added.get(key, 0) for key, array in gradient.items()}
+        for parameter, array in gradient.items():
+            expected = _derivatives(function, units, parameter)
+            _close(array, expected, f"gradient in {parameter} from {name}")
+
+
+def _check_recentering(units: Units, field: Array, rng: np.random.Generator) -> None:
+    states = units.sample(field, rng)
+    for offset in (field[1], None):
+        moved = units.recentered(offset, field[0])
+        is_new = np.array_equal(moved.offset, offset)  # type: ignore[arg-type]  # None is an object
+        _require(is_new, f"recentered: offset expected {offset}, got {moved.offset}")
+        absorbed = units.energy(states) - moved.signal(states) @ field[0]
+        _constant(moved.energy(states) - absorbed, "recentered, up to a constant,")
+
+
+def _check_natural(units: Units, field: Array, rng: np.random.Generator) -> None:
+    natural, states = units.natural(), units.sample(field, rng)
+    _close(natural.signal(states), states, "natural: signal")
+    _, slope = units.affine_signal
+    old = (units.signal(states) * field[0]).sum(axis=1) - units.energy(states)
+    new = (states * slope * field[0]).sum(axis=1) - natural.energy(states)
+    _constant(new - old, "natural, up to a constant,")
+
+
+def _check_tempered(units: Units, field: Array, rng: np.random.Generator) -> None:
+    natural, states = units.natural(), units.sample(field, rng)
+    base = _moved(natural.recentered(None, field[0]))
+    for beta in np.linspace(0, 1, len(states)):
+        layer = natural.tempered(base, float(beta))
+        mixture = (1 - beta) * base.energy(states) + beta * natural.energy(states)
+        _close(layer.signal(states), states, "tempered: signal")
+        _constant(layer.energy(states) - mixture, "tempered, up to a constant,")
+        if units.is_discrete:
+            _close(layer.energy(states), mixture, "tempered: energy")
+
+
+def _check_rows(units: Units, field: Array, rng: np.random.Generator) -> None:
+    """Samples with a law of their own are answered as they are one by one."""
+    natural, states = units.natural(), units.sample(field, rng)
+    base, betas = natural.recentered(None, field[0]), np.linspace(0, 1, len(field))
+    singles: list[Units] = [natural.tempered(base, float(beta)) for beta in betas]
+    _compare_rows(natural.tempered(base, betas[:, None]), singles, states, field)
+    draws = natural.tempered(base, np.repeat(betas, N_DRAWS)[:, None]).sample(
+        np.repeat(field, N_DRAWS, axis=0), rng
+    )
+    for unit, row, own in zip(singles, field, np.split(draws, len(singles)), strict=True):
+        exact, square = (_moment(unit, row, p) for p in (1, 2))
+        _average(own, exact, square - exact**2, "sample of samples with own laws misses the mean")
+    for group in units.unit_groups:
+        index = np.resize(group, len(field))
+        own_columns = np.arange(len(field))[:, None], units.unit_columns(index)
+        singles = [units.take(int(i)) for i in index]
+        _compare_rows(units.take(index), singles, states[own_columns], field[own_columns])
+
+
+def _compare_rows(rows: Units, singles: list[Units], states: Array, field: Array) -> None:
+    arguments = {"energy": states, "signal": states, "mean": field, "log_partition": field}
+    for name, argument in arguments.items():
+        expected = [getattr(u, name)(argument[i, None])[0] for i, u in enumerate(singles)]
+        _close(getattr(rows, name)(argument), expected, f"{name} of samples with own laws")
+
+
+def _check_changes(units: Units, field: Array, rng: np.random.Generator) -> None:
+    other, rows = _moved(units), np.array([3, 1, 4])
+    for size in (1e-3, 1, 1e3):
+        other_field = field + size * field[::-1]
+        change = units.log_partition_change(other, field, other_field, other.mean(other_field))
+        default = Units.log_partition_change(units, other, field, other_field, field)
+        _close(change, default, "log_partition_change, from its default,")
+        arguments = field, size * field[0], units.mean(field), rows
+        default = Units.log_partition_shift(units, *arguments)
+        _close(
+            units.log_partition_shift(*arguments), default, "log_partition_shift, from its default,"
+        )
+
+
+def _check_counting(units: Units, field: Array, rng: np.random.Generator) -> None:
+    n_states: Any = Units.n_states
+    expected = n_states.fget(units)
+    _require(units.n_states == expected, f"n_states expected {expected}, got {units.n_states}")
+    if units.is_discrete:
+        _equal(units.states(0, expected), Units.states(units, 0, expected), "states")
+    weights, states = rng.standard_normal((4, units.n_columns)), units.sample(field, rng)
+    low, high = units.field_bounds(weights)
+    exerted = units.signal(states) @ weights.T
+    is_inside = (exerted >= low - TOLERANCE) & (exerted <= high + TOLERANCE)
+    _require(is_inside.all(), "field_bounds do not bound the field")
+
+
+def _check_conditional_values(units: Units, field: Array, rng: np.random.Generator) -> None:
+    for i in range(units.n_units):
+        unit, own = units.take(i), field[:, units.unit_columns(i)]
+        states, (low, high) = unit.sample(own, rng), np.sort(own[:2], axis=0)
+        values, log_measure = unit.conditional_values(states, low, high)
+        for pull in np.linspace(low, high, 5):
+            exponents = [(unit.signal(s) @ pull) - unit.energy(s) for s in values]
+            total = np.logaddexp.reduce(exponents + log_measure, axis=0)
+            expected = np.broadcast_to(unit.log_partition(pull[None])[0], total.shape)
+            _close(total, expected, "conditional_values: their sum")
+
+
+def _check_gauge(units: Units, field: Array, rng: np.random.Generator) -> None:
+    weights = rng.standard_normal((units.n_columns, 3))
+    inner, states = units.gauge(weights), units.sample(field, rng)
+    _close(units.gauge(inner), inner, "gauge: its second application")
+    for taken in (units.signal(states) @ (weights - inner)).T:
+        _constant(taken, "gauge: what it takes from the field, over all states,")
+    _constant(units.gauged().energy(states) - units.energy(states), "gauged, up to a constant,")
+
+
+def _check_start(units: Units, field: Array, rng: np.random.Generator) -> None:
+    start, options = type(units).start, units.start_options
+    mean, zero = units.mean(field)[0], np.zeros(units.n_columns)
+    edges = [bound for bound in units.column_bounds if np.isfinite(bound).all()]
+    for n_samples in (1, 10**6):
+        for values in (mean, 1e6 * mean, zero + 1e30, zero, *edges):
+            for name, array in start(values, zero, n_samples, **options).parameters.items():
+                _require(np.isfinite(array).all(), f"start made {name} infinite or NaN")
+    layer = start(mean, zero + 1, 10**6, **options)
+    _close(layer.mean(layer.zero_field(1))[0], mean, "start: mean without a field")
+
+
+def _integrals(units: Units, field: Array, power: int) -> Iterator[tuple[float, Array]]:
+    """For each unit its log-normaliser and the mean of a power, from energy, signal, support."""
+    for i in range(units.n_units):
+        unit, pull = units.take(i), field[units.unit_columns(i)]
+        values = unit.unit_values(0)
+        if values is None:
+            yield _quadrature(unit, pull, power)
+            continue
+        exponent = unit.signal(values) @ pull - unit.energy(values)
+        total = np.logaddexp.reduce(exponent)
+        yield float(total), np.exp(exponent - total) @ values**power
+
+
+def _moment(units: Units, field: Array, power: int) -> Array:
+    return np.concatenate([moment for _, moment in _integrals(units, field, power)])
+
+
+def _quadrature(unit: Units, pull: Array, power: int) -> tuple[float, Array]:
+    """Integral over the support of a unit with one column."""
+
+    def exponent(s: float) -> float:
+        state = np.array([[s]])
+        return float((unit.signal(state) @ pull - unit.energy(state))[0])
+
+    (low,), (high,) = unit.column_bounds
+    centre = float(np.clip(unit.mean(pull[None])[0, 0], low, high))
+    top = exponent(centre)
+    total, moment = (
+        sum(
+            quad(lambda s, p=p: np.exp(exponent(s) - top) * s**p, *ends, limit=200)[0]
+            for ends in ((low, centre), (centre, high))
+        )
+        for p in (0, power)
+    )
+    return float(np.log(total) + top), np.array([moment / total])
+
+
+def _moved(units: Units) -> Any:
+    """Layer with other parameters."""
+    learned = {id(array) for array in units.parameters.values()}
+    return units.map_arrays(lambda array: array + 0.3 if id(array) in learned else array)
+
+
+def _derivatives(function: Callable[[Units], float], units: Units, name: str) -> Array:
+    """Derivatives of a function of the layer in each entry of one of its parameters."""
+    array = units.parameters[name]
+
+    def at(moved: Array) -> float:
+        return function(units.map_arrays(lambda own: moved if own is array else own))
+
+    def along(direction: Array) -> float:
+        near, far = (
+            at(array + k * direction) - at(array - k * direction) for k in (STEP, 2 * STEP)
+        )
+        return (8 * near - far) / (12 * STEP)
+
+    return np.array([along(direction) for direction in np.eye(len(array))])
+
+
+def _require(is_kept: Any, broken: str) -> None:
+    if not is_kept:
+        raise AssertionError(broken)
+
+
+def _equal(actual: Array, expected: Array, what: str) -> None:
+    _require(np.array_equal(actual, expected), f"{what} expected {expected}, got {actual}")
+
+
+def _close(actual: Any, expected: Any, what: str) -> None:
+    np.testing.assert_allclose(
+        actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{what} differs"
+    )
+
+
+def _constant(values: Array, what: str) -> None:
+    _close(values, np.full_like(values, values[0]), what)
+
+
+def _average(draws: Array, expected: Array, variance: Array, broken: str) -> None:
+    error = np.sqrt(np.maximum(variance, 1e-12) / len(draws))
+    gap = np.abs(draws.mean(axis=0) - expected)
+    _require((gap < STANDARD_ERRORS * error).all(), f"{broken} by {gap}")
+
+
+# fmt: off
+CHECKS = (
+    _check_columns, _check_types, _check_law, _check_draws, _check_signal, _check_gradient,
+    _check_recentering, _check_natural, _check_tempered, _check_rows, _check_changes,
+    _check_counting, _check_conditional_values, _check_gauge, _check_start,
+)
+# fmt: on

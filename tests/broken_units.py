@@ -1,0 +1,182 @@
+"""Unit types with one slip each, and the words that should name it; run as a script, all at once."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval, LinearUnits, Spin, Support
+from skrbm.core.units.columns import WideUnits
+from skrbm.testing import check_units
+
+BIAS = np.array([-0.7, 0.4])
+
+
+class ForgottenTwo(Spin):
+    """The sigmoid of a spin without its factor two."""
+
+    def expectation(self, x):
+        return np.tanh(x / 2)
+
+
+class SamplerOfTheMean(Gaussian):
+    def sample(self, field, rng):
+        return self.mean(field)
+
+
+class SamplerOfBits(Spin):
+    def sample(self, field, rng):
+        return np.maximum(super().sample(field, rng), 0)
+
+
+class WrongSupport(Interval):
+    """Nodes between 0 and 2."""
+
+    def conditional_values(self, states, low, high):
+        values, log_measure = super().conditional_values(states, low, high)
+        return 2 * values, log_measure + np.log(2)
+
+
+class WideSupport(Interval):
+    support = Support(0.0, 2.0)
+
+
+class WrongShift(Bernoulli):
+    def log_partition_shift(self, field, shift, mean, rows):
+        return super().log_partition_shift(field, shift, mean, rows) + 1e-4
+
+
+class WrongChange(Bernoulli):
+    def log_partition_change(self, *arguments):
+        return super().log_partition_change(*arguments) + 1e-4
+
+
+class WrongMeanAndSample(Bernoulli):
+    def mean_and_sample(self, field, rng):
+        return self.mean(field), self.sample(-field, rng)
+
+
+class WrongCount(Bernoulli):
+    n_states = 2  # whatever the number of units
+
+
+class WrongStates(Bernoulli):
+    def states(self, begin, end):
+        return super().states(begin, end)[:, ::-1]
+
+
+class WrongBounds(Bernoulli):
+    def field_bounds(self, weights):
+        low, high = super().field_bounds(weights)
+        return low / 2, high / 2
+
+
+class HalfVariance(Gaussian):
+    """The published factor of four in the gradient of sigma."""
+
+    def moments(self, states, sample_weight):
+        moments = super().moments(states, sample_weight)
+        return moments | {"log_variance": moments["log_variance"] / 4}
+
+
+class ForgottenSignal(Gaussian):
+    is_signal_fixed = True
+
+
+class LostPrecision(Bernoulli):
+    def expectation(self, x):
+        return super().expectation(x).astype(np.float64)
+
+
+class Probabilities(Bernoulli):
+    """Weights of the rows taken for probabilities."""
+
+    def moments(self, states, sample_weight):
+        return {"bias": sample_weight @ states - self.offset}
+
+
+class BentSignal(Gaussian):
+    def signal(self, states):
+        return super().signal(states) + 1e-3 * states**2
+
+
+class KeptOffset(Bernoulli):
+    def recentered(self, offset, field):
+        return super().recentered(self.offset, field)
+
+
+class InfiniteStart(Bernoulli):
+    @classmethod
+    def start(cls, mean, variance, n_samples, **options):
+        return cls(np.log(mean) - np.log1p(-mean), **options)
+
+
+class GreedyGauge(Categorical):
+    """Zero mean of every column, in place of every unit."""
+
+    def gauge(self, rows):
+        return rows - rows.mean(axis=1, keepdims=True)
+
+
+class SharedColumns(Categorical):
+    def unit_columns(self, index):
+        return WideUnits.unit_columns(self, index) % 3
+
+
+@dataclass(frozen=True, eq=False)
+class WithoutQuadrature(LinearUnits):
+    support = Support(0.0, 1.0)
+
+    def log_normaliser(self, x):
+        return Interval(self.bias).log_normaliser(x)
+
+    def expectation(self, x):
+        return Interval(self.bias).expectation(x)
+
+    def draw(self, x, rng):
+        return Interval(self.bias).draw(x, rng)
+
+
+def gaussian(kind):
+    return kind(BIAS, np.array([0.3, -0.5]), parameterization="cho")
+
+
+BROKEN = {
+    ForgottenTwo(BIAS): "mean differs",
+    gaussian(SamplerOfTheMean): "sample misses moment 2",
+    SamplerOfBits(BIAS): "sample drew other values",
+    WrongSupport(BIAS): "conditional_values: their sum",
+    WideSupport(BIAS): "log_partition differs",
+    WrongShift(BIAS): "log_partition_shift, from its default,",
+    WrongChange(BIAS): "log_partition_change, from its default,",
+    WrongMeanAndSample(BIAS): "mean_and_sample misses moment 1",
+    WrongCount(BIAS): "n_states expected 4",
+    WrongStates(BIAS): "states expected",
+    WrongBounds(BIAS): "field_bounds do not bound",
+    gaussian(HalfVariance): "gradient in log_variance from moments",
+    gaussian(ForgottenSignal): "gradient in log_variance from moments",
+    LostPrecision(BIAS): "mean of single precision returned float64",
+    Probabilities(BIAS, offset=BIAS): "gradient in bias from moments",
+    gaussian(BentSignal): "log_partition differs",
+    KeptOffset(BIAS): "recentered: offset",
+    InfiniteStart(BIAS): "start made bias infinite",
+    GreedyGauge(np.arange(5.0), (3, 2)): "gauge: what it takes",
+    SharedColumns(np.arange(5.0), (3, 2)): "unit_columns",
+    WithoutQuadrature(BIAS): "WithoutQuadrature units have no quadrature",
+}
+
+
+def refusal(units, seed=0):
+    """What `check_units` says of a layer."""
+    try:
+        with np.errstate(all="ignore"):
+            check_units(units, np.random.default_rng(seed))
+    except (AssertionError, ValueError) as error:
+        return str(error)
+    return "nothing"
+
+
+if __name__ == "__main__":
+    for units, words in BROKEN.items():
+        is_named = re.search(words, refusal(units)) is not None
+        print(f"{type(units).__name__}: {'refused' if is_named else refusal(units)}")
