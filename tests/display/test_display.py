@@ -117,7 +117,7 @@ def test_what_a_mask_calls_unknown_may_be_nan_or_infinite(container, is_common):
     completed = np.concatenate([inpainted[:2], X[2:3]])
     completed = pd.DataFrame(completed, columns=columns.columns) if named else completed
     expected = rbm.inverse_transform(rbm.transform(completed))
-    np.testing.assert_array_equal(kinds["reconstructions"], expected)
+    np.testing.assert_allclose(kinds["reconstructions"], expected, rtol=1e-12)
     with pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
         SamplesDisplay.from_estimator(rbm, rows, **options)
 

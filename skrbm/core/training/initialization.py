@@ -21,6 +21,7 @@ START_ACTIVITY = 0.1
 LEAST_SPREAD = 0.25  # variance of a fair bit: rare ones may be moved as little
 SMALL_FIELD = 0.03  # standard deviations, of finite differences
 N_STEPS = 50  # of conjugate gradients
+SMALL_RESIDUE = 1e-3  # of their solution, relative
 MANY = 10**6  # rows, behind a mean that is chosen
 BLOCK_ELEMENTS = 2**19  # of the data, in double precision at a time
 
@@ -237,12 +238,18 @@ def _self_coupling(
     does_vary = variances > 0
     to_field = np.where(does_vary, 1 / np.sqrt(np.where(does_vary, variances, 1)), 0.0)
 
+    unit = np.sqrt(_signal_metric(visible, None))
+
     def response(x: Array) -> Array:
-        size = np.abs(x).max() or 1.0
-        return to_field * _response(visible, to_field * x / size) * size
+        field = to_field * x
+        size = np.abs(field / unit).max() or 1.0  # units that hardly vary have large fields
+        return to_field * _response(visible, field / size) * size
 
     operator = LinearOperator(2 * shift.shape, response, dtype=shift.dtype)
-    solution, _ = cg(operator, to_field * shift, atol=0.0, maxiter=N_STEPS)
+    target = to_field * shift
+    # A smaller residue than finite differences have sends the directions astray.
+    residue = SMALL_RESIDUE * float(np.linalg.norm(target))
+    solution, _ = cg(operator, target, atol=residue, maxiter=N_STEPS)
     return np.asarray(to_field * solution)
 
 
