@@ -1,6 +1,7 @@
 """Restricted Boltzmann machines for scikit-learn."""
 
 from skrbm._version import __version__
+from skrbm.core.couplings import EffectiveCouplings
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.loop import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
@@ -13,6 +14,7 @@ from skrbm.estimators.conversion import (
     to_spin,
     uncenter,
 )
+from skrbm.estimators.couplings import effective_couplings
 from skrbm.estimators.gaussian import GaussianBernoulliRBM
 from skrbm.estimators.imputer import RBMImputer
 from skrbm.estimators.scoring import log_likelihood_scorer
@@ -26,6 +28,7 @@ __all__ = [
     "ComponentsDisplay",
     "DivergenceError",
     "DomainWarning",
+    "EffectiveCouplings",
     "FreeEnergyDisplay",
     "GaussianBernoulliRBM",
     "LogPartition",
@@ -35,6 +38,7 @@ __all__ = [
     "TrainingCurveDisplay",
     "VersionWarning",
     "__version__",
+    "effective_couplings",
     "log_likelihood_scorer",
     "recenter",
     "to_bernoulli",

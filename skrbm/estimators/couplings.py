@@ -1,0 +1,83 @@
+"""What a fitted model says of its features once the hidden units are summed out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils._param_validation import Options, StrOptions, validate_params
+
+from skrbm.core import couplings
+from skrbm.core.couplings import EffectiveCouplings
+
+
+@validate_params(
+    {
+        "rbm": [object],
+        "order": [Options(int, set(couplings.ORDERS))],
+        "method": [StrOptions({"auto", "exact", "gaussian"})],
+    },
+    prefer_skip_nested_validation=True,
+)
+def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> EffectiveCouplings:
+    r"""Give fields and interactions of the features with the hidden units summed out.
+
+    The model's distribution is one of an Ising or Potts model with interactions of all orders
+    [1]_, [2]_. Those of the lowest orders are
+
+    .. math:: f_i = \langle s_i \log p(s) \rangle, \qquad
+        J_{ij} = \langle s_i s_j \log p(s) \rangle
+
+    averaged over all states alike, for features with the states -1 and +1 [3]_; those that are 0 or
+    1 are first mapped to these.
+
+    Parameters
+    ----------
+    rbm : BernoulliRBM or SpinRBM
+        Fitted, or with its arrays assigned.
+    order : {2, 3}, default=2
+        Largest number of features that interact.
+    method : {"auto", "exact", "gaussian"}, default="auto"
+        "exact" integrates over frequencies: to rounding, for any number of features, at a cost of
+        n_components times n_columns to the power `order` times a number that grows with the
+        weights. "gaussian" takes what all other features send to a hidden unit for a normal
+        variable, which a few large weights break. "auto" is "exact" unless that takes minutes.
+
+    Returns
+    -------
+    couplings : EffectiveCouplings
+        With attributes `fields` (n_columns,), `pairs` (n_columns, n_columns), `triples`
+        (n_columns, n_columns, n_columns) or None, and `method`; in nats.
+
+    Raises
+    ------
+    ValueError
+        If a feature is neither of two states nor one-hot, such as a real-valued one.
+
+    References
+    ----------
+    .. [1] Cossu, Del Debbio, Giani, Khamseh, Wilson (2019), "Machine learning determination of
+       dynamical parameters: The Ising model case", Physical Review B 100, 064304.
+       :doi:`10.1103/PhysRevB.100.064304`
+    .. [2] Bulso, Roudi (2021), "Restricted Boltzmann machines as models of interacting variables",
+       Neural Computation 33(10), 2646-2681. :doi:`10.1162/neco_a_01420`
+    .. [3] Decelle, Furtlehner, Navas Gómez, Seoane (2024), "Inferring effective couplings with
+       restricted Boltzmann machines", SciPost Physics 16, 095.
+       :doi:`10.21468/SciPostPhys.16.4.095`
+
+    Examples
+    --------
+    A hidden spin of weights a and b to two others couples them by half of
+    log(cosh(a + b) / cosh(a - b)):
+
+    >>> import numpy as np
+    >>> from skrbm import SpinRBM, effective_couplings
+    >>> rbm = SpinRBM(1)
+    >>> rbm.components_ = np.array([[1.0, 1.0, 0.0]])
+    >>> rbm.intercept_visible_, rbm.intercept_hidden_ = np.array([0.0, 0.0, -0.5]), np.zeros(1)
+    >>> result = effective_couplings(rbm)
+    >>> print(result.pairs[0, 1].round(3), np.round(np.log(np.cosh(2)) / 2, 3))
+    0.663 0.663
+    >>> print(result.fields.round(3) + 0.0)
+    [ 0.   0.  -0.5]
+    """
+    return couplings.effective_couplings(rbm._model.machine(), order, method)

@@ -1,0 +1,131 @@
+"""Effective couplings against averages over all states of enumerated models."""
+
+import numpy as np
+import oracles
+import pytest
+from core.models import machine_from, sized
+from core.models import model as random_model
+from scipy import integrate, stats
+
+from skrbm.core import couplings
+from skrbm.core.couplings import effective_couplings
+from skrbm.core.machine import Machine
+from skrbm.core.units import Spin
+
+# Columns and hidden units; the columns of categorical units are those of six.
+SIZES = {"bernoulli": (12, 4), "spin": (12, 5), "categorical": (17, 4)}
+
+
+@pytest.fixture(params=SIZES)
+def p(request, rng):
+    return oracles.random_parameters(request.param, *SIZES[request.param], rng, scale=1.5)
+
+
+def coefficients(p, values, order):
+    """Zero-sum coefficients of a function of all visible states: its Walsh transform.
+
+    A coefficient is the function's product with what stands for some columns, averaged over all
+    states: the sign of a unit with two states; of a one-hot column, q times the state less its mean.
+    """
+    v = oracles.visible_states(p)
+    unit = np.concatenate([[i] * (own.stop - own.start) for i, (_, own) in enumerate(p.units)])
+    if p.kind == "categorical":
+        factors = (v - v.mean(axis=0)) * np.bincount(unit)[unit]
+    else:
+        factors = np.sign(v - np.mean(p.visible_values))
+    letters = "abc"[:order]
+    operands = ",".join("n" + letter for letter in letters)
+    total = np.einsum(f"n,{operands}->{letters}", values / len(v), *[factors] * order)
+    for columns in np.ndindex(total.shape):
+        if len({unit[column] for column in columns}) < order:
+            total[columns] = 0
+    return total
+
+
+def orders(result):
+    return enumerate((result.fields, result.pairs, result.triples), start=1)
+
+
+def test_exact_coefficients_are_the_transform_of_the_free_energy(p):
+    # Slips: a factor of the unit itself left in the product; the linear part of hidden bits
+    # dropped; the visible units' own energy not centred; a frequency in place of the midpoint.
+    result = effective_couplings(machine_from(p), 3, "exact")
+    minus_free_energy = -oracles.free_energy(p, oracles.visible_states(p))
+    for order, actual in orders(result):
+        expected = coefficients(p, minus_free_energy, order)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-10)
+    assert effective_couplings(machine_from(p)).triples is None
+
+
+def test_many_units_that_meet_in_pairs_have_the_coupling_of_two():
+    # Slips: too few frequencies for the sum of the weights; a product of means that underflows.
+    n, rng = 80, np.random.default_rng(0)
+    weights = np.zeros((n, n // 2 + 1))
+    strength = rng.uniform(0.5, 20.0, (n // 2, 2))
+    for j, pair in enumerate(strength):
+        weights[2 * j : 2 * j + 2, j] = pair
+    weights[:, -1] = 1e-3  # of all spins alike: next to no coupling
+    bias = rng.normal(0, 3, n // 2 + 1)
+    machine = Machine(Spin(np.zeros(n)), Spin(bias), weights)
+    a, b = strength.T
+
+    def log_two_cosh(x):
+        return np.logaddexp(x, -x)
+
+    c = bias[:-1]
+    expected = (
+        log_two_cosh(c + a + b)
+        - log_two_cosh(c + a - b)
+        - log_two_cosh(c - a + b)
+        + log_two_cosh(c - a - b)
+    ) / 4
+    actual = effective_couplings(machine).pairs
+    np.testing.assert_allclose(actual[np.arange(0, n, 2), np.arange(1, n, 2)], expected, atol=1e-5)
+    assert np.abs(actual[0, 2:]).max() < 1e-5
+
+
+def test_gaussian_coefficients_replace_the_other_units_by_a_normal_variable(rng):
+    # Slips: the variance of all units in place of the rest's; nodes of another weight function.
+    p = random_model(("spin", 5, 1, 0), 0)
+    result = effective_couplings(machine_from(p), 3, "gaussian")
+    w, bias = p.weights[:, 0], p.hidden_bias[0]
+    for own in ([0], [1, 3], [0, 2, 4]):
+        rest = np.sqrt(np.sum(np.delete(w, own) ** 2))
+
+        def integrand(z, own=own, rest=rest):
+            signs = oracles.states((-1.0, 1.0), len(own))
+            x = bias + signs @ w[own] + rest * z
+            return np.mean(np.prod(signs, axis=1) * np.logaddexp(x, -x)) * stats.norm.pdf(z)
+
+        expected = integrate.quad(integrand, -12, 12, epsabs=1e-11, limit=200)[0]
+        actual = dict(orders(result))[len(own)][tuple(own)]
+        if len(own) == 1:
+            expected += p.visible_bias[own[0]]
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-8)
+
+
+def test_gaussian_coefficients_are_exact_where_no_unit_is_left(rng):
+    # Slips: values of a unit in another order; a column of another unit written.
+    for kind, n_visible in (("bernoulli", 3), ("categorical", 8)):
+        p = oracles.random_parameters(kind, n_visible, 3, rng)
+        machine = machine_from(p)
+        exact, normal = (effective_couplings(machine, 3, m) for m in ("exact", "gaussian"))
+        np.testing.assert_allclose(normal.triples, exact.triples, rtol=0, atol=1e-12)
+        assert np.abs(exact.triples).max() > 1e-3
+
+
+def test_automatic_method_is_exact_where_that_is_affordable(monkeypatch, rng):
+    machine = machine_from(oracles.random_parameters("spin", 4, 3, rng))
+    assert effective_couplings(machine).method == "exact"
+    monkeypatch.setattr(couplings, "MANY_PRODUCTS", 10)
+    assert effective_couplings(machine).method == "gaussian"
+
+
+@pytest.mark.parametrize("kind", ["cho", "interval", "count", "composite"])
+def test_units_without_couplings_are_refused_by_name(kind, seed):
+    machine = machine_from(random_model(sized(kind, 3, 3), seed))
+    name = type(machine.visible).__name__
+    with pytest.raises(ValueError, match=rf"two states or one-hot columns, got unit \d of {name}"):
+        effective_couplings(machine)
+    with pytest.raises(ValueError, match=f"hidden units that have two states, got {name} units"):
+        effective_couplings(machine.transposed)
