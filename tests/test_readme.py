@@ -1,4 +1,4 @@
-"""The README's example runs, and its links lead somewhere."""
+"""The README's example runs, and the links of the pages lead somewhere."""
 
 import re
 import runpy
@@ -24,6 +24,23 @@ def test_the_example_runs(capsys, tmp_path):
     assert ((names["lower"] == held_out)[:, :32]).all()
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", TEXT))
-def test_links_lead_somewhere(target):
-    assert (ROOT / target).exists()
+@pytest.mark.parametrize(
+    ("page", "target"),
+    [
+        (page, target)
+        for page in ("README.md", "MIGRATING.md", "benchmarks/README.md")
+        for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text())
+    ],
+)
+def test_links_lead_somewhere(page, target):
+    assert ((ROOT / page).parent / target).exists()
+
+
+def test_readme_is_short_and_its_cells_hold_one_number():
+    """Catches a table that grows back into paragraphs."""
+    assert TEXT.count("\n") <= 120
+    table = re.findall(r"^\| (.*) \|$", TEXT.split("## Numbers")[1].split("##")[0], re.MULTILINE)
+    assert len(table) <= 10
+    for row in table[2:]:
+        task, *cells = row.split(" | ")
+        assert all(len(re.findall(r"\d[\d.,]*", cell)) == 1 for cell in cells), task
