@@ -137,7 +137,7 @@ class SamplesDisplay(Display):
             Number of samples, and largest number of rows of `X`.
         n_gibbs_steps : int, default=1000
             Steps of the chains that sample.
-        random_state : int, RandomState or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
             Of samples and of what is filled in; None for the estimator's own stream.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None for a new figure.

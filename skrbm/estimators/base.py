@@ -27,7 +27,7 @@ from skrbm.estimators.callbacks import CallbackSupportMixin, FitTask, with_callb
 from skrbm.estimators.run import Run
 from skrbm.estimators.sampler import SamplingMixin
 from skrbm.estimators.scoring import LikelihoodMixin
-from skrbm.estimators.validation import VersionWarning, restored_on_error, warn_user
+from skrbm.estimators.validation import RANDOM_STATE, VersionWarning, restored_on_error, warn_user
 
 
 class BaseRBM(
@@ -76,7 +76,7 @@ class BaseRBM(
             None,
         ],
         "verbose": ["verbose"],
-        "random_state": ["random_state"],
+        "random_state": RANDOM_STATE,
     }
 
     def __init__(

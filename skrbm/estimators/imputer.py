@@ -20,7 +20,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skrbm.core.numerics import Array
 from skrbm.estimators.base import BaseRBM
 from skrbm.estimators.sampler import Unknown
-from skrbm.estimators.validation import FLOATS, generators, restored_on_error, warn_user
+from skrbm.estimators.validation import (
+    FLOATS,
+    RANDOM_STATE,
+    generators,
+    restored_on_error,
+    warn_user,
+)
 
 
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -47,8 +53,9 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     keep_empty_features : bool, default=False
         Whether features without any known value in `fit` are kept, with zeros where a value is
         missing, or dropped.
-    random_state : int, RandomState instance or None, default=None
-        Of the draws of missing values; training follows the estimator's own.
+    random_state : int, Generator, RandomState or None, default=None
+        Of the draws of missing values; training follows the estimator's own. What is no seed is
+        drawn from in `fit`.
 
     Attributes
     ----------
@@ -101,7 +108,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
-        "random_state": ["random_state"],
+        "random_state": RANDOM_STATE,
     }
 
     def __init__(

@@ -14,7 +14,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.core.tempering import TemperedPath
 from skrbm.estimators.model import ArrayModel, ModelMixin
-from skrbm.estimators.validation import check_domain
+from skrbm.estimators.validation import RANDOM_STATE, check_domain
 
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
@@ -53,7 +53,7 @@ class SamplingMixin(ModelMixin):
             "n_gibbs_steps": [Interval(Integral, 0, None, closed="left")],
             "init": ["array-like", "sparse matrix", None],
             "n_temperatures": COUNT,
-            "random_state": ["random_state"],
+            "random_state": RANDOM_STATE,
         },
         prefer_skip_nested_validation=True,
     )
@@ -81,7 +81,7 @@ class SamplingMixin(ModelMixin):
             Number of chains for every state, which run at temperatures between the model's and
             that of independent features, and exchange their states: so a state can leave a mode
             of the distribution that Gibbs sampling stays in [1]_. One is Gibbs sampling.
-        random_state : int, RandomState instance or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
             None draws on from the estimator's own stream, so that successive calls differ.
 
         Returns
@@ -131,7 +131,7 @@ class SamplingMixin(ModelMixin):
             "method": [StrOptions({"sample", "mean"})],
             "n_gibbs_steps": COUNT,
             "n_chains": COUNT,
-            "random_state": ["random_state"],
+            "random_state": RANDOM_STATE,
         },
         prefer_skip_nested_validation=True,
     )
@@ -164,7 +164,7 @@ class SamplingMixin(ModelMixin):
         n_chains : int, default=10
             Number of chains of every row for "mean": what is known often leaves several answers
             open, and a chain rarely leaves the one that it has found.
-        random_state : int, RandomState instance or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
             None draws on from the estimator's own stream, so that successive calls differ.
 
         Returns
@@ -196,7 +196,7 @@ class SamplingMixin(ModelMixin):
             "n_imputations": [*COUNT, None],
             "n_gibbs_steps": COUNT,
             "n_chains": COUNT,
-            "random_state": ["random_state"],
+            "random_state": RANDOM_STATE,
         },
         prefer_skip_nested_validation=True,
     )
@@ -222,7 +222,7 @@ class SamplingMixin(ModelMixin):
             Steps of every chain.
         n_chains : int, default=10
             Number of chains of every row that conditional means are averaged over.
-        random_state : int, RandomState instance or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
             None draws on from the estimator's own stream, so that successive calls differ.
 
         Returns

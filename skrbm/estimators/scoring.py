@@ -18,7 +18,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.estimators.annealing import anneal, warn_if_few, warn_if_too_likely
 from skrbm.estimators.model import ModelMixin
-from skrbm.estimators.validation import advised, finite_results, generators
+from skrbm.estimators.validation import RANDOM_STATE, advised, finite_results, generators
 
 
 class LikelihoodMixin(ModelMixin):
@@ -145,7 +145,7 @@ class LikelihoodMixin(ModelMixin):
             "n_temperatures": [Interval(Integral, 2, None, closed="left")],
             "X": ["array-like", "sparse matrix", None],
             "init": ["array-like", "sparse matrix", None],
-            "random_state": ["random_state"],
+            "random_state": RANDOM_STATE,
         },
         prefer_skip_nested_validation=True,
     )
@@ -182,7 +182,7 @@ class LikelihoodMixin(ModelMixin):
         init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
             Independent samples of the model to reverse from; None draws them by parallel
             tempering, in `n_temperatures` steps of all chains of a ladder together.
-        random_state : int, RandomState instance or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
             None gives the same number whenever the model is the same.
 
         Returns

@@ -21,6 +21,7 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.loop import DivergenceError
 from skrbm.core.units import QuadratureError, Units
 
+RANDOM_STATE = ["random_state", np.random.Generator]
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
 BLOCK_ELEMENTS = 2**16  # of what is looked at twice: half a megabyte stays in a core's cache
@@ -254,11 +255,11 @@ def finite_results() -> Iterator[Callable[[Array], None]]:
 
 
 def generators(random_state: Any, n_generators: int) -> list[np.random.Generator]:
-    """Independent NumPy generators from what scikit-learn accepts as a random state.
+    """Independent NumPy generators from what scikit-learn accepts as a random state, or from one.
 
     Parameters
     ----------
-    random_state : int, RandomState or None
+    random_state : int, Generator, RandomState or None
         Seed, stream that is drawn from, or None for the global stream.
     n_generators : int
         How many.
@@ -268,8 +269,11 @@ def generators(random_state: Any, n_generators: int) -> list[np.random.Generator
     generators : list of numpy.random.Generator
         Not kept in step with the random state.
     """
-    stream = check_random_state(random_state)
+    if isinstance(random_state, np.random.Generator):
+        draw = random_state.integers
+    else:
+        draw = check_random_state(random_state).randint
     return [
-        np.random.default_rng(stream.randint(2**32, size=4, dtype=np.uint32).tolist())
+        np.random.default_rng(draw(2**32, size=4, dtype=np.uint32).tolist())
         for _ in range(n_generators)
     ]
