@@ -42,6 +42,7 @@ ORDER = (
     {"skrbm.core.training"},
     {"skrbm.testing"},
     {"skrbm.estimators.validation", "skrbm.estimators.callbacks"},
+    {"skrbm.estimators.rows"},
     {"skrbm.estimators.model", "skrbm.estimators.recording", "skrbm.estimators.settings"},
     {"skrbm.estimators.annealing"},
     {"skrbm.estimators.run", "skrbm.estimators.sampler", "skrbm.estimators.scoring"},

@@ -17,7 +17,7 @@ from benchmarks.data import binarized_mnist
 from benchmarks.likelihood import bracket
 from skrbm import BernoulliRBM
 from skrbm.estimators.recording import Recorder
-from skrbm.estimators.run import split_rows
+from skrbm.estimators.rows import split_rows
 
 N_ITER = 200
 EVERY = 10

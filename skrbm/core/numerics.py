@@ -271,6 +271,26 @@ def average_rows(rows: Any, sample_weight: Array | None = None) -> Array:
     return np.asarray(sample_weight @ rows)
 
 
+def mean_of_rows(values: Array, sample_weight: Array | None = None) -> float:
+    """Weighted mean of one number of each row, in double precision.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,)
+        What to average.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of any positive sum; None weighs all rows alike.
+
+    Returns
+    -------
+    mean : float
+        Average.
+    """
+    if sample_weight is None:
+        return float(values.mean(dtype=np.float64))
+    return float(np.average(values, weights=sample_weight))
+
+
 def spread_rows(rows: Any, n_rows: int) -> Any:
     """Evenly spaced rows of a matrix, at most as many as asked for.
 

@@ -171,7 +171,7 @@ class BaseRBM(
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, from a new start unless `warm_start`.
 
         With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called around every
@@ -183,6 +183,10 @@ class BaseRBM(
             Training data; integers, booleans and memory maps are cast one mini-batch at a time.
         y : object, default=None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows: one of k is as good as k copies, zero leaves a row out, None is
+            one for each. A mini-batch moves the parameters as far as its mean weight, compared
+            with that of all rows, says.
 
         Returns
         -------
@@ -193,17 +197,26 @@ class BaseRBM(
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid; the estimator is then left as it was.
+            If a parameter, the data or the weights are invalid; the estimator is then left as it
+            was.
         DivergenceError
             If the parameters do not stay finite, or explode.
         """
-        task = FitTask(self, X, y, self.n_iter)
+        task = FitTask(self, X, y, self.n_iter, sample_weight)
         with restored_on_error(self):
-            Run(self, X, resumes=self.warm_start, n_iter=self.n_iter, is_planned=True).train(task)
+            run = Run(
+                self,
+                X,
+                resumes=self.warm_start,
+                n_iter=self.n_iter,
+                is_planned=True,
+                sample_weight=sample_weight,
+            )
+            run.train(task)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Make one pass over some rows, going on from the present parameters.
 
         The run has no plan: no rows are held out, and a learning rate that would fall to zero
@@ -216,6 +229,8 @@ class BaseRBM(
             recorded in `history_` only if `verbose`.
         y : object, default=None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows as for `fit`, compared with the mean weight of all rows so far.
 
         Returns
         -------
@@ -225,12 +240,16 @@ class BaseRBM(
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid; the estimator is then left as it was.
+            If a parameter, the data or the weights are invalid; the estimator is then left as it
+            was.
         DivergenceError
             If the parameters do not stay finite, or explode.
         """
         with restored_on_error(self):
-            Run(self, X, resumes=True, n_iter=1, is_planned=False).train(FitTask())
+            run = Run(
+                self, X, resumes=True, n_iter=1, is_planned=False, sample_weight=sample_weight
+            )
+            run.train(FitTask())
         return self
 
     def transform(self, X: Any) -> Array:

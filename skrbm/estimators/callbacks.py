@@ -34,12 +34,21 @@ class FitTask:
         As handed to its fit.
     n_passes : int
         Largest number of subtasks.
+    sample_weight : object
+        As handed to the fit.
     """
 
     def __init__(
-        self, estimator: Any = None, X: Any = None, y: Any = None, n_passes: int = 0
+        self,
+        estimator: Any = None,
+        X: Any = None,
+        y: Any = None,
+        n_passes: int = 0,
+        sample_weight: Any = None,
     ) -> None:
         self._told = {"estimator": estimator, "X": X, "y": y}
+        if sample_weight is not None:
+            self._told["metadata"] = {"sample_weight": sample_weight}
         self._fit: Any = None
         self._pass: Any = None
         if hasattr(estimator, "_init_callback_context"):

@@ -8,6 +8,7 @@ from typing import Any, final
 
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
 from skrbm.core.training.monitoring import Plateau, free_energy_gap, record
 from skrbm.core.training.state import TrainingState
 
@@ -37,12 +38,14 @@ class Recorder:
         Whether to print a line for every pass.
     rows : {ndarray, sparse matrix} of shape (n_rows, n_visible)
         Training data, or evenly spaced rows of them.
+    weight : ndarray of shape (n_rows,) or None
+        Their weights; None weighs them alike.
     n_samples : int
         Number of rows of a pass, of whose cost recording is a small part.
     is_persistent : bool, default=True
         Whether there are chains that sample the machine.
-    held_out : {ndarray, sparse matrix} of shape (n_rows, n_visible), default=None
-        Rows whose score decides; None for the training data's.
+    held_out : tuple of {ndarray, sparse matrix} and ndarray or None, default=None
+        Rows whose score decides, and their weights; None for the training data's.
     plateau : Plateau, default=None
         Judge of the scores; None to go on whatever they are.
     slows_down : bool, default=False
@@ -55,9 +58,10 @@ class Recorder:
     history: History
     is_verbose: bool
     rows: Any
+    weight: Array | None
     n_samples: int
     is_persistent: bool = True
-    held_out: Any = None
+    held_out: tuple[Any, Array | None] | None = None
     plateau: Plateau | None = None
     slows_down: bool = False
     best: Machine | None = None
@@ -86,12 +90,19 @@ class Recorder:
         """
         notes = {"learning_rate": state.learning_rate} | notes
         particles = state.particles if self.is_persistent else None
-        notes |= record(machine, self.rows, particles, self.n_samples)
+        notes |= record(machine, self.rows, particles, self.n_samples, self.weight)
         score = notes["pseudo_likelihood"]
         if self.held_out is not None:
             score = notes["validation_pseudo_likelihood"] = self._validation_score(machine)
-            gap = free_energy_gap(machine, self.held_out, self.rows, self.n_samples)
-            notes["free_energy_gap"] = gap
+            rows, weight = self.held_out
+            notes["free_energy_gap"] = free_energy_gap(
+                machine,
+                rows,
+                self.rows,
+                self.n_samples,
+                sample_weight=weight,
+                reference_weight=self.weight,
+            )
         self._write(notes, n_iter)
         if self.plateau is None:
             return False
@@ -112,7 +123,8 @@ class Recorder:
             self.best = machine.astype(machine.dtype, copy=True)
 
     def _validation_score(self, machine: Machine) -> float:
-        return monitor(machine, self.held_out, self.n_samples)
+        rows, weight = self.held_out or (self.rows, self.weight)
+        return monitor(machine, rows, self.n_samples, weight)
 
     def _write(self, notes: dict[str, float], n_iter: int) -> None:
         """Add a pass to the history and print its line."""

@@ -6,7 +6,6 @@ from copy import deepcopy
 from typing import Any, final
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from skrbm.core.centering import gauged
 from skrbm.core.interrupts import deferred_interrupts
@@ -14,7 +13,6 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.sampling import Ladder
 from skrbm.core.training.initialization import (
-    column_statistics,
     initial_machine,
     initial_particles,
     merged_statistics,
@@ -28,6 +26,7 @@ from skrbm.core.training.transforms import Constraints
 from skrbm.estimators.callbacks import FitTask
 from skrbm.estimators.model import ArrayModel, fingerprint
 from skrbm.estimators.recording import Recorder, empty_history
+from skrbm.estimators.rows import check_weights, present_rows, row_statistics, split_rows
 from skrbm.estimators.settings import SMALL, trainer_of
 from skrbm.estimators.validation import (
     InterruptWarned,
@@ -65,9 +64,20 @@ class Run:
         Largest number of passes.
     is_planned : bool
         Whether training is over after them: rows may be held out, and the rate may fall to zero.
+    sample_weight : array-like of shape (n_samples,), default=None
+        As the user gave it.
     """
 
-    def __init__(self, rbm: Any, X: Any, *, resumes: bool, n_iter: int, is_planned: bool) -> None:
+    def __init__(
+        self,
+        rbm: Any,
+        X: Any,
+        *,
+        resumes: bool,
+        n_iter: int,
+        is_planned: bool,
+        sample_weight: Any = None,
+    ) -> None:
         self.rbm, self.model = rbm, ArrayModel(rbm)
         self.n_iter, self.is_planned = n_iter, is_planned
         self._before: Carried = {}  # statistics without these rows
@@ -75,7 +85,8 @@ class Run:
         # Arrays of another width may have been assigned since the last fit.
         width = parameter_shape(rbm, "components_", 2)[1] if resumes else None
         is_new = width is None or width != getattr(rbm, "n_features_in_", None)
-        self.X = self.model.check_X(X, reset=is_new)
+        X = self.model.check_X(X, reset=is_new)
+        self.X, self.weight = present_rows(X, check_weights(sample_weight, X))
         if resumes:
             machine, carried = self._resume()
         else:
@@ -107,6 +118,7 @@ class Run:
                 self.n_iter,
                 self.rng,
                 rows=self.rows,
+                sample_weight=self.weight,
                 is_planned=self.is_planned,
                 after_update=interrupts.check,
             )
@@ -177,9 +189,9 @@ class Run:
         """Machine that resembles the data's statistics, new chains and streams."""
         self.model.open_streams()
         self.rbm.n_iter_, self.rbm.history_ = 0, empty_history()
-        return self._start_from((self.X.shape[0], *column_statistics(self.X)))
+        return self._start_from(row_statistics(self.X, self.weight))
 
-    def _start_from(self, statistics: tuple[int, Array, Array]) -> Machine:
+    def _start_from(self, statistics: tuple[float, Array, Array]) -> Machine:
         """Machine that resembles some statistics, and new chains."""
         rbm, X = self.rbm, self.X
         n_samples, mean, variance = rbm._statistics = rbm._first_statistics = statistics
@@ -213,7 +225,7 @@ class Run:
     def _resume(self) -> tuple[Machine, Carried]:
         """Machine that the public arrays are, and what its training carries on."""
         rbm, X = self.rbm, self.X
-        statistics = (X.shape[0], *column_statistics(X))
+        statistics = row_statistics(X, self.weight)
         names = ("_statistics", "_first_statistics", "_varying")
         self._before = {name: getattr(rbm, name) for name in names if hasattr(rbm, name)}
         varying = getattr(rbm, "_varying", True)
@@ -311,33 +323,28 @@ class Run:
             replicas = initial_particles(machine, base, n_replicas, rbm._rng)
         return np.concatenate([old[:n_particles], more, replicas])
 
+    def _weighted(self, rows: Array | None) -> tuple[Any, Array | None]:
+        """Some rows, or all, with their weights."""
+        own = slice(None) if rows is None else rows
+        return self.X[own], None if self.weight is None else self.weight[own]
+
     def _recorder(self, resumes: bool) -> Recorder:
         """Keeper of the history, which ends a run only if that has a plan."""
         rbm = self.rbm
-        rows = self.X if self.rows is None else self.X[spread_rows(self.rows, MAX_RECORDED_ROWS)]
+        recorded = None if self.rows is None else spread_rows(self.rows, MAX_RECORDED_ROWS)
         slows_down = rbm.learning_rate_schedule == "adaptive"
         is_judged = self.is_planned and (slows_down or rbm.early_stopping)
         recorder = Recorder(
             type(rbm).__name__,
             rbm.history_,
             bool(rbm.verbose),
-            rows,
+            *self._weighted(recorded),
             self._n_rows,
             is_persistent=self.phase.is_persistent,
-            held_out=None if self.held_out is None else self.X[self.held_out],
+            held_out=None if self.held_out is None else self._weighted(self.held_out),
             plateau=Plateau(rbm.tol, rbm.n_iter_no_change) if is_judged else None,
             slows_down=slows_down,
         )
         if resumes and self.held_out is not None:
             recorder.resume(self.model.machine())
         return recorder
-
-
-def split_rows(rbm: Any, n_samples: int) -> tuple[Array, Array]:
-    """Numbers of the rows to learn from and of those held out, the same in every fit."""
-    rows = train_test_split(
-        np.arange(n_samples),
-        test_size=rbm.validation_fraction,
-        random_state=rbm._validation_seed,
-    )
-    return np.sort(rows[0]), np.sort(rows[1])

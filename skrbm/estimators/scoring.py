@@ -15,9 +15,10 @@ from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, mean_of_rows
 from skrbm.estimators.annealing import anneal, warn_if_few, warn_if_too_likely
 from skrbm.estimators.model import ModelMixin
+from skrbm.estimators.rows import check_weights
 from skrbm.estimators.validation import RANDOM_STATE, advised, finite_results, generators
 
 
@@ -52,7 +53,7 @@ class LikelihoodMixin(ModelMixin):
             check(scores)
         return scores
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`: what a search without ``scoring=`` maximises.
 
         Without `y`, scikit-learn's cross-validation does not shuffle the rows.
@@ -63,13 +64,16 @@ class LikelihoodMixin(ModelMixin):
             Visible states.
         y : object, default=None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; None weighs them alike.
 
         Returns
         -------
         score : float
             In nats per row.
         """
-        return float(self.score_samples(X).mean(dtype=np.float64))
+        scores = self.score_samples(X)
+        return mean_of_rows(scores, check_weights(sample_weight, scores))
 
     def free_energy(self, X: Any) -> Array:
         r"""Free energy of each row, :math:`-\log p(v)` up to the constant :math:`\log Z`.

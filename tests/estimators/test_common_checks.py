@@ -33,7 +33,19 @@ def run(check, *arguments):
         pytest.fail(f"A check must not skip: {error}")
 
 
-@estimator_checks.parametrize_with_checks([estimator() for estimator in ESTIMATORS])
+def expected_failures(estimator):
+    """Mini-batches differ between rows of weight k and k copies: the sums are compared exactly
+    in test_weights, with full batches.
+    """
+    reason = "mini-batches of weighted rows are not those of copies"
+    return {
+        f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")
+    }
+
+
+@estimator_checks.parametrize_with_checks(
+    [estimator() for estimator in ESTIMATORS], expected_failed_checks=expected_failures
+)
 def test_every_common_check_passes_and_none_skips(estimator, check):
     run(check, estimator)
 

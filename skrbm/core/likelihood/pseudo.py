@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, spread_rows
+from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import QuadratureError, Units
 
@@ -109,7 +109,9 @@ def estimate_pseudo_likelihood(
     return np.asarray(total * (n_units / n_flips))
 
 
-def monitor(machine: Machine, v: Any, n_samples: int | None = None) -> float:
+def monitor(
+    machine: Machine, v: Any, n_samples: int | None = None, sample_weight: Array | None = None
+) -> float:
     """Mean estimated pseudo-likelihood of some rows: a training curve at bounded cost.
 
     Rows and units are the same on every call, so that the curve is smooth and the training's
@@ -123,6 +125,8 @@ def monitor(machine: Machine, v: Any, n_samples: int | None = None) -> float:
         Data.
     n_samples : int, default=None
         Number of rows of a pass, of whose cost this is a small part; None for those of `v`.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows; None weighs them alike.
 
     Returns
     -------
@@ -138,13 +142,15 @@ def monitor(machine: Machine, v: Any, n_samples: int | None = None) -> float:
         if n_others > MONITOR_NODES:
             return float("nan")
         n_pairs = int(n_evaluations // (n_hidden * n_others))
-        rows = spread_rows(v, int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS)))
+        n_rows = int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS))
+        rows = spread_rows(v, n_rows)
         n_flips = min(max(n_pairs // rows.shape[0], 1), n_units)
         rng = np.random.default_rng(0)
         scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, bounds=bounds)
     except QuadratureError:
         return float("nan")
-    return float(scores.mean(dtype=np.float64))
+    weight = None if sample_weight is None else spread_rows(sample_weight, n_rows)
+    return mean_of_rows(scores, weight)
 
 
 class _Rows:

@@ -26,13 +26,15 @@ MANY = 10**6  # rows, behind a mean that is chosen
 BLOCK_ELEMENTS = 2**19  # of the data, in double precision at a time
 
 
-def column_statistics(v: Any) -> tuple[Array, Array]:
+def column_statistics(v: Any, sample_weight: Array | None = None) -> tuple[Array, Array]:
     """Mean and variance of every column in double precision, without a copy of the data.
 
     Parameters
     ----------
     v : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_visible)
         Data of any numeric type.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Positive weights of the rows; None weighs them alike.
 
     Returns
     -------
@@ -43,44 +45,72 @@ def column_statistics(v: Any) -> tuple[Array, Array]:
     """
     n_samples, n_visible = v.shape
     if issparse(v):
-        blocks = [slice(i, i + BLOCK_ELEMENTS) for i in range(0, max(v.nnz, 1), BLOCK_ELEMENTS)]
-        n_stored = sum(np.bincount(v.indices[b], minlength=n_visible) for b in blocks)
-        mean = sum(np.bincount(v.indices[b], v.data[b], n_visible) for b in blocks) / n_samples
-        square = sum(
-            np.bincount(v.indices[b], np.square(v.data[b] - mean[v.indices[b]]), n_visible)
-            for b in blocks
-        )
-        variance = (square + (n_samples - n_stored) * mean**2) / n_samples
+        mean, variance = _sparse_statistics(v, sample_weight)
         constant = (v.min(axis=0).toarray() == v.max(axis=0).toarray()).ravel()
     else:
         n_rows = max(1, BLOCK_ELEMENTS // n_visible)
-        statistics = (_block_statistics(v[i : i + n_rows]) for i in range(0, n_samples, n_rows))
+        blocks = (slice(i, i + n_rows) for i in range(0, n_samples, n_rows))
+        statistics = (_block_statistics(v[b], _part(sample_weight, b)) for b in blocks)
         _, mean, variance = reduce(merged_statistics, statistics)
         constant = v.min(axis=0) == v.max(axis=0)
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
-def _block_statistics(v: Array) -> tuple[int, Array, Array]:
-    """Number of rows, mean and variance of some rows."""
+def _part(sample_weight: Array | None, rows: Any) -> Array | None:
+    return None if sample_weight is None else sample_weight[rows]
+
+
+def _block_statistics(v: Array, sample_weight: Array | None) -> tuple[float, Array, Array]:
+    """Number of rows or total weight, mean and variance of some rows."""
     deviation = v.astype(np.float64)
-    mean = average_rows(deviation)
+    if sample_weight is None:
+        mean = average_rows(deviation)
+        deviation -= mean
+        return len(v), mean, np.einsum("ij,ij->j", deviation, deviation) / len(v)
+    total = float(sample_weight.sum())
+    mean = average_rows(deviation, sample_weight / total)
     deviation -= mean
-    return len(v), mean, np.einsum("ij,ij->j", deviation, deviation) / len(v)
+    np.square(deviation, out=deviation)
+    return total, mean, average_rows(deviation, sample_weight / total)
+
+
+def _sparse_statistics(v: Any, sample_weight: Array | None) -> tuple[Array, Array]:
+    """Mean and variance of every column, from blocks of the stored values."""
+    n_visible, total = v.shape[1], v.shape[0]
+    starts = range(0, max(v.nnz, 1), BLOCK_ELEMENTS)
+    blocks = [slice(i, min(i + BLOCK_ELEMENTS, v.nnz)) for i in starts]
+    weights: list[Any] = [None] * len(blocks)
+    if sample_weight is not None:
+        total = sample_weight.sum()
+        numbers = (np.searchsorted(v.indptr, np.arange(b.start, b.stop), "right") for b in blocks)
+        weights = [sample_weight[number - 1] for number in numbers]
+    both = list(zip(blocks, weights, strict=True))
+    n_stored = sum(np.bincount(v.indices[b], w, n_visible) for b, w in both)
+    mean = sum(np.bincount(v.indices[b], _times(v.data[b], w), n_visible) for b, w in both) / total
+    square = sum(
+        np.bincount(v.indices[b], _times(np.square(v.data[b] - mean[v.indices[b]]), w), n_visible)
+        for b, w in both
+    )
+    return mean, (square + (total - n_stored) * mean**2) / total
+
+
+def _times(values: Array, weights: Array | None) -> Array:
+    return values if weights is None else values * weights
 
 
 def merged_statistics(
-    one: tuple[int, Array, Array], other: tuple[int, Array, Array]
-) -> tuple[int, Array, Array]:
+    one: tuple[float, Array, Array], other: tuple[float, Array, Array]
+) -> tuple[float, Array, Array]:
     """Statistics of two sets of rows together.
 
     Parameters
     ----------
-    one, other : tuple of int, ndarray and ndarray of shape (n_visible,)
-        Number of rows, mean and variance of each.
+    one, other : tuple of float, ndarray and ndarray of shape (n_visible,)
+        Number of rows or total weight, mean and variance of each.
 
     Returns
     -------
-    merged : tuple of int, ndarray and ndarray of shape (n_visible,)
+    merged : tuple of float, ndarray and ndarray of shape (n_visible,)
         Of all rows [1]_.
 
     References

@@ -97,6 +97,7 @@ class Trainer:
         rng: np.random.Generator,
         *,
         rows: Array | None = None,
+        sample_weight: Array | None = None,
         is_planned: bool = True,
         after_update: Callable[[], object] | None = None,
     ) -> Iterator[int]:
@@ -116,6 +117,9 @@ class Trainer:
             Source of random numbers.
         rows : ndarray of shape (n_rows,), default=None
             Numbers of the rows to learn from; None for all.
+        sample_weight : ndarray of shape (n_samples,), default=None
+            Positive weights of all rows; None for one each. What counts is their ratio to the mean
+            weight, of the rows of this run or, without a plan, of all rows so far.
         is_planned : bool, default=True
             Whether training is over after these passes, for a schedule that ends with it.
         after_update : callable, default=None
@@ -133,15 +137,17 @@ class Trainer:
             all reason; machine and state are then what they were before it.
         """
         if self.centering and state.visible_offset is None:
-            _start_offsets(machine, state, v, rows)
+            _start_offsets(machine, state, v, rows, sample_weight)
         n_batches = -(-_n_rows(v, rows) // self.batch_size)
+        weight = state.relative_weight(sample_weight, v.shape[0], rows, is_planned=is_planned)
         for epoch in range(n_iter):
             last, last_state = deepcopy(machine.parameters), deepcopy(vars(state))
             try:
                 with self._blas_threads(machine, state), np.errstate(all="ignore"):
                     for number, batch in enumerate(self._batches(v, rows, n_batches, rng)):
                         progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
-                        self.update(machine, state, v[batch], rng, progress)
+                        own = None if weight is None else weight[batch]
+                        self.update(machine, state, v[batch], rng, progress, own)
                         if after_update is not None:
                             after_update()
             finally:
@@ -164,6 +170,7 @@ class Trainer:
         v: Any,
         rng: np.random.Generator,
         progress: float = 0.0,
+        sample_weight: Array | None = None,
     ) -> None:
         """Change machine and state in place after one mini-batch.
 
@@ -179,14 +186,22 @@ class Trainer:
             Source of random numbers.
         progress : float, default=0.0
             Share of the planned run that is over, 0 without a plan.
+        sample_weight : ndarray of shape (n_samples,), default=None
+            Weights of the rows, one on average over the data; None for one each. The averages of
+            the data are weighted, those of the model are not, and the step is as much longer or
+            shorter as the mean weight of the mini-batch.
         """
         v, plain = self.work.rows(v, machine), self.work.rounded(machine)
+        weight, share = 1.0, None
+        if sample_weight is not None:
+            weight = float(sample_weight.mean())
+            share = (sample_weight / sample_weight.sum()).astype(v.dtype)
         phases = self.negative_phase(plain, v, state.particles, rng, self.work)
-        state.particles, mean_hidden = phases.particles, average_rows(phases.positive.mean)
+        state.particles, mean_hidden = phases.particles, average_rows(phases.positive.mean, share)
         moved = machine
         if self.centering:
-            moved = recenter(machine, *state.follow(average_rows(v), mean_hidden))
-        gradient = phases.gradient(self.work.rounded(moved, plain.weights), self.work)
+            moved = recenter(machine, *state.follow(average_rows(v, share), mean_hidden))
+        gradient = phases.gradient(self.work.rounded(moved, plain.weights), self.work, share)
         self.penalties.add_to(gradient, moved, mean_hidden)
         direction = preconditioned_direction(
             moved, gradient, self.variance, self.max_gradient_norm, self.metric_unit
@@ -194,7 +209,7 @@ class Trainer:
         factor = self.schedule.factor(state.n_updates, progress)
         rate = state.learning_rate = self.learning_rate * state.slowdown * factor
         parameters = moved.parameters
-        self.optimizer.step(parameters, direction, rate, state.memory)
+        self.optimizer.step(parameters, direction, rate * weight, state.memory)
         self.constraints.enforce(parameters)
         if self.average:
             state.add_to_average(moved)
@@ -251,8 +266,18 @@ def _n_rows(v: Any, rows: Array | None) -> int:
     return int(v.shape[0] if rows is None else len(rows))
 
 
-def _start_offsets(machine: Machine, state: TrainingState, v: Any, rows: Array | None) -> None:
+def _start_offsets(
+    machine: Machine,
+    state: TrainingState,
+    v: Any,
+    rows: Array | None,
+    sample_weight: Array | None,
+) -> None:
     spread = spread_rows(v, OFFSET_ROWS) if rows is None else v[spread_rows(rows, OFFSET_ROWS)]
-    spread = spread.astype(machine.dtype, copy=False)
-    state.visible_offset = average_rows(spread)
-    state.hidden_offset = average_rows(machine.mean_hidden(spread))
+    spread, share = spread.astype(machine.dtype, copy=False), None
+    if sample_weight is not None:
+        own = sample_weight if rows is None else sample_weight[rows]
+        share = spread_rows(own, OFFSET_ROWS)
+        share = (share / share.sum()).astype(machine.dtype)
+    state.visible_offset = average_rows(spread, share)
+    state.hidden_offset = average_rows(machine.mean_hidden(spread), share)

@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 
 RECORDED_ROWS = 100
 GAP_ROWS = 100, 1000
@@ -17,7 +17,11 @@ GAP_SHARE = 50  # rows of a pass for one that is compared
 
 
 def record(
-    machine: Machine, v: Any, particles: Array | None, n_samples: int | None = None
+    machine: Machine,
+    v: Any,
+    particles: Array | None,
+    n_samples: int | None = None,
+    sample_weight: Array | None = None,
 ) -> dict[str, float]:
     """Numbers of a pass for the history, from some rows that are always the same.
 
@@ -31,6 +35,8 @@ def record(
         Hidden states of the chains that sample the machine; None where none do.
     n_samples : int, default=None
         Number of rows of a pass, of whose cost this is a small part; None for those of `v`.
+    sample_weight : ndarray of shape (n_rows,), default=None
+        Weights of the data; None weighs them alike.
 
     Returns
     -------
@@ -40,19 +46,30 @@ def record(
         chains.
     """
     rows = spread_rows(v, RECORDED_ROWS).astype(machine.dtype, copy=False)
+    weight = None if sample_weight is None else spread_rows(sample_weight, RECORDED_ROWS)
     notes = {
-        "pseudo_likelihood": monitor(machine, v, n_samples),
-        "mean_activation": float(machine.mean_hidden(rows).mean()),
+        "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight),
+        "mean_activation": float(
+            np.average(machine.mean_hidden(rows), axis=0, weights=weight).mean()
+            if weight is not None
+            else machine.mean_hidden(rows).mean()
+        ),
     }
     if particles is not None:
         h = spread_rows(particles, RECORDED_ROWS).astype(machine.dtype, copy=False)
         chains = machine.sample_visible(h, np.random.default_rng(0))
-        notes["chain_gap"] = free_energy_gap(machine, chains, rows)
+        notes["chain_gap"] = free_energy_gap(machine, chains, rows, reference_weight=weight)
     return notes
 
 
 def free_energy_gap(
-    machine: Machine, v: Any, reference: Any, n_samples: int | None = None
+    machine: Machine,
+    v: Any,
+    reference: Any,
+    n_samples: int | None = None,
+    *,
+    sample_weight: Array | None = None,
+    reference_weight: Array | None = None,
 ) -> float:
     """Mean free energy of some rows above that of others.
 
@@ -67,6 +84,8 @@ def free_energy_gap(
     n_samples : int, default=None
         Number of rows of a pass: beyond a hundred, a fiftieth of them is compared. None for those
         of the reference.
+    sample_weight, reference_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows; None weighs them alike.
 
     Returns
     -------
@@ -80,10 +99,13 @@ def free_energy_gap(
     """
     n_rows = int(np.clip((n_samples or reference.shape[0]) // GAP_SHARE, *GAP_ROWS))
     means = [
-        machine.free_energy(spread_rows(rows, n_rows).astype(machine.dtype)).mean(dtype=np.float64)
-        for rows in (v, reference)
+        mean_of_rows(
+            machine.free_energy(spread_rows(rows, n_rows).astype(machine.dtype)),
+            None if weight is None else spread_rows(weight, n_rows),
+        )
+        for rows, weight in ((v, sample_weight), (reference, reference_weight))
     ]
-    return float(means[0] - means[1])
+    return means[0] - means[1]
 
 
 @final

@@ -50,7 +50,9 @@ class Phases(NamedTuple):
     negative: Samples | None
     particles: Array
 
-    def gradient(self, machine: Machine, work: Workspace) -> dict[str, Array]:
+    def gradient(
+        self, machine: Machine, work: Workspace, sample_weight: Array | None = None
+    ) -> dict[str, Array]:
         """Gradient of the log-likelihood: the positive minus the negative phase.
 
         Parameters
@@ -59,6 +61,8 @@ class Phases(NamedTuple):
             The one that the phases are of, or one of other offsets and the same distribution.
         work : Workspace
             Of the run.
+        sample_weight : ndarray of shape (n_samples,), default=None
+            Shares of the rows of the mini-batch, which sum to one; None for equal ones.
 
         Returns
         -------
@@ -69,11 +73,13 @@ class Phases(NamedTuple):
         if negative is not None and not issparse(v):
             # One product over the rows of both phases: two take 6 to 17 % longer at 784 x 500.
             shares = work.signed_shares(len(v), len(negative.v), mean.dtype)
+            if sample_weight is not None:
+                shares = np.append(sample_weight, shares[len(v) :])
             v = work.stack("v", v, negative.v)
             return machine.gradient(
                 v, mean=work.stack("mean", mean, negative.mean), sample_weight=shares
             )
-        positive = machine.gradient(v, mean=mean)
+        positive = machine.gradient(v, mean=mean, sample_weight=sample_weight)
         model = (
             expected_gradient(machine)
             if negative is None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import final
 
+import numpy as np
+
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
@@ -43,6 +45,10 @@ class TrainingState:
         Multiple of the learning rate that training itself has chosen.
     learning_rate : float, default=0.0
         Of the last update.
+    n_rows : int, default=0
+        Number of rows that were given to learn from.
+    total_weight : float, default=0.0
+        Sum of their weights.
 
     References
     ----------
@@ -62,6 +68,44 @@ class TrainingState:
     n_updates: int = 0
     slowdown: float = 1.0
     learning_rate: float = 0.0
+    n_rows: int = 0
+    total_weight: float = 0.0
+
+    def relative_weight(
+        self,
+        sample_weight: Array | None,
+        n_samples: int,
+        rows: Array | None = None,
+        *,
+        is_planned: bool,
+    ) -> Array | None:
+        """Weights of rows in multiples of the mean weight, and count the rows.
+
+        Parameters
+        ----------
+        sample_weight : ndarray of shape (n_samples,) or None
+            Positive weights; None for one each.
+        n_samples : int
+            Number of rows.
+        rows : ndarray of shape (n_rows,), default=None
+            Numbers of the rows that count; None for all.
+        is_planned : bool
+            Whether the mean is that of these rows alone, and not of all rows so far.
+
+        Returns
+        -------
+        relative_weight : ndarray of shape (n_samples,) or None
+            None where all weights have been one.
+        """
+        n_rows = n_samples if rows is None else len(rows)
+        own = sample_weight if sample_weight is None or rows is None else sample_weight[rows]
+        total = float(n_rows if own is None else own.sum())
+        self.n_rows += n_rows
+        self.total_weight += total
+        mean = total / n_rows if is_planned else self.total_weight / self.n_rows
+        if sample_weight is None:
+            return None if mean == 1 else np.full(n_samples, 1 / mean)
+        return sample_weight / mean
 
     def follow(self, mean_visible: Array, mean_hidden: Array) -> tuple[Array, Array]:
         """Move the offsets towards the means of a mini-batch.

@@ -218,3 +218,13 @@ def test_monitor_never_integrates_over_very_wide_laws(width, rng, monkeypatch):
         pseudo._Rows, "log_conditionals", lambda *_: looks.append(1) or np.zeros(20)
     )
     assert np.isnan(pseudo.monitor(machine, v)) == (width > 100) == (not looks)
+
+
+def test_monitor_weighs_rows(rng):
+    # Slip: weights of the first rows for those that are spread over the data.
+    p = oracles.random_parameters("bernoulli", 3, 2, rng)
+    machine, v = machine_from(p), draw_rows(p, 20_000, rng)
+    weight = rng.random(20_000)
+    is_seen = np.arange(20_000) % -(-20_000 // pseudo.MONITOR_ROWS[1]) == 0
+    expected = np.average(pseudo.pseudo_likelihood(machine, v[is_seen]), weights=weight[is_seen])
+    np.testing.assert_allclose(pseudo.monitor(machine, v, 10**9, weight), expected, rtol=1e-9)

@@ -197,3 +197,17 @@ def test_initial_particles_are_hidden_units_under_independent_features(kind, see
     uncoupled = base.replace(weights=0 * base.weights)
     v, _ = oracles.sample_exact(uncoupled, 20_000, rng)
     assert_mean(particles - oracles.mean_hidden(p, v), 0)
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_weighted_statistics_are_those_of_copies(kind, rng, monkeypatch):
+    # Slips: entries of a sparse row weighted by the next one's weight, zeros that are not stored
+    # weighted alike, blocks merged by their numbers of rows.
+    monkeypatch.setattr(initialization, "BLOCK_ELEMENTS", 300)
+    v = DATA[kind](rng)
+    n_copies = rng.integers(1, 4, v.shape[0])
+    copies = v[np.repeat(np.arange(v.shape[0]), n_copies)]
+    mean, variance = column_statistics(v, 0.7 * n_copies)
+    expected_mean, expected_variance = column_statistics(copies)
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(variance, expected_variance, rtol=1e-9, atol=1e-15)

@@ -58,7 +58,7 @@ class ScriptedPhases:
     particles: np.ndarray
     broken: str | None
 
-    def gradient(self, machine, work):
+    def gradient(self, machine, work, sample_weight=None):
         gradient = machine.gradient(self.positive.v)
         if self.broken is not None:
             gradient[self.broken] = gradient[self.broken] + np.nan
@@ -358,3 +358,24 @@ def test_small_products_are_not_shared_among_threads(many, n_threads, seed, rng,
     with threadpool_limits(2, user_api="blas"):
         list(Trainer(Phase(), 0.1, 4).run(machine, state_of(machine, rng), v, 1, rng))
     assert set(seen) == {n_threads}
+
+
+@pytest.mark.parametrize(("centering", "unit"), [(False, 0.25), (True, 5 / 8)])
+@pytest.mark.parametrize("case", SMALL, ids=case_id)
+def test_step_is_as_long_as_the_weight_of_the_rows(case, centering, unit, seed, rng):
+    # Slips: sums in place of means, a step that forgets the weight, offsets of unweighted rows.
+    p = model(case, seed)
+    v, n_copies = draw_rows(p, 5, rng), np.array([1, 2, 3, 1, 1])
+    trainer = Trainer(Exact(), 1e-3, batch_size=len(v), centering=centering)
+    machines = []
+    for rows, weight in ((np.repeat(v, n_copies, axis=0), None), (v, unit * n_copies)):
+        machine = machine_from(p)
+        state = state_of(machine, np.random.default_rng(0))
+        state.visible_offset, state.hidden_offset = v[0], np.full(case[2], 0.3)
+        trainer.update(machine, state, rows, rng, sample_weight=weight)
+        machines.append((moves(machine, machine_from(p).parameters), state))
+    (copied, one), (weighted, other) = machines
+    scaled = {name: array * unit * 8 / 5 for name, array in copied.items()}
+    assert_same_arrays(weighted, scaled, atol=1e-12)  # centred ones of weight one, not linear
+    np.testing.assert_allclose(one.visible_offset, other.visible_offset, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(one.hidden_offset, other.hidden_offset, rtol=0, atol=1e-12)

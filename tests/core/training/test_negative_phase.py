@@ -11,6 +11,7 @@ from core.models import (
     balanced_model,
     case_id,
     chain,
+    draw_rows,
     draw_states,
     hidden_given_visible,
     hidden_law,
@@ -25,6 +26,7 @@ from core.models import (
     visible_layer,
     visible_states,
 )
+from scipy import sparse
 
 from skrbm.core.sampling import Ladder
 from skrbm.core.training.negative_phase import (
@@ -154,3 +156,18 @@ def test_particles_rest_while_chains_start_at_the_batch(p, rng):
     v, particles = oracles.sample_exact(p, N_PARTICLES, rng)
     _, kept = negative(ContrastiveDivergence(2), machine, v, particles, rng)
     assert kept is particles
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("algorithm", [PersistentContrastiveDivergence, Exact])
+def test_weighted_rows_are_copies_and_the_model_is_not_weighted(algorithm, container, rng):
+    # Slips: shares of the chains' rows in place of the data's, weights that do not sum to one.
+    p = model(sized("bernoulli", 4, 3), 0)
+    machine, v = machine_from(p), draw_rows(p, 9, rng)
+    n_copies, particles = rng.integers(1, 4, 9), rng.integers(0, 2, (5, 3)).astype(float)
+    gradients = []
+    for rows, share in ((v, n_copies / n_copies.sum()), (np.repeat(v, n_copies, axis=0), None)):
+        work = Workspace()
+        phases = algorithm()(machine, container(rows), particles, np.random.default_rng(0), work)
+        gradients.append(phases.gradient(machine, work, share))
+    assert_same_arrays(*gradients, atol=1e-12)

@@ -71,3 +71,16 @@ def test_average_of_many_updates_takes_some_for_those_before_them(n_pending, see
     machine.weights[...] += 100
     share = n_pending * (1 + RECENCY) / (n_updates + RECENCY)
     np.testing.assert_allclose(state.averaged(machine).weights, before + 100 * share, rtol=1e-12)
+
+
+def test_weights_are_compared_with_the_mean_of_a_plan_or_of_the_stream():
+    # Slips: every call's own mean in a stream, so that single rows all weigh the same; rows that
+    # are held out in the mean; rows without a weight among weighted ones taken for average ones.
+    state, weight = TrainingState(np.zeros((1, 2))), np.array([1.0, 2.0, 9.0])
+    assert state.relative_weight(None, 3, is_planned=False) is None
+    np.testing.assert_allclose(
+        state.relative_weight(weight, 3, np.array([0, 1]), is_planned=True), weight / 1.5
+    )
+    for w, mean in ((np.array([2.0]), 8 / 6), (np.array([13.0]), 3)):
+        np.testing.assert_allclose(state.relative_weight(w, 1, is_planned=False), w / mean)
+    np.testing.assert_allclose(state.relative_weight(None, 3, is_planned=False), [10 / 24] * 3)

@@ -1,0 +1,182 @@
+"""Rows of weight k are k copies, in all that a fit and a score do with them."""
+
+import numpy as np
+import pytest
+import sklearn
+from estimators.instances import (
+    DISCRETE_KINDS,
+    ESTIMATORS,
+    KINDS,
+    assert_same_arrays,
+    draw,
+    learned_bits,
+    new,
+)
+from scipy import sparse
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skrbm import BernoulliRBM, GaussianBernoulliRBM
+from skrbm.core.likelihood.pseudo import monitor
+from skrbm.estimators.rows import row_statistics, split_rows
+
+EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}
+BAD = {
+    "negative": ([1.0, -1.0, 1.0, 1.0], "-1"),
+    "all zero": ([0.0, 0.0, 0.0, 0.0], "zero"),
+    "missing": ([1.0, np.nan, 1.0, 1.0], "NaN"),
+    "infinite": ([1.0, np.inf, 1.0, 1.0], "infinity"),
+    "too few": ([1.0, 1.0, 1.0], r"\(3,\)"),
+    "a column": ([[1.0], [1.0], [1.0], [1.0]], "1D"),
+}
+
+
+def weighted(kind, n_samples=40):
+    """Rows, weights from 0 to 3, and the copies that they stand for."""
+    X = draw(kind, n_samples)
+    weights = np.arange(n_samples) % 4
+    return X, weights, np.repeat(X, weights, axis=0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"centering": False, "optimizer": "adam", "learning_rate": 0.01},
+        {"average": False, "sparsity_cost": 0.1, "momentum": 0.5, "l2": 0.01},
+    ],
+    ids=["defaults", "adam", "penalties"],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_weight_is_a_number_of_copies(kind, options):
+    """Slips: starts, offsets, steps, penalties or recorded scores of unweighted rows; rows of
+    weight zero that count.
+    """
+    X, weights, copies = weighted(kind)
+    one = new(kind, **EXACT | options).fit(X, sample_weight=weights)
+    other = new(kind, **EXACT | options).fit(copies)
+    assert_same_arrays(one, other, rtol=0, atol=1e-10)
+    for name in ("pseudo_likelihood", "mean_activation", "learning_rate"):
+        np.testing.assert_allclose(one.history_[name], other.history_[name], rtol=0, atol=1e-9)
+    score = one.score(X, sample_weight=weights)
+    np.testing.assert_allclose(score, one.score(copies), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(one._statistics[0], len(copies))
+
+
+@pytest.mark.parametrize("kind", DISCRETE_KINDS)
+def test_weights_of_sparse_rows_are_those_of_dense_ones(kind):
+    """Slip: a product of a sparse mini-batch that forgets the weights."""
+    X, weights, _ = weighted(kind)
+    options = EXACT | {"algorithm": "pcd", "batch_size": 7}
+    one = new(kind, **options).fit(X, sample_weight=weights)
+    other = new(kind, **options).fit(sparse.csr_array(X), sample_weight=weights)
+    assert_same_arrays(one, other, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_weight_zero_leave_no_trace(kind):
+    """Slip: absent rows that are part of a mini-batch, of the statistics or of a split."""
+    X, weights, _ = weighted(kind)
+    options = {"early_stopping": True, "n_iter": 3, "random_state": 0}
+    one = new(kind, **options).fit(X, sample_weight=weights)
+    other = new(kind, **options).fit(X[weights > 0], sample_weight=weights[weights > 0])
+    assert learned_bits(one) == learned_bits(other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_of_one_are_no_weights(kind):
+    """Slip: mini-batches of another length of step than unweighted ones."""
+    X, _, _ = weighted(kind)
+    one = new(kind, n_iter=3, random_state=0).fit(X, sample_weight=np.full(40, 7.0))
+    other = new(kind, n_iter=3, random_state=0).fit(X)
+    assert_same_arrays(one, other, rtol=0, atol=1e-2 if kind == "spin" else 1e-3)
+    exact = [new(kind, **EXACT) for _ in range(2)]
+    for rbm, weight in zip(exact, (1.0, None), strict=True):
+        rbm.partial_fit(X, sample_weight=weight).partial_fit(X[:7])
+    assert_same_arrays(*exact, rtol=0, atol=1e-10)
+
+
+def test_held_out_rows_are_weighted():
+    """Slip: weights of the training rows for those held out, or none."""
+    X, weights, _ = weighted("bernoulli", 90)
+    X, weights = X[weights > 0], weights[weights > 0]
+    rbm = BernoulliRBM(3, early_stopping=True, n_iter=1, random_state=0)
+    rbm.fit(X, sample_weight=weights)
+    learned, held_out = split_rows(rbm, len(X))
+    machine = rbm._model.machine()
+    score = monitor(machine, X[held_out], len(learned), weights[held_out])
+    np.testing.assert_allclose(rbm.history_["validation_pseudo_likelihood"], [score], atol=1e-9)
+    energies = [
+        np.average(rbm.free_energy(X[rows]), weights=weights[rows]) for rows in (held_out, learned)
+    ]
+    gap = energies[0] - energies[1]
+    np.testing.assert_allclose(rbm.history_["free_energy_gap"], [gap], rtol=0, atol=1e-9)
+
+
+def test_stream_of_single_rows_is_weighted():
+    """Slip: weights compared with the mean of every call, which makes them all one."""
+    X = draw("bernoulli", 20)
+    streams = []
+    for weights in (np.ones(20), np.arange(20) % 4 + 1.0):
+        rbm = BernoulliRBM(2, algorithm="exact", random_state=0)
+        for row, weight in zip(X, weights, strict=True):
+            rbm.partial_fit(row[None], sample_weight=[weight])
+        streams.append(rbm.intercept_visible_)
+    assert np.abs(streams[0] - streams[1]).max() > 0.01
+
+
+def test_small_weights_are_shares_of_rows():
+    """Slip: weights of a sum of one taken for a single row, whose statistics say little."""
+    X, weights, _ = weighted("bernoulli")
+    X, weights = X[weights > 0], weights[weights > 0].astype(float)
+    assert row_statistics(X, weights)[0] == weights.sum()
+    n_rows = row_statistics(X, weights / weights.sum())[0]
+    np.testing.assert_allclose(n_rows, weights.sum() ** 2 / (weights**2).sum())
+    assert row_statistics(X, None)[0] == len(X)
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "score"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_weights_that_mean_nothing_are_refused(estimator, method, case):
+    """Slip: a check of the weights after the estimator has changed."""
+    X = np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0]])
+    rbm = estimator(2, check_input="ignore", random_state=0).fit(X)
+    before = learned_bits(rbm)
+    weights, match = BAD[case]
+    with pytest.raises(ValueError, match=match):
+        getattr(rbm, method)(X, sample_weight=weights)
+    assert learned_bits(rbm) == before
+
+
+def test_weights_reach_fits_and_scores_of_a_search_over_a_pipeline():
+    """Slip: a method that does not name the weights, which are then not routed."""
+    X, weights, _ = weighted("bernoulli", 60)
+    with sklearn.config_context(enable_metadata_routing=True):
+        rbm = BernoulliRBM(2, n_iter=2, random_state=0)
+        rbm.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        grid = {"bernoullirbm__l2": [0.0, 0.1]}
+        pipeline = make_pipeline(FunctionTransformer(), rbm)
+        search = GridSearchCV(pipeline, grid, cv=2).fit(X, sample_weight=weights)
+    expected = [
+        BernoulliRBM(2, n_iter=2, random_state=0)
+        .fit(X[train], sample_weight=weights[train])
+        .score(X[test], sample_weight=weights[test])
+        for train, test in ((slice(30, 60), slice(0, 30)), (slice(0, 30), slice(30, 60)))
+    ]
+    result = search.cv_results_
+    scores = [result["split0_test_score"][0], result["split1_test_score"][0]]
+    np.testing.assert_allclose(scores, expected, rtol=1e-12)
+    fitted = search.best_estimator_[-1]
+    direct = BernoulliRBM(2, n_iter=2, l2=fitted.l2, random_state=0)
+    assert_same_arrays(fitted, direct.fit(X, sample_weight=weights))
+
+
+def test_features_that_vary_only_without_weight_are_constant():
+    """Slip: the variance of absent rows, which a Gaussian unit would start from."""
+    X = draw("krizhevsky", 20)
+    weights = np.arange(20) < 10
+    X[weights, 0] = 1.0
+    with pytest.warns(UserWarning, match=r"Features \[0\] of X are constant"):
+        GaussianBernoulliRBM(2, n_iter=1, random_state=0).fit(X, sample_weight=weights)
