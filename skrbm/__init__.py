@@ -2,6 +2,7 @@
 
 from skrbm._version import __version__
 from skrbm.core.couplings import EffectiveCouplings
+from skrbm.core.diagnostics import ChainDiagnostics
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.loop import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
@@ -15,6 +16,7 @@ from skrbm.estimators.conversion import (
     uncenter,
 )
 from skrbm.estimators.couplings import effective_couplings
+from skrbm.estimators.diagnostics import chain_diagnostics
 from skrbm.estimators.gaussian import GaussianBernoulliRBM
 from skrbm.estimators.imputer import RBMImputer
 from skrbm.estimators.scoring import log_likelihood_scorer
@@ -25,6 +27,7 @@ __all__ = [
     "AnnealingWarning",
     "BernoulliRBM",
     "CenteredParameters",
+    "ChainDiagnostics",
     "ComponentsDisplay",
     "DivergenceError",
     "DomainWarning",
@@ -38,6 +41,7 @@ __all__ = [
     "TrainingCurveDisplay",
     "VersionWarning",
     "__version__",
+    "chain_diagnostics",
     "effective_couplings",
     "log_likelihood_scorer",
     "recenter",

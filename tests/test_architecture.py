@@ -31,7 +31,12 @@ ORDER = (
     },
     {"skrbm.core.units"},
     {"skrbm.core.machine"},
-    {"skrbm.core.centering", "skrbm.core.couplings", "skrbm.core.tempering"},
+    {
+        "skrbm.core.centering",
+        "skrbm.core.couplings",
+        "skrbm.core.diagnostics",
+        "skrbm.core.tempering",
+    },
     {"skrbm.core.sampling"},
     {"skrbm.core.likelihood"},
     {"skrbm.core.training.workspace", "skrbm.core.training.initialization"},

@@ -1,0 +1,111 @@
+"""How well the chains of a model mix."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from sklearn.utils._param_validation import Interval, validate_params
+
+from skrbm.core.diagnostics import ChainDiagnostics, trace_chains
+from skrbm.core.numerics import dense
+from skrbm.core.sampling import gibbs, sample_base
+from skrbm.estimators.validation import RANDOM_STATE
+
+FEWEST_STEPS = 4  # that halves of chains have a variance
+
+
+@validate_params(
+    {
+        "rbm": [object],
+        "n_chains": [Interval(Integral, 2, None, closed="left"), None],
+        "n_steps": [Interval(Integral, FEWEST_STEPS, None, closed="left")],
+        "init": ["array-like", "sparse matrix", None],
+        "random_state": RANDOM_STATE,
+    },
+    prefer_skip_nested_validation=True,
+)
+def chain_diagnostics(
+    rbm: Any,
+    n_chains: int | None = None,
+    n_steps: int = 1000,
+    *,
+    init: Any = None,
+    random_state: Any = None,
+) -> ChainDiagnostics:
+    """Run Gibbs chains, and tell how well they mix.
+
+    The chains start as those of `sample` do, and take half as many steps before the first that
+    counts. The autocorrelation time has Sokal's self-consistent window [1]_; R-hat is the
+    rank-normalised split one of Vehtari and others [2]_, who want it below 1.01.
+
+    Parameters
+    ----------
+    rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
+        Fitted, or with its arrays assigned.
+    n_chains : int, default=None
+        Number of chains; None for as many as `init` has rows, or 20.
+    n_steps : int, default=1000
+        Number of steps of every chain that count, at least 4.
+    init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
+        Visible states to start from, such as rows of the data, among which all modes should be;
+        None starts from visible units without a field.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws on from the estimator's own stream.
+
+    Returns
+    -------
+    diagnostics : ChainDiagnostics
+        With the traces `free_energy`, `mean_activation` and `principal_component` (n_chains,
+        n_steps), `autocorrelation_time` in steps, `effective_sample_size`, `r_hat`, and all of
+        this in words as `verdict`.
+
+    Raises
+    ------
+    ValueError
+        If `n_chains` is given and not the number of rows of `init`.
+
+    References
+    ----------
+    .. [1] Sokal (1997), "Monte Carlo methods in statistical mechanics: foundations and new
+       algorithms", in Functional Integration, 131-192, section 3.
+       :doi:`10.1007/978-1-4899-0319-8_6`
+    .. [2] Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), "Rank-normalization, folding, and
+       localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16(2),
+       667-718. :doi:`10.1214/20-BA1221`
+
+    Examples
+    --------
+    Two units that agree, and flip together once in a million steps:
+
+    >>> import numpy as np
+    >>> from skrbm import SpinRBM, chain_diagnostics
+    >>> rbm = SpinRBM(1)
+    >>> rbm.components_ = np.full((1, 2), 4.0)
+    >>> rbm.intercept_visible_, rbm.intercept_hidden_ = np.zeros(2), np.zeros(1)
+    >>> diagnostics = chain_diagnostics(rbm, random_state=0)
+    >>> print(diagnostics)  # doctest: +ELLIPSIS
+    The chains do not mix: R-hat is ... Sample by parallel tempering.
+
+    ``arviz.convert_to_dataset(diagnostics.traces)`` makes of the traces what ArviZ plots:
+
+    >>> {name: trace.shape for name, trace in diagnostics.traces.items()}
+    {'free_energy': (20, 1000), 'mean_activation': (20, 1000), 'principal_component': (20, 1000)}
+    """
+    model = rbm._model
+    machine, rng = model.machine(), model.inference_rng(random_state)
+    if init is None:
+        v = sample_base(machine, n_chains or 20, rng)
+    else:
+        v = dense(model.check_X(init)).astype(machine.dtype)
+        if n_chains not in (None, len(v)):
+            raise ValueError(
+                f"n_chains={n_chains} expected to be the number of rows of init, got init of shape "
+                f"{v.shape}. Leave n_chains out."
+            )
+        if len(v) < 2:
+            raise ValueError(
+                f"init expected to have at least 2 rows, whose chains are compared, got shape "
+                f"{v.shape}."
+            )
+    return trace_chains(machine, gibbs(machine, v, n_steps // 2, rng), n_steps, rng)

@@ -1,0 +1,129 @@
+"""Autocorrelation times and R-hat against exact spectra and hand-made chains."""
+
+import numpy as np
+import oracles
+import pytest
+from core.models import machine_from
+from scipy.special import softmax
+
+from skrbm.core.diagnostics import autocorrelation_time, split_r_hat, trace_chains
+
+
+def autoregressive(slope, shape, rng):
+    """Stationary chains of autocorrelation slope ** t: a time of (1 + slope) / (1 - slope)."""
+    noise = rng.normal(size=shape) * np.sqrt(1 - slope**2)
+    noise[:, 0] = rng.normal(size=shape[0])
+    for step in range(1, shape[1]):
+        noise[:, step] += slope * noise[:, step - 1]
+    return noise
+
+
+def gibbs_kernel(p):
+    """Probability of the next visible state given the last one: (n_states, n_states)."""
+    energy = oracles.energy(p, oracles.visible_states(p), oracles.hidden_states(p))
+    return softmax(-energy, axis=1) @ softmax(-energy, axis=0).T
+
+
+def exact_time(kernel, probabilities, values):
+    """Integrated autocorrelation time of a function of the states of a chain."""
+    deviation = values - probabilities @ values
+    # Sum of all powers of the kernel but for its limit, applied to the deviation.
+    limit = np.tile(probabilities, (len(values), 1))
+    total = np.linalg.solve(np.eye(len(values)) - kernel + limit, deviation)
+    variance = probabilities @ deviation**2
+    return 2 * (probabilities @ (deviation * total)) / variance - 1
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.8])
+@pytest.mark.parametrize("shape", [(1, 100_000), (1_000, 100)])
+def test_time_of_autoregressive_chains(slope, shape, rng):
+    # Slips: one half for one at lag zero; the mean of each chain of its own subtracted; a circular
+    # transform. The error of the estimate is that of Sokal's eq. 3.19, 2 (2 M + 1) / n.
+    expected = (1 + slope) / (1 - slope)
+    n = shape[0] * shape[1]
+    error = expected * np.sqrt(2 * (2 * 5 * max(expected, 1) + 1) / n)
+    bias = expected * np.exp(-5) * 2
+    assert abs(autocorrelation_time(autoregressive(slope, shape, rng)) - expected) < (
+        4 * error + bias + 2 / 1_000
+    )
+
+
+def test_time_of_a_two_by_two_model_is_that_of_its_second_eigenvalue(rng):
+    # Slip: a time of the states of h and v as if they were two steps.
+    p = oracles.Parameters(
+        "spin", np.full((2, 2), 0.6), np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
+    )
+    kernel, law = gibbs_kernel(p), oracles.model_probabilities(p)
+    second = np.sort(np.linalg.eigvals(kernel).real)[-2]
+    expected = (1 + second) / (1 - second)
+    assert 3 < expected < 10
+    v = oracles.sample_exact(p, 1_000, rng)[0]
+    result = trace_chains(machine_from(p), v, 1_000, rng)
+    # The magnetisation is the eigenfunction here; the free energy is blind to the slow flips.
+    assert result.autocorrelation_time == pytest.approx(expected, rel=0.05)
+    fast = exact_time(kernel, law, oracles.free_energy(p, oracles.visible_states(p)))
+    assert fast < expected / 2
+    assert autocorrelation_time(result.free_energy) == pytest.approx(fast, rel=0.05)
+    assert result.effective_sample_size == pytest.approx(1e6 / expected, rel=0.05)
+    assert result.verdict.startswith("The chains mix: ")
+
+
+def test_traces_are_those_of_the_chains(rng):
+    # Slips: the free energy of the states before the step; the hidden draws in place of means.
+    p = oracles.random_parameters("bernoulli", 4, 3, rng)
+    v = oracles.sample_exact(p, 30, rng)[0]
+    result = trace_chains(machine_from(p), v, 5, np.random.default_rng(1))
+    again, stream = machine_from(p), np.random.default_rng(1)
+    h = again.sample_hidden(v, stream)
+    activations = []
+    for step in range(5):
+        v = again.sample_visible(h, stream)
+        mean, h = again.hidden.mean_and_sample(again.hidden_field(v), stream)
+        np.testing.assert_allclose(result.free_energy[:, step], oracles.free_energy(p, v))
+        np.testing.assert_allclose(result.mean_activation[:, step], mean.mean(axis=1))
+        activations.append(oracles.mean_hidden(p, v))
+    variances = np.linalg.eigvalsh(np.cov(np.concatenate(activations).T, bias=True))
+    np.testing.assert_allclose(result.principal_component.var(), variances[-1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("is_symmetric", [False, True])
+def test_two_far_modes_are_seen(is_symmetric, rng):
+    # Slips: R-hat of whole chains alone; without the third trace, modes of one energy and one mean
+    # activation look alike.
+    pattern = np.array([1.0, -1.0] if is_symmetric else [1.0, 1.0])
+    weights = np.outer(np.ones(6), pattern)
+    p = oracles.Parameters("spin", weights, *(np.zeros(n) for n in (6, 2, 6, 2)))
+    v = np.where(rng.random((20, 1)) < 0.5, -1.0, 1.0) * np.ones((1, 6))
+    result = trace_chains(machine_from(p), v, 500, rng)
+    assert result.r_hat > 1.1
+    assert result.effective_sample_size < 100
+    assert result.verdict.startswith("The chains do not mix: R-hat is ")
+
+
+def test_chains_of_an_easy_model_agree(rng):
+    p = oracles.random_parameters("bernoulli", 6, 4, rng, scale=0.3)
+    result = trace_chains(machine_from(p), oracles.sample_exact(p, 20, rng)[0], 1_000, rng)
+    assert result.r_hat < 1.01
+    assert result.effective_sample_size > 1_000
+
+
+def test_r_hat_sees_drifts_and_other_spreads(rng):
+    # Slips: chains not split, so that a drift of all is no difference; distances from the median
+    # left out, so that chains of one mean and other spreads look alike.
+    same = rng.normal(size=(10, 400))
+    assert split_r_hat(same) < 1.01
+    assert split_r_hat(same + np.linspace(0, 2, 400)) > 1.1
+    assert split_r_hat(same * np.linspace(0.3, 3, 10)[:, None]) > 1.1
+    heavy = rng.standard_cauchy((10, 400))  # ranks have moments where values have none
+    assert split_r_hat(heavy) < 1.05
+    assert split_r_hat(heavy + np.linspace(0, 5, 10)[:, None]) > 1.1
+
+
+def test_quantities_that_do_not_vary_are_no_sign_of_anything():
+    for value in (0.0, 1e8, -0.1):
+        constant = np.full((4, 50), value)
+        assert autocorrelation_time(constant) == 1.0
+        assert split_r_hat(constant) == 1.0
+    frozen = np.repeat([[1.0], [2.0], [1.0], [2.0]], 50, axis=1)
+    assert split_r_hat(frozen) > 1e6
+    assert autocorrelation_time(frozen) > 10
