@@ -63,9 +63,8 @@ def main():
     if arguments.work:
         work(arguments.other)
         return
-    from benchmarks import (
-        machine as where,
-    )  # not in the workers, which import a package of their own
+    # Not in the workers, which import a package of their own.
+    from benchmarks import machine as where
     from benchmarks.timing import ratio, take_turns
 
     where.begin(__doc__)

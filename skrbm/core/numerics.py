@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from scipy.special import expit
 
 Array = NDArray[Any]
 
@@ -91,9 +90,7 @@ def logistic(x: Array) -> Array:
     >>> logistic(np.array([-800.0, 0.0, 800.0]))
     array([0. , 0.5, 1. ])
     """
-    if x.dtype != np.float32:
-        return np.asarray(expit(x, out=x))
-    # In single precision SciPy's function takes twice as long as these four of NumPy.
+    # SciPy's function takes 2 to 4 times as long where NumPy's exponential has a kernel of its own.
     np.negative(x, out=x)
     with np.errstate(over="ignore"):
         np.exp(x, out=x)
