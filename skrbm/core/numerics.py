@@ -12,7 +12,7 @@ Array = NDArray[Any]
 
 SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
 MAX_EXPONENT = 80  # and so is e^80
-MANY_DRAWS = 2**14
+MANY_DRAWS = 2**12
 SERIES_RANGE = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
 
@@ -154,21 +154,28 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator) -> NDArray[np.b
     size = probability.size
     if size < MANY_DRAWS:
         return np.less(rng.random(probability.shape), probability)
-    words = rng.integers(2**64, size=-(-size // 4), dtype=np.uint64).view(np.uint16)[:size]
+    n_words = -(-size // 4)
     # As many for every precision, and far more than the draws that can be expected to stay open.
-    settling = rng.random(16 + size // 2**12)
-    margin = probability * 2**16
-    margin -= words.reshape(probability.shape)
-    draws = margin > 0
-    is_open = np.zeros((-(-size // 8), 8), dtype=bool)
-    np.not_equal(draws.ravel(), margin.ravel() >= 1, out=is_open.ravel()[:size])
-    eights = np.flatnonzero(is_open.view(np.uint64))  # few are left to be looked at one by one
-    of_eights, within = np.nonzero(is_open[eights])
-    places = 8 * eights[of_eights] + within
-    if len(places) > len(settling):
-        settling = rng.random(len(places))
-    draws.flat[places] = settling[: len(places)] < margin.flat[places]
-    return np.asarray(draws)
+    bits = _random_bits(rng, n_words + 16 + size // 2**14)
+    words, spare = bits[:n_words].view(np.uint16)[:size], bits[n_words:]
+    threshold = probability * 2**16
+    np.minimum(threshold, 2**16 - 1, out=threshold)
+    threshold = threshold.astype(np.uint16).ravel()
+    draws = words < threshold
+    (is_open,) = np.nonzero(words == threshold)
+    if len(is_open):
+        if len(is_open) > len(spare):
+            spare = _random_bits(rng, len(is_open))
+        rest = probability.ravel()[is_open] * 2.0**16 - threshold[is_open]
+        draws[is_open] = (spare[: len(is_open)] >> 11) * 2.0**-53 < rest
+    return draws.reshape(probability.shape)
+
+
+def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:
+    """Words of 64 random bits, without the checks of `rng.integers`, which cost as much as many."""
+    if isinstance(rng.bit_generator, np.random.MT19937):  # the one whose words have 32
+        return rng.integers(2**64, size=n_words, dtype=np.uint64)
+    return np.asarray(rng.bit_generator.random_raw(n_words))
 
 
 def draw_normal(mean: Array, standard_deviation: Array, rng: np.random.Generator) -> Array:

@@ -71,25 +71,43 @@ def test_bernoulli_draws_have_their_probabilities(n_rows, dtype, rng):
     assert_mean(draws, probability.astype(np.float64))
 
 
+class Raw:
+    """Generator whose first words are given, and the others random."""
+
+    def __init__(self, word, n_words, rng):
+        self.first, self.rest, self.bit_generator = np.full(n_words, word), rng, self
+
+    def random_raw(self, n_words):
+        given, self.first = self.first[:n_words], self.first[n_words:]
+        rest = self.rest.bit_generator.random_raw(n_words - len(given))
+        return np.concatenate([given, rest]).astype(np.uint64)
+
+
 @pytest.mark.parametrize("n_ones", [0, 1, 30_000])
 def test_bernoulli_draws_settle_what_16_bits_leave_open(n_ones, rng):
     # Slips: open draws always true (a bias of up to 2^-16); settled with another's probability; the
-    # last few forgotten, where their number is not one of whole words.
+    # last few forgotten, where their number is not one of whole words; by bits that chose them.
     # With every word equal to the leading 16 bits of a third of the probabilities, all those are
-    # settled by the remaining bits.
+    # settled by further bits.
     probability = np.full(90_003, 2.0**-16 * 0.25)
     probability[:n_ones] = 1
-
-    class Zeros:
-        def integers(self, high, size, dtype):
-            return np.zeros(size, dtype)
-
-        def random(self, shape):
-            return rng.random(shape)
-
-    draws = draw_bernoulli(probability, Zeros())
+    draws = draw_bernoulli(probability, Raw(np.uint64(0), -(-90_003 // 4), rng))
     assert draws[:n_ones].all()
     assert_mean(draws[n_ones:, None], 0.25)
+
+
+def test_what_is_certain_is_drawn_whatever_the_bits(rng):
+    # Slips: one is 2^16, which wraps to zero; its open draws left to chance.
+    probability = np.tile(np.array([0, 1], np.float32), 10_000)
+    draws = draw_bernoulli(probability, Raw(np.uint64(2**64 - 1), 5000, rng))
+    np.testing.assert_array_equal(draws, probability)
+
+
+@pytest.mark.parametrize("bits", [np.random.MT19937, np.random.Philox, np.random.SFC64])
+def test_bernoulli_draws_have_all_bits_of_any_generator(bits):
+    # Slip: words of 32 bits, of which every second half is zero.
+    rng = np.random.Generator(bits(0))
+    assert_mean(draw_bernoulli(np.full((20_000, 8), 0.3), rng), 0.3)
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (1, 1), (300, 70)])
