@@ -49,11 +49,7 @@ def record(
     weight = None if sample_weight is None else spread_rows(sample_weight, RECORDED_ROWS)
     notes = {
         "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight),
-        "mean_activation": float(
-            np.average(machine.mean_hidden(rows), axis=0, weights=weight).mean()
-            if weight is not None
-            else machine.mean_hidden(rows).mean()
-        ),
+        "mean_activation": mean_of_rows(machine.mean_hidden(rows).mean(axis=1), weight),
     }
     if particles is not None:
         h = spread_rows(particles, RECORDED_ROWS).astype(machine.dtype, copy=False)
