@@ -21,6 +21,7 @@ from skrbm.estimators.gaussian import GaussianBernoulliRBM
 from skrbm.estimators.imputer import RBMImputer
 from skrbm.estimators.scoring import log_likelihood_scorer
 from skrbm.estimators.spin import SpinRBM
+from skrbm.estimators.tabular import TabularRBM
 from skrbm.estimators.validation import AnnealingWarning, DomainWarning, VersionWarning
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "RBMImputer",
     "SamplesDisplay",
     "SpinRBM",
+    "TabularRBM",
     "TrainingCurveDisplay",
     "VersionWarning",
     "__version__",

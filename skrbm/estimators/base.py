@@ -24,6 +24,7 @@ from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.units import Units
 from skrbm.estimators.aliases import ScikitLearnAliases
 from skrbm.estimators.callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from skrbm.estimators.formats import ArrayRows, RowFormat
 from skrbm.estimators.run import Run
 from skrbm.estimators.sampler import SamplingMixin
 from skrbm.estimators.scoring import LikelihoodMixin
@@ -162,6 +163,9 @@ class BaseRBM(
         "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
     }
 
+    # Way from the user's rows to states and back.
+    _row_format: ClassVar[RowFormat] = ArrayRows()
+
     # Multiple of the units' metric with which a step moves weights by rate times gradient.
     _metric_unit: ClassVar[float] = 1.0
 
@@ -268,7 +272,7 @@ class BaseRBM(
         """
         return self._model.answer(Machine.mean_hidden, X)
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: Any) -> Any:
         """Expected visible states given the hidden ones.
 
         Parameters
@@ -281,7 +285,8 @@ class BaseRBM(
         V : ndarray of shape (n_samples, n_features)
             Means of the visible units.
         """
-        return self._model.map_rows(Machine.mean_visible, self._model.check_H(X, name="X"))
+        v = self._model.map_rows(Machine.mean_visible, self._model.check_H(X, name="X"))
+        return self._row_format.write(self, v)
 
     @property
     def _n_features_out(self) -> int:

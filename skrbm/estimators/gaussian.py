@@ -21,6 +21,9 @@ def _log_variance(noise_variance: Array) -> Array:
     return np.asarray(np.log(noise_variance))
 
 
+NOISE_VARIANCE = {"noise_variance_": ("visible", "log_variance", _log_variance, np.exp)}
+
+
 class GaussianBernoulliRBM(BaseRBM):
     r"""Restricted Boltzmann machine of real-valued visible and binary hidden units.
 
@@ -191,10 +194,7 @@ class GaussianBernoulliRBM(BaseRBM):
 
     _visible_type = Gaussian
     _hidden_type = Bernoulli
-    _layer_arrays: ClassVar[Any] = {
-        **BaseRBM._layer_arrays,
-        "noise_variance_": ("visible", "log_variance", _log_variance, np.exp),
-    }
+    _layer_arrays: ClassVar[Any] = {**BaseRBM._layer_arrays, **NOISE_VARIANCE}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRBM._parameter_constraints,
         "parameterization": [StrOptions(set(PARAMETERIZATIONS))],

@@ -9,9 +9,7 @@ from contextlib import nullcontext
 from typing import Any, final
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
@@ -60,15 +58,17 @@ class ArrayModel:
         layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
         sizes = dict(zip(layers, weights.shape, strict=True))
         for name, (layer, own, to_own, _) in rbm._layer_arrays.items():
-            array = check_parameter(rbm, name, 1)
-            if len(array) != sizes[layer]:
+            array, size = check_parameter(rbm, name, 1), sizes[layer]
+            if layer == "visible":
+                size = rbm._row_format.array_length(rbm, name, size)
+            if len(array) != size:
                 raise ValueError(
-                    f"Expected {name} of shape ({sizes[layer]},) to go with components_ of shape "
+                    f"Expected {name} of shape ({size},) to go with components_ of shape "
                     f"{weights.T.shape}, got {array.shape}."
                 )
             layers[layer][own] = to_own(array)
         machine = Machine(
-            rbm._visible_type(**layers["visible"], **rbm._unit_options(varying)),
+            rbm._visible_type.from_arrays(layers["visible"], **rbm._unit_options(varying)),
             rbm._hidden_type(**layers["hidden"]),
             weights,
         )
@@ -78,7 +78,7 @@ class ArrayModel:
         """Attributes that a plain machine is."""
         arrays = {"components_": machine.weights.T}
         for name, (layer, own, _, from_own) in self.rbm._layer_arrays.items():
-            arrays[name] = from_own(getattr(getattr(machine, layer), own))
+            arrays[name] = from_own(getattr(machine, layer).arrays[own])
         return arrays
 
     def publish(self, machine: Machine) -> None:
@@ -130,39 +130,11 @@ class ArrayModel:
         return layer
 
     def check_X(self, X: Any, *, reset: bool = False, finite: bool = True) -> Any:
-        """Rows of numbers of any type, as wide as the model unless that is to be set.
+        """Rows as columns of numbers of any type, as many as the model has unless that is to be set.
 
         Rows that need not be finite are not compared with the units' domain either.
         """
-        accept = "csr" if self.rbm._visible_type.support.values else False
-        options = {
-            "accept_sparse": accept,
-            "dtype": "numeric",
-            "ensure_all_finite": finite
-            and compared_domain(self.rbm._visible_type, self.rbm) is None,
-        }
-        width = None
-        if not reset:
-            check_is_fitted(self.rbm)
-            width = parameter_shape(self.rbm, "components_", 2)[1]
-        if width == getattr(self.rbm, "n_features_in_", None) or reset:
-            X = validate_data(self.rbm, X, reset=reset, **options)
-        else:  # arrays assigned by hand
-            X = check_array(X, estimator=self.rbm, input_name="X", **options)
-        if width is not None:
-            check_width(X, width, self.rbm)
-        if X.dtype == object:  # None in a list is what is missing, like NaN
-            X = X.astype(np.float64)
-            if finite:
-                assert_all_finite(X, estimator_name=type(self.rbm).__name__, input_name="X")
-        if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
-            X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
-        if issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        if finite:
-            check_domain(X, self.rbm._visible_type, self.rbm)
-        return X
+        return self.rbm._row_format.read(self.rbm, X, reset=reset, finite=finite)
 
     def check_H(self, H: Any, *, name: str) -> Array:
         """Hidden states, as wide as the model."""

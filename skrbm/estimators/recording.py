@@ -52,6 +52,8 @@ class Recorder:
         Whether a plateau is answered by a smaller learning rate as long as that is possible.
     best : Machine, default=None
         The one of the best score on held-out rows.
+    log_unit : float, default=0.0
+        By how much scores of the user's rows are below those of the machine's columns, in nats.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Recorder:
     plateau: Plateau | None = None
     slows_down: bool = False
     best: Machine | None = None
+    log_unit: float = 0.0
     begin: float = field(default_factory=time.perf_counter)
 
     def record(
@@ -91,6 +94,7 @@ class Recorder:
         notes = {"learning_rate": state.learning_rate} | notes
         particles = state.particles if self.is_persistent else None
         notes |= record(machine, self.rows, particles, self.n_samples, self.weight)
+        notes["pseudo_likelihood"] -= self.log_unit
         score = notes["pseudo_likelihood"]
         if self.held_out is not None:
             score = notes["validation_pseudo_likelihood"] = self._validation_score(machine)
@@ -124,7 +128,7 @@ class Recorder:
 
     def _validation_score(self, machine: Machine) -> float:
         rows, weight = self.held_out or (self.rows, self.weight)
-        return monitor(machine, rows, self.n_samples, weight)
+        return monitor(machine, rows, self.n_samples, weight) - self.log_unit
 
     def _write(self, notes: dict[str, float], n_iter: int) -> None:
         """Add a pass to the history and print its line."""

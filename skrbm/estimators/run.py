@@ -34,7 +34,6 @@ from skrbm.estimators.validation import (
     check_parameter,
     check_width,
     floating_type,
-    parameter_shape,
     warn_user,
 )
 
@@ -82,9 +81,7 @@ class Run:
         self.n_iter, self.is_planned = n_iter, is_planned
         self._before: Carried = {}  # statistics without these rows
         resumes = resumes and rbm.__sklearn_is_fitted__()
-        # Arrays of another width may have been assigned since the last fit.
-        width = parameter_shape(rbm, "components_", 2)[1] if resumes else None
-        is_new = width is None or width != getattr(rbm, "n_features_in_", None)
+        is_new = not (resumes and rbm._row_format.is_known_to(rbm))
         X = self.model.check_X(X, reset=is_new)
         self.X, self.weight = present_rows(X, check_weights(sample_weight, X))
         if resumes:
@@ -196,9 +193,10 @@ class Run:
         rbm, X = self.rbm, self.X
         n_samples, mean, variance = rbm._statistics = rbm._first_statistics = statistics
         rbm._varying = (variance > 0) | (n_samples == 1)
-        if not rbm._visible_type.support.values and not rbm._varying.all():
+        constant = rbm._row_format.constant_features(rbm, rbm._varying)
+        if constant:
             warn_user(
-                f"Features {np.flatnonzero(~rbm._varying)[:10].tolist()} of X are constant; their "
+                f"Features {constant[:10]} of X are constant; their "
                 f"noise_variance_ stays at 1. Drop them, for example with "
                 f"sklearn.feature_selection.VarianceThreshold.",
                 UserWarning,
@@ -344,6 +342,7 @@ class Run:
             held_out=None if self.held_out is None else self._weighted(self.held_out),
             plateau=Plateau(rbm.tol, rbm.n_iter_no_change) if is_judged else None,
             slows_down=slows_down,
+            log_unit=rbm._row_format.log_unit(rbm),
         )
         if resumes and self.held_out is not None:
             recorder.resume(self.model.machine())

@@ -13,6 +13,7 @@ from skrbm.core import sampling
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.core.tempering import TemperedPath
+from skrbm.estimators.formats import RowFormat
 from skrbm.estimators.model import ArrayModel, ModelMixin
 from skrbm.estimators.validation import RANDOM_STATE, check_domain
 
@@ -22,9 +23,10 @@ COUNT = [Interval(Integral, 1, None, closed="left")]
 class SamplingMixin(ModelMixin):
     """Methods of an estimator that draw visible states."""
 
+    _row_format: ClassVar[RowFormat]
     _state_dtype: ClassVar[type | None] = None
 
-    def gibbs(self, v: Any) -> Array:
+    def gibbs(self, v: Any) -> Any:
         """One Gibbs step: hidden states given the visible ones, then visible ones given those.
 
         Successive calls draw on from a random stream of their own.
@@ -45,7 +47,7 @@ class SamplingMixin(ModelMixin):
         def step(machine: Machine, v: Any) -> Array:
             return self._as_states(sampling.gibbs(machine, v, 1, rng))
 
-        return self._model.map_rows(step, v, is_random=True)
+        return self._row_format.write(self, self._model.map_rows(step, v, is_random=True), given=v)
 
     @validate_params(
         {
@@ -65,7 +67,7 @@ class SamplingMixin(ModelMixin):
         init: Any = None,
         n_temperatures: int = 1,
         random_state: Any = None,
-    ) -> Array:
+    ) -> Any:
         """Draw visible states by Gibbs sampling or by parallel tempering.
 
         Parameters
@@ -122,7 +124,7 @@ class SamplingMixin(ModelMixin):
             v = path.sample_base(n_chains, rng) if init is None else dense(v)
             return sampling.sample_tempered(path, v, n_temperatures, n_gibbs_steps, rng)
 
-        return model.map_rows(run, chains, is_random=True)
+        return self._row_format.write(self, model.map_rows(run, chains, is_random=True))
 
     @validate_params(
         {
@@ -144,7 +146,7 @@ class SamplingMixin(ModelMixin):
         n_gibbs_steps: int = 100,
         n_chains: int = 10,
         random_state: Any = None,
-    ) -> Array:
+    ) -> Any:
         """Fill in what is unknown of each row, given what is known.
 
         Runs Gibbs chains over the unknown features of every row while the known ones are held.
@@ -178,21 +180,15 @@ class SamplingMixin(ModelMixin):
             If `mask` is not boolean or of another shape, or a known value is not finite.
         """
         X = self._model.check_X(X, finite=False)
-        mask = np.asarray(mask)
-        if mask.dtype != bool or mask.shape not in (X.shape, X.shape[1:]):
-            raise ValueError(
-                f"mask expected to be boolean and of shape {X.shape} or {X.shape[1:]}, True where a "
-                f"value is known, got {mask.dtype} of shape {mask.shape}."
-            )
-        X, is_known = dense(X), np.broadcast_to(mask, X.shape)
+        is_known = self._row_format.known_units(self, X, mask)
         unknown = Unknown(self._model, is_known, self._model.inference_rng(random_state))
-        if method == "sample":
-            return unknown.draw(X, n_gibbs_steps)
-        return unknown.average(X, n_gibbs_steps, n_chains)
+        v = unknown.complete(dense(X), method, n_gibbs_steps, n_chains)
+        return self._row_format.write(self, v, given=X, is_known=is_known)
 
     @validate_params(
         {
             "X": ["array-like", "sparse matrix"],
+            "method": [StrOptions({"sample", "mean"})],
             "n_imputations": [*COUNT, None],
             "n_gibbs_steps": COUNT,
             "n_chains": COUNT,
@@ -204,20 +200,24 @@ class SamplingMixin(ModelMixin):
         self,
         X: Any,
         *,
+        method: str = "mean",
         n_imputations: int | None = None,
         n_gibbs_steps: int = 100,
         n_chains: int = 10,
         random_state: Any = None,
-    ) -> Array:
+    ) -> Any:
         """Fill in missing values, marked by NaN.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Visible states; NaN where one is missing.
+        method : {"mean", "sample"}, default="mean"
+            Whether to give conditional means, or to draw what is missing from its joint
+            conditional law.
         n_imputations : int, default=None
             Number of completed copies, each with other draws of what is missing, for analyses
-            that account for its uncertainty; None for one copy with conditional means.
+            that account for its uncertainty; None for one copy by `method`.
         n_gibbs_steps : int, default=100
             Steps of every chain.
         n_chains : int, default=10
@@ -247,11 +247,18 @@ class SamplingMixin(ModelMixin):
         array([[1., 1.],
                [0., 0.]])
         """
-        X = dense(self._model.check_X(X, finite=False))
-        unknown = Unknown(self._model, ~np.isnan(X), self._model.inference_rng(random_state))
+        X = self._model.check_X(X, finite=False)
+        is_known, v = self._row_format.known_units(self, X), dense(X)
+        unknown = Unknown(self._model, is_known, self._model.inference_rng(random_state))
+
+        def copy(method: str) -> Any:
+            filled = unknown.complete(v, method, n_gibbs_steps, n_chains)
+            return self._row_format.write(self, filled, given=X, is_known=is_known)
+
         if n_imputations is None:
-            return unknown.average(X, n_gibbs_steps, n_chains)
-        return np.stack([unknown.draw(X, n_gibbs_steps) for _ in range(n_imputations)])
+            return copy(method)
+        copies = [copy("sample") for _ in range(n_imputations)]
+        return np.stack(copies) if isinstance(copies[0], np.ndarray) else copies
 
     def _as_states(self, states: Array) -> Array:
         """States in the type that scikit-learn's class gives them, where it has such units."""
@@ -266,16 +273,23 @@ class Unknown:
     ----------
     model : ArrayModel
         To draw from.
-    is_known : ndarray of bool of shape (n_samples, n_features)
-        Which values are held.
+    is_known : ndarray of bool of shape (n_samples, n_units)
+        Which units are held.
     rng : numpy.random.Generator
         Source of random numbers.
     """
 
     def __init__(self, model: ArrayModel, is_known: Array, rng: np.random.Generator) -> None:
         self.model, self.is_known, self.rng = model, is_known, rng
+        self._is_held = model.machine().visible.by_column(is_known)
         self._rows = np.flatnonzero(~is_known.all(axis=1))
         self._is_compared = False
+
+    def complete(self, v: Array, method: str, n_gibbs_steps: int, n_chains: int) -> Array:
+        """Rows completed by draws ("sample") or by averages over several chains ("mean")."""
+        if method == "sample":
+            return self.draw(v, n_gibbs_steps)
+        return self.average(v, n_gibbs_steps, n_chains)
 
     def draw(self, X: Array, n_gibbs_steps: int) -> Array:
         """Rows completed by a chain each."""
@@ -288,7 +302,7 @@ class Unknown:
             v = self.draw(X, n_gibbs_steps // 2)
             n_left = n_gibbs_steps - n_gibbs_steps // 2
             means = means + self.advance(v, n_left, step=sampling.clamped_mean) / n_chains
-        return np.where(self.is_known, v, means).astype(v.dtype, copy=False)
+        return np.where(self._is_held, v, means).astype(v.dtype, copy=False)
 
     def advance(
         self, X: Array, n_gibbs_steps: int, *, step: Callable[..., Array] = sampling.clamped_gibbs
@@ -309,7 +323,7 @@ class Unknown:
         """Copy of the rows in which what is unknown comes from independent features."""
         machine = self.model.machine(X)
         result = X.astype(machine.dtype)
-        if not np.isfinite(result[self.is_known]).all():
+        if not np.isfinite(result[self._is_held]).all():
             raise ValueError(
                 "What is known of X expected to be finite, got NaN or infinity. Mark it as unknown, "
                 "by mask in inpaint or by NaN in impute."
@@ -318,7 +332,7 @@ class Unknown:
         if len(rows):
             path = TemperedPath.to(machine, self.model.base(machine, self.rng))
             start = path.sample_base(len(rows), self.rng)
-            result[rows] = np.where(self.is_known[rows], result[rows], start)
+            result[rows] = np.where(self._is_held[rows], result[rows], start)
         if not self._is_compared:  # once is enough to warn
             check_domain(result, self.model.rbm._visible_type, self.model.rbm)
             self._is_compared = True

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -17,6 +18,7 @@ from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows
 from skrbm.estimators.annealing import anneal, warn_if_few, warn_if_too_likely
+from skrbm.estimators.formats import RowFormat
 from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.rows import check_weights
 from skrbm.estimators.validation import RANDOM_STATE, advised, finite_results, generators
@@ -28,6 +30,7 @@ class LikelihoodMixin(ModelMixin):
     n_jobs: int | None
     n_temperatures: int
     _annealing_rng: np.random.Generator
+    _row_format: ClassVar[RowFormat]
     _visible_type: Any
 
     def score_samples(self, X: Any) -> Array:
@@ -51,7 +54,7 @@ class LikelihoodMixin(ModelMixin):
         with finite_results() as check, advised():
             scores = pseudo_likelihood(self._model.machine(X), X, self.n_jobs)
             check(scores)
-        return scores
+        return np.asarray(scores - self._row_format.log_unit(self))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`: what a search without ``scoring=`` maximises.
@@ -245,7 +248,7 @@ class LikelihoodMixin(ModelMixin):
                 result = anneal(self._model, machine, *size, X, init, rng, is_reverse=is_reverse)
                 warn_if_few(result)
             check(np.array([result.value, result.std_error]))
-        return result
+        return replace(result, value=result.value + self._row_format.log_unit(self))
 
     def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
         """Stream of its own that begins anew on every call: the same model, the same number."""

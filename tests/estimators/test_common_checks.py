@@ -3,8 +3,12 @@
 import unittest
 
 import pytest
-from estimators.instances import ESTIMATORS
+from estimators import instances
 from sklearn.utils import estimator_checks
+
+from skrbm import TabularRBM
+
+ESTIMATORS = (*instances.ESTIMATORS, TabularRBM)
 
 # Checks that scikit-learn applies to its own estimators and leaves out of `check_estimator`.
 FURTHER_CHECKS = (

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, average_rows
+from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
 # Rare hidden units of some effect become detectors; undecided ones of no effect have to find out
@@ -32,14 +32,14 @@ def column_statistics(v: Any, sample_weight: Array | None = None) -> tuple[Array
     Parameters
     ----------
     v : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_visible)
-        Data of any numeric type.
+        Data of any numeric type; NaN is what is not known.
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows; None weighs them alike.
 
     Returns
     -------
     mean : ndarray of shape (n_visible,)
-        Average of each column.
+        Average of each column's known values; NaN if there are none.
     variance : ndarray of shape (n_visible,)
         Exactly zero for a constant column, and for no other.
     """
@@ -51,8 +51,8 @@ def column_statistics(v: Any, sample_weight: Array | None = None) -> tuple[Array
         n_rows = max(1, BLOCK_ELEMENTS // n_visible)
         blocks = (slice(i, i + n_rows) for i in range(0, n_samples, n_rows))
         statistics = (_block_statistics(v[b], _part(sample_weight, b)) for b in blocks)
-        _, mean, variance = reduce(merged_statistics, statistics)
-        constant = v.min(axis=0) == v.max(axis=0)
+        n_known, mean, variance, low, high = reduce(_merged_blocks, statistics)
+        mean, constant = np.where(n_known > 0, mean, np.nan), ~(low < high)
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
@@ -60,18 +60,29 @@ def _part(sample_weight: Array | None, rows: Any) -> Array | None:
     return None if sample_weight is None else sample_weight[rows]
 
 
-def _block_statistics(v: Array, sample_weight: Array | None) -> tuple[float, Array, Array]:
-    """Number of rows or total weight, mean and variance of some rows."""
+def _block_statistics(v: Array, sample_weight: Array | None) -> tuple[Any, ...]:
+    """Number or total weight of known values, their mean, variance and extremes, of some rows."""
     deviation = v.astype(np.float64)
+    low, high = np.fmin.reduce(deviation, axis=0), np.fmax.reduce(deviation, axis=0)
     if sample_weight is None:
-        mean = average_rows(deviation)
-        deviation -= mean
-        return len(v), mean, np.einsum("ij,ij->j", deviation, deviation) / len(v)
-    total = float(sample_weight.sum())
-    mean = average_rows(deviation, sample_weight / total)
+        sample_weight = np.ones(len(v))
+    is_missing = np.isnan(deviation)
+    total: Any = sample_weight.sum()
+    if is_missing.any():
+        deviation[is_missing] = 0
+        total = sample_weight @ ~is_missing
+    share = 1 / np.maximum(total, np.finfo(np.float64).tiny)
+    mean = share * (sample_weight @ deviation)
     deviation -= mean
     np.square(deviation, out=deviation)
-    return total, mean, average_rows(deviation, sample_weight / total)
+    deviation[is_missing] = 0
+    return total, mean, share * (sample_weight @ deviation), low, high
+
+
+def _merged_blocks(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What `_block_statistics` says of two blocks together."""
+    low, high = np.fmin(one[3], other[3]), np.fmax(one[4], other[4])
+    return *merged_statistics(one[:3], other[:3]), low, high
 
 
 def _sparse_statistics(v: Any, sample_weight: Array | None) -> tuple[Array, Array]:
@@ -106,7 +117,8 @@ def merged_statistics(
     Parameters
     ----------
     one, other : tuple of float, ndarray and ndarray of shape (n_visible,)
-        Number of rows or total weight, mean and variance of each.
+        Number of rows or total weight, mean and variance of each; the mean is NaN of a column
+        without a known value.
 
     Returns
     -------
@@ -121,7 +133,12 @@ def merged_statistics(
     """
     (n_one, mean_one, variance_one), (n_other, mean_other, variance_other) = one, other
     n_samples = n_one + n_other
-    share, rest = n_other / n_samples, n_one / n_samples
+    mean_one, mean_other = (  # where one does not know, the other does
+        np.where(np.isnan(own), beside, own)
+        for own, beside in ((mean_one, mean_other), (mean_other, mean_one))
+    )
+    total = np.maximum(n_samples, np.finfo(np.float64).tiny)
+    share, rest = n_other / total, n_one / total
     difference = mean_other - mean_one
     variance = rest * variance_one + share * variance_other + rest * share * difference**2
     return n_samples, mean_one + share * difference, variance

@@ -1,6 +1,7 @@
 """Layers of units: one file for each type, all of them answering the same questions."""
 
-from skrbm.core.units.base import Metric, QuadratureError, Support, Units
+from skrbm.core.units.answers import Metric, QuadratureError, Support
+from skrbm.core.units.base import Units
 from skrbm.core.units.bernoulli import Bernoulli
 from skrbm.core.units.categorical import Categorical
 from skrbm.core.units.composite import Composite

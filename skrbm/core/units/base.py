@@ -4,43 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any, Self
 
 import numpy as np
 
 from skrbm.core.numerics import Array
-
-
-class QuadratureError(ValueError):
-    """The law of a unit spreads over more values than can be summed."""
-
-
-@dataclass(frozen=True)
-class Support:
-    """Values that a column can take: a few, or all from `low` to `high` where `values` is empty."""
-
-    low: float
-    high: float
-    values: tuple[float, ...] = ()
-
-    @classmethod
-    def of(cls, *values: float) -> Self:
-        """Support of a few values, in ascending order."""
-        return cls(values[0], values[-1], values)
-
-
-class Metric(NamedTuple):
-    """Multiples of the gradient that a step follows: numbers, or one for each column.
-
-    That of the weights goes by the column of the signal, those of the layer's own parameters by
-    name; what is missing is one.
-    """
-
-    signal: Array | float = 1.0
-    parameters: Mapping[str, Array | float] = MappingProxyType({})
+from skrbm.core.units.answers import Metric, QuadratureError, Support
 
 
 class Units(ABC):
@@ -337,12 +308,24 @@ class Units(ABC):
 
     # Layers as records of arrays.
 
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
+        """Layer of these `arrays`; the options are those of `start`."""
+        return cls(**arrays, **options)
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Arrays of the layer, by attribute name; no copies."""
+        layer: Any = self
+        values = {f.name: getattr(self, f.name) for f in fields(layer)}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:
         """Layer in which every array is replaced by its image."""
         layer: Any = self
-        values = {f.name: getattr(self, f.name) for f in fields(layer)}
-        images = {name: function(a) for name, a in values.items() if isinstance(a, np.ndarray)}
-        is_same = all(image is values[name] for name, image in images.items())
+        arrays = self.arrays
+        images = {name: function(array) for name, array in arrays.items()}
+        is_same = all(image is arrays[name] for name, image in images.items())
         return self if is_same else replace(layer, **images)
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Self:

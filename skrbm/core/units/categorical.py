@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from skrbm.core.numerics import Array
-from skrbm.core.units.base import Support
+from skrbm.core.units.answers import Support
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.linear import LinearUnits
 

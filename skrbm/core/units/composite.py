@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self, final
 
@@ -11,7 +11,8 @@ import numpy as np
 from scipy.sparse import hstack, issparse
 
 from skrbm.core.numerics import Array, dense
-from skrbm.core.units.base import Metric, Units
+from skrbm.core.units.answers import Metric, Support
+from skrbm.core.units.base import Units
 from skrbm.core.units.columns import WideUnits
 
 
@@ -39,6 +40,8 @@ class Composite(WideUnits):
 
     parts: tuple[Units, ...]
 
+    support = Support(-np.inf, np.inf)  # the parts have narrower ones
+
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         """Start every part: option `types` has its type, number of columns and further options."""
@@ -51,6 +54,31 @@ class Composite(WideUnits):
                 for (kind, _, further), own in zip(types, statistics, strict=True)
             )
         )
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
+        """Hand every part its columns of the arrays that its type has; options as for `start`."""
+        ends, parts = dict.fromkeys(arrays, 0), []
+        for kind, n_columns, further in options["types"]:
+            names = {f.name for f in fields(kind)} & arrays.keys()
+            ends |= {name: ends[name] + n_columns for name in names}
+            own = {name: arrays[name][ends[name] - n_columns : ends[name]] for name in names}
+            parts.append(kind.from_arrays(own, **further))
+        if ends != {name: len(array) for name, array in arrays.items()}:
+            raise ValueError(
+                f"Arrays of the parts expected lengths {ends} in all, got "
+                f"{ {name: len(array) for name, array in arrays.items()} }."
+            )
+        return cls(tuple(parts))
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """Arrays of the parts side by side, each of those parts whose type has it."""
+        names = {name for part in self.parts for name in part.arrays}
+        return {
+            name: self._join([p.arrays[name] for p in self.parts if name in p.arrays])
+            for name in sorted(names)
+        }
 
     @property
     def start_options(self) -> dict[str, Any]:

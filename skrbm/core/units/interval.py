@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import roots_legendre
 
 from skrbm.core.numerics import Array
-from skrbm.core.units.base import QuadratureError, Support
+from skrbm.core.units.answers import QuadratureError, Support
 from skrbm.core.units.linear import LinearUnits
 
 SMALLEST = np.finfo(np.float64).tiny

@@ -18,7 +18,7 @@ from skrbm.core.numerics import (
     sum_log,
     sum_log_two_cosh,
 )
-from skrbm.core.units.base import Metric, Support
+from skrbm.core.units.answers import Metric, Support
 from skrbm.core.units.linear import LinearUnits
 
 LOST_DIGITS = 0.3  # share of all digits that a difference of probabilities may lose

@@ -1,0 +1,74 @@
+"""Rows of a table that are read like an array of a machine's columns."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from skrbm.core.numerics import Array
+
+
+@final
+class EncodedTable:
+    """Rows of a table, held as compactly as they came and made a machine's columns when asked for.
+
+    It is read like an array, a batch at a time: one-hot columns of a whole table would take many
+    times its memory.
+
+    Parameters
+    ----------
+    unit_of_column, category_of_column : ndarray of int of shape (n_discrete_columns,)
+        Unit that each of the first columns belongs to, and its category that the column stands for.
+    codes : ndarray of int of shape (n_samples, n_discrete)
+        Number of each category, negative where it is missing.
+    numbers : ndarray of shape (n_samples, n_real)
+        Standardised numbers, NaN where one is missing.
+    table : DataFrame or ndarray of shape (n_samples, n_features)
+        The table itself.
+    """
+
+    def __init__(
+        self,
+        unit_of_column: Array,
+        category_of_column: Array,
+        codes: Array,
+        numbers: Array,
+        table: Any,
+    ) -> None:
+        self._unit_of_column, self._category_of_column = unit_of_column, category_of_column
+        self._codes, self._numbers = codes, numbers
+        self.table, self.dtype = table, numbers.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, and of columns of the machine."""
+        return len(self._codes), len(self._unit_of_column) + self._numbers.shape[1]
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __getitem__(self, rows: Any) -> Array:
+        codes = self._codes[rows]
+        n_discrete = len(self._unit_of_column)
+        columns = np.empty((len(codes), self.shape[1]), dtype=self.dtype)
+        own = codes[:, self._unit_of_column]
+        np.equal(own, self._category_of_column, out=columns[:, :n_discrete], casting="unsafe")
+        columns[:, n_discrete:] = self._numbers[rows]
+        if not self.is_complete:
+            columns[:, :n_discrete][own < 0] = np.nan
+        return columns
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether nothing is missing."""
+        return bool(self.known_units.all())
+
+    @property
+    def known_units(self) -> Array:
+        """Which units of each row are not missing (n_samples, n_units)."""
+        return np.concatenate([self._codes >= 0, ~np.isnan(self._numbers)], axis=1)

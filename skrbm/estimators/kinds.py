@@ -1,0 +1,193 @@
+"""What kind of column a user's column is, with its categories or its scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skrbm.core.numerics import Array
+from skrbm.estimators.frames import declared_categories, factorized, kind_of, numbers_of
+
+DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
+KINDS = (*DISCRETE, *REAL)
+
+
+class ColumnKind(NamedTuple):
+    """What is learned of a column before its values are.
+
+    Attributes
+    ----------
+    kind : str or tuple
+        "binary", "categorical", "numeric", or ("interval", low, high).
+    categories : ndarray or None
+        Of binary and categorical columns.
+    origin, scale : float
+        What is subtracted from a number, and what the difference is divided by.
+    is_empty : bool
+        Whether no value is known.
+    """
+
+    kind: Any
+    categories: Array | None
+    origin: float
+    scale: float
+    is_empty: bool
+
+
+def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
+    """Kind that the user gives to each column, by its name or number; "auto" for none.
+
+    Parameters
+    ----------
+    names : sequence of length n_features
+        Names of the columns.
+    kinds : "auto" or dict
+        As the user gave it.
+
+    Returns
+    -------
+    given : list of length n_features
+        Not checked yet.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    given = dict.fromkeys(range(len(names)), "auto")
+    for key, kind in ({} if isinstance(kinds, str) else kinds).items():
+        number = names.index(key) if key in names else key
+        if number not in given:
+            raise ValueError(f"kinds expected keys among the columns {list(names)}, got {key!r}.")
+        given[int(number)] = kind
+    return list(given.values())
+
+
+def column_kind(name: Any, column: Any, given: Any) -> ColumnKind:
+    """Kind of a column, from its type or as given.
+
+    Parameters
+    ----------
+    name : object
+        Of the column, for messages.
+    column : Series or ndarray of shape (n_samples,)
+        Values.
+    given : object
+        From `given_kinds`.
+
+    Returns
+    -------
+    kind : ColumnKind
+        With categories or scale.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown or does not go with the values.
+    """
+    kind, *options = (given,) if isinstance(given, str) else given
+    kind = kind_of(column) if kind == "auto" else kind
+    n_options = {"numeric": (0,), "interval": (0, 2)}.get(kind, (0, 1))
+    if kind in REAL and len(options) in n_options:
+        return _real(name, column, kind, options)
+    if kind not in DISCRETE or len(options) not in n_options:
+        raise ValueError(
+            f"Kind of column {name!r} expected to be one of {KINDS}, ('interval', low, high) or "
+            f"('categorical', categories), got {given!r} for a column of type {column.dtype}."
+        )
+    return _discrete(name, column, kind, options)
+
+
+def checked_numbers(name: Any, column: Any) -> Array:
+    """Numbers of a column (n_samples,), NaN where one is missing.
+
+    Parameters
+    ----------
+    name : object
+        Of the column.
+    column : Series or ndarray of shape (n_samples,)
+        Values.
+
+    Returns
+    -------
+    numbers : ndarray of shape (n_samples,)
+        Finite or NaN.
+
+    Raises
+    ------
+    ValueError
+        If there is text or infinity.
+    """
+    try:
+        numbers = numbers_of(column)
+    except ValueError as error:
+        raise ValueError(
+            f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit with "
+            f"kinds={{{name!r}: 'categorical'}}."
+        ) from error
+    if np.isinf(numbers).any():
+        raise ValueError(
+            f"Column {name!r} expected finite numbers or missing values, got infinity."
+        )
+    return numbers
+
+
+def _real(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:
+    numbers = checked_numbers(name, column)
+    known = numbers[~np.isnan(numbers)].astype(np.float64)
+    if kind == "interval":
+        low, high = options or (0.0, 1.0)
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise ValueError(
+                f"Interval of column {name!r} expected to have finite ends, the lower one first, got "
+                f"{(low, high)}."
+            )
+        return ColumnKind((kind, low, high), None, low, high - low, not len(known))
+    largest = float(np.abs(known).max(initial=0.0)) or 1.0
+    origin, scale = 0.0, 0.0
+    if len(known) and known.min() < known.max():  # not for rounding to decide
+        origin, scale = largest * (known / largest).mean(), largest * (known / largest).std()
+    elif len(known):
+        origin = float(known[0])
+    return ColumnKind(kind, None, float(origin), float(scale) or 1.0, not len(known))
+
+
+def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:
+    codes, values = factorized(column)
+    is_empty = not (np.asarray(codes) >= 0).any()
+    declared = options[0] if options else declared_categories(column)
+    categories = _sorted(values) if declared is None else list(declared)
+    if kind == "binary":
+        if kind_of(column) == "binary" and not options:
+            categories = [False, True]
+        elif declared is None and set(categories) < {0, 1} and categories:
+            categories = [type(categories[0])(bit) for bit in (0, 1)]
+        if len(categories) != 2:
+            raise ValueError(
+                f"Binary column {name!r} expected to have 2 values, got {categories[:10]}. Use kind "
+                f"'categorical', or give both values: ('binary', [value, other])."
+            )
+    shown: dict[str, Any] = {}
+    for value in categories:
+        other = shown.setdefault(str(value), value)
+        if other is not value:
+            raise ValueError(
+                f"Column {name!r} has categories that print alike: {other!r} of type "
+                f"{type(other).__name__} and {value!r} of type {type(value).__name__}. Convert the "
+                f"column to one type."
+            )
+    is_plain = all(isinstance(value, bool | int | float) for value in categories)
+    listed = np.empty(len(categories), dtype=object)
+    listed[:] = categories
+    if is_plain and len({type(value) for value in categories}) == 1:
+        listed = np.array(categories)
+    return ColumnKind(kind, listed, 0.0, 1.0, is_empty)
+
+
+def _sorted(values: list[Any]) -> list[Any]:
+    try:
+        return sorted(values)
+    except TypeError:  # of several types
+        return sorted(values, key=lambda value: (str(value), type(value).__name__))

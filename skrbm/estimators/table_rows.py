@@ -1,0 +1,92 @@
+"""Rows of tables as an estimator reads and writes them."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skrbm.core.numerics import Array
+from skrbm.estimators.encoded import EncodedTable
+from skrbm.estimators.formats import RowFormat, checked_mask
+from skrbm.estimators.frames import column_names, container_of
+from skrbm.estimators.tables import Table
+
+
+def table_of(rbm: Any) -> Table:
+    """Table that an estimator was fitted to; its fitted attributes have it as plain data."""
+    check_is_fitted(rbm, "_table")
+    return Table(kinds=rbm.kinds_, categories=rbm.categories_, **rbm._table)
+
+
+@final
+class TableRows(RowFormat):
+    """Data frames and arrays whose columns are of several kinds."""
+
+    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool) -> EncodedTable:
+        if not reset:
+            check_is_fitted(rbm)
+        if container_of(X) == "array":
+            X = validate_data(rbm, X, reset=reset, dtype=None, ensure_all_finite=False)
+        else:
+            _check_frame(X, type(rbm).__name__)
+            X = validate_data(rbm, X, reset=reset, skip_check_array=True)
+        if reset:
+            rbm._validate_params()
+            table = Table.of(X, rbm.kinds)
+            rbm.kinds_, rbm.categories_, rbm.columns_ = table.kinds, table.categories, table.columns
+            names = "container", "names", "dtypes", "origin", "scale"
+            rbm._table = {name: getattr(table, name) for name in names}
+        table = table_of(rbm)
+        rows = table.encode(X, rbm.handle_unknown, rbm.check_input)
+        if finite and not rows.is_complete:
+            units = np.flatnonzero(~rows.known_units.all(axis=0))
+            raise ValueError(
+                f"Input X contains NaN, None or a category that is not known in columns "
+                f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} needs "
+                f"complete rows here. Use its impute, or drop these rows."
+            )
+        return rows
+
+    def write(self, rbm: Any, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
+        table = None if given is None else given.table
+        return table_of(rbm).decode(v, given=table, is_known=is_known)
+
+    def is_known_to(self, rbm: Any) -> bool:
+        return hasattr(rbm, "_table")
+
+    def array_length(self, rbm: Any, name: str, n_columns: int) -> int:
+        is_scale = name == "noise_variance_"
+        return len(table_of(rbm).groups["numeric"]) if is_scale else n_columns
+
+    def known_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
+        if mask is None:
+            return np.asarray(v.known_units)
+        shape = (len(v), rbm.n_features_in_)
+        return np.broadcast_to(checked_mask(mask, shape), shape)[:, table_of(rbm).order]
+
+    def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
+        table = table_of(rbm)
+        own = zip(table.groups["numeric"], is_varying[table.numeric_columns], strict=True)
+        return [table.names[j] for j, varies in own if not varies]
+
+    def log_unit(self, rbm: Any) -> float:
+        return table_of(rbm).log_unit
+
+
+def _check_frame(X: Any, estimator: str) -> None:
+    """Raise a ValueError for a frame that is empty or has a name twice."""
+    names = column_names(X)
+    if not len(X) or not names:
+        what, count = ("sample", len(X)) if names else ("feature", len(names))
+        raise ValueError(
+            f"Found array with {count} {what}(s) (shape={(len(X), len(names))}) while a minimum of 1 "
+            f"is required by {estimator}."
+        )
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"Columns of X expected to have names of their own, got {twice} more than once. Rename "
+            f"them."
+        )

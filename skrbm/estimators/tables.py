@@ -1,0 +1,294 @@
+"""Tables of categories, flags and numbers, and the columns of a machine that they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self, final
+
+import numpy as np
+
+from skrbm.core.numerics import Array
+from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval
+from skrbm.estimators.encoded import EncodedTable
+from skrbm.estimators.frames import (
+    MISSING,
+    column_names,
+    columns_of,
+    container_of,
+    dtype_name,
+    factorized,
+    rounded,
+    written,
+)
+from skrbm.estimators.kinds import DISCRETE, KINDS, checked_numbers, column_kind, given_kinds
+from skrbm.estimators.validation import DomainWarning, warn_user
+
+MANY_CATEGORIES = np.iinfo(np.int16).max
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What the columns of a table are, and the way to a machine's columns and back.
+
+    The machine's columns are those of all flags, then of all categories, numbers and bounded
+    numbers, each in the order of the table. Everything here is plain data.
+
+    Parameters
+    ----------
+    container : {"pandas", "polars", "array"}
+        Library of the table.
+    names : list of length n_features
+        Names of the columns, or their numbers.
+    dtypes : list of str of length n_features
+        Names of their types.
+    kinds : list of length n_features
+        "binary", "categorical", "numeric", or ("interval", low, high).
+    categories : list of length n_features
+        Categories of binary and categorical columns, None for the others.
+    origin, scale : ndarray of shape (n_features,)
+        What is subtracted from numbers, and what the difference is divided by.
+    """
+
+    container: str
+    names: list[Any]
+    dtypes: list[str]
+    kinds: list[Any]
+    categories: list[Array | None]
+    origin: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, X: Any, kinds: Any) -> Self:
+        """Read off a table what its columns are.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray of shape (n_samples, n_features)
+            Table.
+        kinds : "auto" or dict
+            As in `TabularRBM`.
+
+        Returns
+        -------
+        table : Table
+            Of these columns.
+
+        Raises
+        ------
+        ValueError
+            If a kind is unknown or does not go with its column.
+        """
+        names, columns = column_names(X), columns_of(X)
+        own = zip(names, columns, given_kinds(names, kinds), strict=True)
+        found = [column_kind(*column) for column in own]
+        table = cls(
+            container_of(X),
+            names,
+            [dtype_name(column) for column in columns],
+            [column.kind for column in found],
+            [column.categories for column in found],
+            np.array([column.origin for column in found]),
+            np.array([column.scale for column in found]),
+        )
+        empty = [name for name, column in zip(names, found, strict=True) if column.is_empty]
+        if not table.order:
+            raise ValueError("X expected to have a known value in some column, got none.")
+        if empty:
+            warn_user(
+                f"Columns {empty} of X have no known value: what is drawn for them says nothing, and "
+                f"without a category nothing is. Drop them, or give their categories.",
+                UserWarning,
+            )
+        return table
+
+    @cached_property
+    def groups(self) -> dict[str, list[int]]:
+        """Numbers of the columns of each kind that are units of the machine."""
+        groups: dict[str, list[int]] = {name: [] for name in KINDS}
+        for j, kind in enumerate(self.kinds):
+            known = self.categories[j]
+            if known is None or len(known):
+                groups[kind if isinstance(kind, str) else kind[0]].append(j)
+        return groups
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Column of the table that each unit of the machine is."""
+        return [j for group in self.groups.values() for j in group]
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """Number of columns of each unit."""
+        categorical = self.groups["categorical"]
+        return [len(self._listed(j)) if j in categorical else 1 for j in self.order]
+
+    @property
+    def columns(self) -> Array:
+        """Names of the machine's columns, such as "age" or "port=Southampton"."""
+        names = []
+        for j, width in zip(self.order, self.widths, strict=True):
+            known = self.categories[j]
+            shown = (
+                []
+                if known is None
+                else list(known if j in self.groups["categorical"] else known[1:])
+            )
+            names += [f"{self.names[j]}={value}" for value in shown] or [str(self.names[j])] * width
+        return np.array(names, dtype=object)
+
+    @property
+    def n_discrete(self) -> int:
+        """Number of units that are flags or categories; they come first."""
+        return sum(len(self.groups[kind]) for kind in DISCRETE)
+
+    @property
+    def numeric_columns(self) -> slice:
+        """Columns of the machine that are numbers without bounds."""
+        begin = sum(self.widths[: self.n_discrete])
+        return slice(begin, begin + len(self.groups["numeric"]))
+
+    @property
+    def log_unit(self) -> float:
+        """By how much log-densities per unit of the columns are below those of the machine."""
+        return float(np.log(self.scale).sum())
+
+    def types(self, **gaussian: Any) -> list[tuple[Any, int, dict[str, Any]]]:
+        """Unit types of the machine's layers with their numbers of columns and further options."""
+        counts = tuple(len(self._listed(j)) for j in self.groups["categorical"])
+        types: list[tuple[Any, int, dict[str, Any]]] = [
+            (Bernoulli, len(self.groups["binary"]), {}),
+            (Categorical, sum(counts), {"n_categories": counts}),
+            (Gaussian, len(self.groups["numeric"]), gaussian),
+            (Interval, len(self.groups["interval"]), {}),
+        ]
+        return [part for part in types if part[1]]
+
+    def number_of(self, column: Any) -> int:
+        """Number of the column of that name or number."""
+        if column in self.names:
+            return self.names.index(column)
+        if isinstance(column, int | np.integer) and -len(self.names) <= column < len(self.names):
+            return int(column) % len(self.names)
+        raise ValueError(
+            f"column expected to be one of {self.names}, or its number, got {column!r}."
+        )
+
+    def encode(self, X: Any, handle_unknown: str, check_input: str) -> EncodedTable:
+        """Columns of a machine, made a batch at a time.
+
+        Parameters
+        ----------
+        X : DataFrame or ndarray of shape (n_samples, n_features)
+            Table with these columns.
+        handle_unknown : {"missing", "error"}
+            What becomes of categories that are not known.
+        check_input : {"warn", "raise", "ignore"}
+            What to do about numbers outside their interval.
+
+        Returns
+        -------
+        rows : EncodedTable
+            Of shape (n_samples, n_columns).
+
+        Raises
+        ------
+        ValueError
+            If a column does not have the values of its kind.
+        """
+        columns = columns_of(X)
+        discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
+        most = max([len(self._listed(j)) for j in discrete], default=0)
+        codes = np.empty((len(X), len(discrete)), np.int16 if most <= MANY_CATEGORIES else np.int64)
+        for k, j in enumerate(discrete):
+            codes[:, k] = self._codes(j, columns[j], handle_unknown)
+        values = [checked_numbers(self.names[j], columns[j]) for j in real]
+        single = bool(values) and all(own.dtype == np.float32 for own in values)
+        numbers = np.empty((len(X), len(real)), np.float32 if single else np.float64)
+        for k, (j, own) in enumerate(zip(real, values, strict=True)):
+            self._compare(j, own, check_input)
+            numbers[:, k] = (own - self.origin[j]) / self.scale[j]
+        return EncodedTable(*self._discrete_columns, codes, numbers, X)
+
+    def decode(self, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
+        """Table from states of the machine, or from their means.
+
+        Means of categories become the most probable one.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_samples, n_columns)
+            States.
+        given : DataFrame or ndarray of shape (n_samples, n_features), default=None
+            Table whose known values are kept as they are.
+        is_known : ndarray of bool of shape (n_samples, n_units), default=None
+            Which of them to keep; NaN is missing whatever it says.
+
+        Returns
+        -------
+        table : DataFrame or ndarray of shape (n_samples, n_features)
+            In the library, with the names and types of this one.
+        """
+        columns: list[Array] = [np.full(len(v), None, dtype=object)] * len(self.names)
+        before = [] if given is None else columns_of(given)
+        ends = np.cumsum(self.widths)
+        for k, (j, end, width) in enumerate(zip(self.order, ends, self.widths, strict=True)):
+            states, known = v[:, end - width : end], self.categories[j]
+            if known is None:
+                values = self.origin[j] + self.scale[j] * states[:, 0].astype(np.float64)
+                values = rounded(values, self.dtypes[j])
+                if is_known is not None:
+                    values = np.where(
+                        is_known[:, k], checked_numbers(self.names[j], before[j]), values
+                    )
+            else:
+                is_flag = j in self.groups["binary"]
+                code = states[:, 0] > 0.5 if is_flag else states.argmax(axis=1)
+                values = np.asarray(known, dtype=object)[code.astype(np.intp)]
+            columns[j] = values
+        index = getattr(given, "index", None) if self.container == "pandas" else None
+        return written(self.container, self.names, self.dtypes, columns, self.categories, index)
+
+    @property
+    def _discrete_columns(self) -> tuple[Array, Array]:
+        """Unit and category of each of the first columns."""
+        units, categories = [], []
+        for unit, (j, width) in enumerate(
+            zip(self.order[: self.n_discrete], self.widths, strict=False)
+        ):
+            units += [unit] * width
+            categories += [1] if j in self.groups["binary"] else list(range(width))
+        return np.array(units, dtype=np.intp), np.array(categories, dtype=np.intp)
+
+    def _listed(self, j: int) -> Array:
+        known = self.categories[j]
+        return np.empty(0) if known is None else known
+
+    def _codes(self, j: int, column: Any, handle_unknown: str) -> Array:
+        codes, values = factorized(column)
+        numbers = {value: number for number, value in enumerate(self._listed(j).tolist())}
+        unknown = [value for value in values if value not in numbers]
+        if unknown and handle_unknown == "error":
+            raise ValueError(
+                f"Column {self.names[j]!r} expected categories {list(numbers)}, got {unknown[:10]}. Set "
+                f"handle_unknown='missing' to take them for missing values."
+            )
+        translated = np.array([*(numbers.get(value, MISSING) for value in values), MISSING])
+        return translated[codes]
+
+    def _compare(self, j: int, values: Array, check_input: str) -> None:
+        """Compare numbers with the interval of their column."""
+        if isinstance(self.kinds[j], str) or check_input == "ignore":
+            return
+        _, low, high = self.kinds[j]
+        least, greatest = np.fmin.reduce(values, initial=low), np.fmax.reduce(values, initial=high)
+        if low <= least and greatest <= high:
+            return
+        message = (
+            f"Column {self.names[j]!r} is an interval from {low:g} to {high:g}, but has values from "
+            f"{least:g} to {greatest:g}. Widen it in kinds, or set check_input='ignore'."
+        )
+        if check_input == "raise":
+            raise ValueError(message)
+        warn_user(message, DomainWarning)

@@ -1,0 +1,365 @@
+"""TabularRBM against sums over all rows of small tables, and the manners of data frames."""
+
+import copy
+import itertools
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+from scipy.integrate import trapezoid
+from scipy.special import logsumexp
+from sklearn.base import clone
+
+from skrbm import DomainWarning, TabularRBM
+
+SIZES = ("red", "green", "blue"), (1, 2, 3), (False, True)
+ROWS = pd.DataFrame(
+    list(itertools.product(*SIZES)), columns=["color", "size", "is_new"]
+)  # all rows that there are
+KINDS = {"size": "categorical"}
+
+
+def discrete(seed=0, **params):
+    """Machine over `ROWS` with weights that couple all columns."""
+    rng = np.random.default_rng(seed)
+    rbm = TabularRBM(3, kinds=KINDS, n_iter=0, random_state=seed, **params).fit(ROWS)
+    rbm.components_ = rng.normal(size=rbm.components_.shape)
+    rbm.intercept_visible_ = rng.normal(size=len(rbm.intercept_visible_))
+    rbm.intercept_hidden_ = rng.normal(size=3)
+    return rbm
+
+
+def columns(rbm, X):
+    """One-hot columns of rows of discrete tables, made by comparing names."""
+    cells = [{f"{name}={value}" for name, value in row.items()} for row in X.to_dict("records")]
+    return np.array([[float(name in row) for name in rbm.columns_] for row in cells])
+
+
+def law(rbm):
+    """Log-probabilities of `ROWS` by the sum over all hidden states."""
+    v = columns(rbm, ROWS)
+    h = np.array(list(itertools.product([0, 1], repeat=len(rbm.components_))))
+    minus_energy = v @ rbm.intercept_visible_ + (h @ rbm.intercept_hidden_)[:, None]
+    minus_energy = minus_energy + h @ rbm.components_ @ v.T
+    log_weights = logsumexp(minus_energy, axis=0)
+    return log_weights - logsumexp(log_weights)
+
+
+def mixed(n_samples=200, seed=0):
+    """Table with a column of every kind, dependent on each other."""
+    rng = np.random.default_rng(seed)
+    state = rng.integers(3, size=n_samples)
+    return pd.DataFrame(
+        {
+            "port": np.array(["Q", "S", "C"])[state],
+            "age": (30 + 10 * state + rng.normal(0, 3, n_samples)).round().astype(np.int64),
+            "alone": state + rng.integers(2, size=n_samples) > 1,
+            "share": (state + rng.random(n_samples)) / 3 * 100,
+            "fare": np.exp(state) * 100 + rng.normal(0, 10, n_samples),
+        }
+    )
+
+
+MIXED_KINDS = {"share": ("interval", 0, 100)}
+
+
+def fitted(X=None, n_components=4, **params):
+    options = {"kinds": MIXED_KINDS, "n_iter": 5, "random_state": 0} | params
+    return TabularRBM(n_components, **options).fit(mixed() if X is None else X)
+
+
+def test_probabilities_of_all_rows_are_those_of_the_sum_over_hidden_states():
+    """Catches columns in another order than their weights, and log Z over columns, not units."""
+    rbm = discrete()
+    np.testing.assert_allclose(rbm.log_likelihood(ROWS), law(rbm), rtol=0, atol=1e-8)
+    assert abs(np.exp(rbm.log_likelihood(ROWS)).sum() - 1) < 1e-8
+
+
+def test_score_has_one_conditional_law_for_each_column():
+    """Catches a conditional for each one-hot column."""
+    rbm = discrete()
+    p, expected = np.exp(law(rbm)), np.zeros(len(ROWS))
+    for name in ROWS:
+        rest = ROWS.drop(columns=name).apply(tuple, axis=1)
+        expected += np.log(p / pd.Series(p).groupby(rest).transform("sum").to_numpy())
+    np.testing.assert_allclose(rbm.score_samples(ROWS), expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["numeric", ("interval", 40, 400)])
+def test_density_of_a_number_and_a_category_integrates_to_one(kind):
+    """Catches densities in standard deviations; the grid's trapezoid rule is exact to 1e-6."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"fare": 200 + 50 * rng.random(50), "port": rng.choice(["C", "S"], 50)})
+    rbm = TabularRBM(2, kinds={"fare": kind}, n_iter=0, random_state=0).fit(X)
+    rbm.components_ = rng.normal(size=rbm.components_.shape)
+    grid = np.linspace(40, 400, 20_001)
+    density = sum(
+        np.exp(rbm.log_likelihood(pd.DataFrame({"fare": grid, "port": port})))
+        for port in ("C", "S")
+    )
+    assert abs(trapezoid(density, grid) - 1) < 1e-6
+
+
+def test_unit_and_origin_of_a_column_change_densities_by_the_log_of_the_unit_alone():
+    """Catches numbers that are not standardised, and densities that stay per standard deviation."""
+    X = mixed()
+    other = X.assign(fare=32 + 1.8 * X["fare"], share=X["share"] / 100)
+    one, twin = fitted(X), fitted(other, kinds={"share": ("interval", 0, 1)})
+    np.testing.assert_allclose(twin.transform(other), one.transform(X), rtol=0, atol=1e-5)
+    for method in ("log_likelihood", "score_samples"):
+        change = getattr(twin, method)(other) - getattr(one, method)(X)
+        np.testing.assert_allclose(change, np.log(100) - np.log(1.8), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(twin.free_energy(other), one.free_energy(X), rtol=0, atol=1e-8)
+
+
+def test_exact_training_reaches_the_entropy_of_dependent_columns():
+    """Within 0.02 nat of the best that any model can; independent columns are 0.3 above it."""
+    counts = np.array([[30, 5, 5], [2, 40, 3], [5, 5, 25]])
+    cells = np.repeat(np.arange(9), counts.ravel())
+    X = pd.DataFrame(
+        {"a": np.array(list("xyz"))[cells // 3], "b": np.array(list("uvw"))[cells % 3]}
+    )
+    rbm = TabularRBM(
+        4, algorithm="exact", learning_rate=5, n_iter=300, batch_size=len(X), random_state=0
+    )
+    p = counts[counts > 0] / counts.sum()
+    entropy = -(p * np.log(p)).sum()
+    assert -rbm.fit(X).log_likelihood(X).mean() < entropy + 0.02
+    shares = counts.sum(axis=0) / counts.sum(), counts.sum(axis=1) / counts.sum()
+    assert -sum((share * np.log(share)).sum() for share in shares) > entropy + 0.3
+
+
+def test_samples_follow_the_law():
+    """Chi-square over all rows, for every seed; catches codes of one column read by another."""
+    rbm = discrete()
+    expected, p_values = np.exp(law(rbm)) * 1000, []
+    for seed in range(20):
+        drawn = rbm.sample(1000, 30, random_state=seed).value_counts()
+        counts = drawn.reindex(pd.MultiIndex.from_frame(ROWS), fill_value=0)
+        p_values.append(stats.chisquare(counts, expected).pvalue)
+    assert stats.kstest(p_values, "uniform").pvalue > 1e-3
+
+
+def test_columns_are_described():
+    rbm = fitted()
+    assert list(rbm.columns_) == [
+        "alone=True",
+        "port=C",
+        "port=Q",
+        "port=S",
+        "age",
+        "fare",
+        "share",
+    ]
+    assert rbm.kinds_ == ["categorical", "numeric", "binary", ("interval", 0, 100), "numeric"]
+    assert [None if c is None else list(c) for c in rbm.categories_] == [
+        ["C", "Q", "S"],
+        None,
+        [False, True],
+        None,
+        None,
+    ]
+    assert rbm.components_.shape == (4, 7)
+    assert rbm.noise_variance_.shape == (2,)
+    assert list(rbm.feature_names_in_) == list(mixed())
+    assert list(rbm.get_feature_names_out()) == [f"tabularrbm{i}" for i in range(4)]
+    out = clone(rbm).set_output(transform="pandas").fit(mixed()).transform(mixed())
+    assert list(out) == list(rbm.get_feature_names_out())
+
+
+def to_polars(X):
+    return pl.DataFrame({name: X[name].tolist() for name in X})
+
+
+def test_polars_frames_are_learned_as_pandas_frames_are():
+    X = mixed()
+    one, other = fitted(X), fitted(to_polars(X))
+    np.testing.assert_array_equal(one.transform(X), other.transform(to_polars(X)))
+    table = other.sample(7, random_state=0)
+    assert isinstance(table, pl.DataFrame)
+    assert table.schema == to_polars(X).schema
+    expected = one.sample(7, random_state=0)
+    assert [list(row) for row in table.rows()] == expected.to_numpy(dtype=object).tolist()
+
+
+def test_types_of_pandas_are_kept():
+    """Catches whole numbers that come back as floats, and categories in another order."""
+    X = mixed()
+    X["port"] = pd.Categorical(X["port"], categories=["S", "Q", "C", "Z"], ordered=True)
+    X["age"], X["alone"] = X["age"].astype("Int64"), X["alone"].astype("boolean")
+    X["name"], X["fare"] = X["port"].astype("string"), X["fare"].astype(np.float32)
+    rbm = fitted(X)
+    for table in (rbm.sample(9), rbm.gibbs(X), rbm.impute(X), rbm.inverse_transform(np.eye(4))):
+        pd.testing.assert_series_equal(table.dtypes, X.dtypes)
+    pd.testing.assert_frame_equal(rbm.impute(X), X)
+    assert list(rbm.columns_[1:5]) == ["port=S", "port=Q", "port=C", "port=Z"]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, object])
+def test_arrays_come_back_as_arrays(dtype):
+    X = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(dtype)
+    rbm = TabularRBM(2, kinds={1: "categorical"}, n_iter=2, random_state=0).fit(X)
+    table = rbm.sample(20)
+    assert table.dtype == X.dtype
+    assert set(table[:, 1]) <= {0, 1, 2}
+    assert rbm.transform(X).dtype == (np.float32 if dtype is np.float32 else np.float64)
+
+
+def test_categories_follow_their_values_whatever_their_codes_are():
+    """Catches the codes of another frame taken for our own."""
+    X = mixed()
+    rbm = fitted(X.assign(port=X["port"].astype("category")))
+    turned = pd.Categorical(X["port"], categories=["S", "unused", "C", "Q"])
+    expected = rbm.transform(X)
+    np.testing.assert_array_equal(rbm.transform(X.assign(port=turned)), expected)
+
+
+def test_category_that_is_listed_but_absent_has_a_probability():
+    """Catches a logarithm of zero, and a column that is left out."""
+    listed = mixed().assign(port=pd.Categorical(mixed()["port"], ["Q", "S", "C", "Z"]))
+    for X, kinds in (
+        (listed, MIXED_KINDS),
+        (mixed(), MIXED_KINDS | {"port": ("categorical", ["Q", "S", "C", "Z"])}),
+    ):
+        rbm = fitted(X, kinds=kinds)
+        rare = rbm.log_likelihood(X.assign(port=pd.Categorical(["Z"] * len(X))))
+        assert np.isfinite(rare).all()
+        assert rare.mean() < rbm.log_likelihood(X).mean() - 1
+
+
+def test_features_of_constant_columns_stay_finite():
+    X = mixed().assign(one="a", two=2.0)
+    with pytest.warns(UserWarning, match=r"Features \['two'\] of X are constant"):
+        rbm = fitted(X)
+    assert np.isfinite(rbm.score_samples(X)).all()
+    assert (rbm.sample(5)["one"] == "a").all()
+
+
+COPIERS = {
+    "deepcopy": lambda rbm, path: copy.deepcopy(rbm),
+    "pickle": lambda rbm, path: pickle.loads(pickle.dumps(rbm)),
+    "memory map": lambda rbm, path: (joblib.dump(rbm, path), joblib.load(path, mmap_mode="r"))[1],
+    "skops": lambda rbm, path: through_skops(rbm),
+}
+
+
+def through_skops(rbm):
+    sio = pytest.importorskip("skops.io")
+    data = sio.dumps(rbm)
+    untrusted = sio.get_untrusted_types(data=data)
+    assert untrusted == ["skrbm.estimators.tabular.TabularRBM"]
+    return sio.loads(data, trusted=untrusted)
+
+
+@pytest.mark.parametrize("copier", COPIERS)
+def test_copies_resume_training_and_know_their_columns(copier, tmp_path):
+    X = mixed()
+    rbm = fitted(X).partial_fit(X)
+    twin = COPIERS[copier](rbm, tmp_path / "rbm")
+    for one in (rbm, twin):
+        one.partial_fit(X)
+    np.testing.assert_array_equal(twin.components_, rbm.components_)
+    pd.testing.assert_frame_equal(twin.sample(5), rbm.sample(5))
+
+
+def test_every_algorithm_learns_a_mixed_table():
+    X = mixed()
+    independent = fitted(X, n_iter=0).score(X)
+    for algorithm in ("pcd", "cd", "pt", "exact"):
+        rbm = fitted(X, algorithm=algorithm, n_iter=15, n_temperatures=4)
+        assert rbm.score(X) > independent + 1, algorithm
+    rbm = fitted(X, n_iter=3, early_stopping=True, verbose=0)
+    assert "validation_pseudo_likelihood" in rbm.history_
+
+
+def test_history_is_in_units_of_the_columns():
+    """Catches a curve per standard deviation beside scores per unit."""
+    X = mixed()
+    one, other = fitted(X), fitted(X.assign(fare=X["fare"] * 1000))
+    drop = np.subtract(one.history_["pseudo_likelihood"], other.history_["pseudo_likelihood"])
+    np.testing.assert_allclose(drop, np.log(1000), rtol=0, atol=1e-6)
+
+
+NO_KIND = r"Kind of column 'age' expected to be one of .*got "
+
+
+@pytest.mark.parametrize(
+    ("change", "params", "message"),
+    [
+        ({"age": ["old"] * 200}, {"kinds": {"age": "numeric"}}, r"'age' expected .*text, 'old'"),
+        ({"age": ["7"] * 200}, {"kinds": {"age": "numeric"}}, r"'age' expected .*text, '7'"),
+        ({"age": [np.inf] * 200}, {}, r"'age' expected finite numbers .*infinity"),
+        ({}, {"kinds": {"age": "ordinal"}}, NO_KIND + "'ordinal'"),
+        ({}, {"kinds": {"age": ("numeric", 3)}}, NO_KIND),
+        ({"age": pd.Timestamp(0)}, {}, NO_KIND + "'auto'.*datetime"),
+        ({}, {"kinds": {"Age": "numeric"}}, r"kinds expected keys among .*'age'.*got 'Age'"),
+        ({}, {"kinds": {"age": "binary"}}, r"Binary column 'age' expected to have 2 values"),
+        (
+            {},
+            {"kinds": {"age": ("interval", 9, 3)}},
+            r"Interval of column 'age' expected .*\(9, 3\)",
+        ),
+        (
+            {},
+            {"kinds": {"age": ("interval", 0, 40)}, "check_input": "raise"},
+            "'age' is an interval",
+        ),
+        ({}, {"kinds": "automatic"}, "'kinds' parameter"),
+        (
+            {"port": [1, "1"] * 100},
+            {},
+            r"'port' has categories that print alike: 1 .*int.*'1' .*str",
+        ),
+    ],
+)
+def test_bad_columns_are_refused_by_name_and_leave_no_trace(change, params, message):
+    X = mixed().assign(**change)
+    rbm = TabularRBM(2, n_iter=1, **params)
+    before = set(vars(rbm))
+    with pytest.raises(ValueError, match=message):
+        rbm.fit(X)
+    assert set(vars(rbm)) == before
+
+
+def test_frames_of_other_columns_are_refused():
+    X, rbm = mixed(), fitted()
+    for other in (X.drop(columns="fare"), X[X.columns[::-1]], X.rename(columns={"fare": "fee"})):
+        with pytest.raises(ValueError, match="feature names should match"):
+            rbm.transform(other)
+    with pytest.raises(ValueError, match="has 4 features, but TabularRBM is expecting 5"):
+        fitted(X.to_numpy(), kinds={0: "categorical"}).transform(X.to_numpy()[:, :4])
+    with pytest.raises(ValueError, match=r"'age' expected to have numbers, got text, 'old'"):
+        rbm.transform(X.assign(age="old"))
+
+
+def test_empty_frames_and_names_that_come_twice_are_refused():
+    X = mixed()
+    with pytest.raises(ValueError, match=r"0 sample\(s\) .*shape=\(0, 5\)"):
+        fitted(X.iloc[:0])
+    with pytest.raises(ValueError, match=r"0 feature\(s\) .*shape=\(200, 0\)"):
+        fitted(X[[]])
+    with pytest.raises(ValueError, match=r"names of their own, got \['age'\]"):
+        fitted(X.rename(columns={"fare": "age"}))
+
+
+def test_unknown_categories_are_refused_or_missing():
+    X = mixed()
+    new = X.assign(port="Oslo")
+    with pytest.raises(
+        ValueError, match=r"'port' expected categories \['C', 'Q', 'S'\], got \['Oslo'\]"
+    ):
+        fitted(X, handle_unknown="error").score_samples(new)
+    with pytest.raises(ValueError, match=r"category that is not known in columns \['port'\]"):
+        fitted(X).free_energy(new)
+    filled = fitted(X).impute(new, n_gibbs_steps=5)
+    assert set(filled["port"]) <= {"C", "Q", "S"}
+    pd.testing.assert_frame_equal(filled.drop(columns="port"), X.drop(columns="port"))
+
+
+def test_numbers_outside_their_interval_warn():
+    with pytest.warns(DomainWarning, match=r"'share' is an interval from 0 to 50, but .* to 9"):
+        fitted(kinds={"share": ("interval", 0, 50)})
