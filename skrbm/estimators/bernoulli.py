@@ -33,7 +33,8 @@ class BernoulliRBM(BaseRBM):
         Where the model's own average comes from: chains that go on from update to update
         [2]_, chains that start at the mini-batch [3]_, chains that go on at several temperatures
         and exchange their states [5]_, or the sum over all states of the smaller discrete layer,
-        for at most 25 units.
+        for at most 25 units. Chains that go on also jump to the data, by a Metropolis rule under
+        which the model stays their law, so that they reach modes that lie far apart.
     n_gibbs_steps : int, default=1
         Steps of the chains for every update.
     n_particles : int or None, default=100

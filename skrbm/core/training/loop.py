@@ -14,6 +14,7 @@ from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
 from skrbm.core.parallel import one_blas_thread
+from skrbm.core.training.jumps import jump_to_data
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.core.training.optimizer import SGD, Optimizer, Schedule
 from skrbm.core.training.state import TrainingState
@@ -198,6 +199,9 @@ class Trainer:
             share = (sample_weight / sample_weight.sum()).astype(v.dtype)
         phases = self.negative_phase(plain, v, state.particles, rng, self.work)
         state.particles, mean_hidden = phases.particles, average_rows(phases.positive.mean, share)
+        if self.negative_phase.is_persistent:
+            n_particles = len(state.particles) // self.negative_phase.n_chains
+            jump_to_data(plain, v, state, n_particles, rng)
         moved = machine
         if self.centering:
             moved = recenter(machine, *state.follow(average_rows(v, share), mean_hidden))

@@ -49,6 +49,10 @@ class TrainingState:
         Number of rows that were given to learn from.
     total_weight : float, default=0.0
         Sum of their weights.
+    jump_acceptance : float, default=1.0
+        Share of the chains' jumps to the data that were accepted lately.
+    next_jump : int, default=0
+        Number of updates before the next of them.
 
     References
     ----------
@@ -70,6 +74,8 @@ class TrainingState:
     learning_rate: float = 0.0
     n_rows: int = 0
     total_weight: float = 0.0
+    jump_acceptance: float = 1.0
+    next_jump: int = 0
 
     def relative_weight(
         self,

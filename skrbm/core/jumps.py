@@ -1,0 +1,67 @@
+"""Jumps of Markov chains to the surroundings of given rows, which leave the law as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+
+
+def jump(machine: Machine, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
+    r"""Let every chain try to leave for the surroundings of one of some rows.
+
+    Gibbs sampling does not cross from one mode of a distribution to another that is far away. A
+    draw given a row that lies there does. It replaces the state of a chain by the Metropolis rule
+    for independent proposals [1]_: with the rows :math:`v_1 \dots v_K`
+
+    .. math::
+
+        q(h) = \frac1K \sum_k p(h \mid v_k), \qquad
+        \text{accept } h' \text{ with probability }
+        \min\left(1, \frac{p(h')\, q(h)}{p(h)\, q(h')}\right)
+
+    whatever the rows, the machine's law of :math:`h` stays as it is. Its ratio is known exactly: with
+    the layers' log-partitions :math:`L` and the rows' fields :math:`f_k`,
+
+    .. math::
+
+        \log \frac{p(h)}{q(h)} = L_v(W \psi(h))
+        - \log \sum_k e^{f_k^T \psi(h) - L_h(f_k)} + \text{const}
+
+    Parameters
+    ----------
+    machine : Machine
+        Whose distribution the chains leave invariant.
+    h : ndarray of shape (n_chains, n_hidden)
+        Present hidden states.
+    v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+        Visible states to jump to, chosen without regard to the chains; each costs a row of a
+        product.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    h : ndarray of shape (n_chains, n_hidden)
+        Hidden states after the jumps.
+    has_jumped : ndarray of bool of shape (n_chains,)
+        Which of them are new.
+
+    References
+    ----------
+    .. [1] Tierney (1994), "Markov chains for exploring posterior distributions", The Annals of
+       Statistics 22(4), 1701-1728, section 2.3.3. :doi:`10.1214/aos/1176325750`
+    """
+    n_chains = len(h)
+    field = machine.hidden_field(v)
+    targets = rng.integers(len(field), size=n_chains)
+    states = np.concatenate([h, machine.hidden.sample(field[targets], rng)])
+    log_shares = machine.hidden.signal(states) @ field.T - machine.hidden.log_partition(field)
+    log_ratio = machine.visible.log_partition(machine.visible_field(states))
+    log_ratio = log_ratio - np.logaddexp.reduce(log_shares, axis=1)
+    gain = log_ratio[n_chains:] - log_ratio[:n_chains]
+    has_jumped = -rng.standard_exponential(n_chains) < gain
+    return np.where(has_jumped[:, None], states[n_chains:], h), has_jumped

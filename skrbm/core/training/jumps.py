@@ -1,0 +1,49 @@
+"""How often the persistent chains try to jump to the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skrbm.core.jumps import jump
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import spread_rows
+from skrbm.core.training.state import TrainingState
+
+N_CHAINS, N_ROWS = 4, 16  # of an update
+ACCEPTANCE_RATE = 0.05
+LONGEST_PAUSE = 20  # updates
+
+
+def jump_to_data(
+    machine: Machine, v: Any, state: TrainingState, n_particles: int, rng: np.random.Generator
+) -> None:
+    """Let a few of the persistent chains try to jump to the rows of a mini-batch, if it is time.
+
+    Where modes are far apart the chains would stay in one of them, or outside all, and the model
+    would run away from data that they do not see. Where jumps are rarely accepted, as in models of
+    many modes that lie close, they are tried rarely.
+
+    Parameters
+    ----------
+    machine : Machine
+        Present model, of the precision of the particles.
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Mini-batch.
+    state : TrainingState
+        Its particles are changed in place.
+    n_particles : int
+        How many of them, the first ones, sample the machine itself.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    """
+    if state.n_updates < state.next_jump:
+        return
+    chains = (rng.integers(n_particles) + np.arange(N_CHAINS)) % n_particles
+    rows = spread_rows(v, N_ROWS)
+    state.particles[chains], has_jumped = jump(machine, state.particles[chains], rows, rng)
+    share = float(has_jumped.mean())
+    state.jump_acceptance += ACCEPTANCE_RATE * (share - state.jump_acceptance)
+    pause = 0.5 / max(state.jump_acceptance, 0.5 / LONGEST_PAUSE)
+    state.next_jump = state.n_updates + max(1, round(pause))

@@ -1,0 +1,58 @@
+"""Which chains try to jump to the data, and how often."""
+
+import numpy as np
+import pytest
+from core.models import balanced_model, draw_rows, machine_from, sized
+
+from skrbm.core.training import jumps
+from skrbm.core.training.jumps import LONGEST_PAUSE, N_CHAINS, jump_to_data
+from skrbm.core.training.state import TrainingState
+
+N_PARTICLES, N_REPLICAS = 10, 30
+
+
+@pytest.fixture
+def machine(seed):
+    return machine_from(balanced_model(sized("bernoulli", 4, 3), seed))
+
+
+def tried(machine, v, rng, monkeypatch, n_updates, does_jump):
+    """Numbers of the updates in which chains tried, and the particles behind them all."""
+    numbers, state = [], TrainingState(np.zeros((N_PARTICLES + N_REPLICAS, 3)))
+
+    def scripted(machine, h, v, rng):
+        numbers.append(state.n_updates)
+        return np.full_like(h, does_jump), np.full(len(h), does_jump)
+
+    monkeypatch.setattr(jumps, "jump", scripted)
+    for state.n_updates in range(n_updates):
+        jump_to_data(machine, v, state, N_PARTICLES, rng)
+    return np.array(numbers), state.particles
+
+
+def test_jumps_that_are_accepted_are_tried_in_every_update(machine, rng, monkeypatch):
+    # Slips: replicas at other temperatures that jump too; chains that are never chosen.
+    v = np.zeros((20, 4))
+    numbers, particles = tried(machine, v, rng, monkeypatch, 60, True)
+    np.testing.assert_array_equal(numbers, np.arange(60))
+    np.testing.assert_array_equal(particles[:N_PARTICLES], 1)
+    np.testing.assert_array_equal(particles[N_PARTICLES:], 0)
+
+
+def test_jumps_that_are_never_accepted_become_rare_and_do_not_end(machine, rng, monkeypatch):
+    # Slips: a pace that does not follow the acceptance; none at all after the first failures.
+    v = np.zeros((20, 4))
+    numbers, _ = tried(machine, v, rng, monkeypatch, 500, False)
+    assert set(np.diff(numbers)[-5:]) == {LONGEST_PAUSE}
+    assert len(numbers) < 100
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 500])
+@pytest.mark.parametrize("n_particles", [1, N_CHAINS - 1, N_PARTICLES])
+def test_few_chains_and_few_rows_will_do(n_rows, n_particles, machine, rng, seed):
+    v = draw_rows(balanced_model(sized("bernoulli", 4, 3), seed), n_rows, rng)
+    state = TrainingState(np.full((n_particles, 3), 0.5))
+    for _ in range(2 * LONGEST_PAUSE * n_particles):
+        jump_to_data(machine, v, state, n_particles, rng)
+        state.n_updates += 1
+    assert np.isin(state.particles, (0, 1)).all()
