@@ -28,7 +28,7 @@ def test_the_example_runs(capsys, tmp_path):
     ("page", "target"),
     [
         (page, target)
-        for page in ("README.md", "MIGRATING.md", "benchmarks/README.md")
+        for page in ("README.md", "MIGRATING.md", "CONTRIBUTING.md", "benchmarks/README.md")
         for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text())
     ],
 )

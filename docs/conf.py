@@ -1,0 +1,81 @@
+"""Settings of the documentation's build."""
+
+import os
+
+import matplotlib
+
+import skrbm
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small products: threads would only wait
+matplotlib.use("agg")
+
+project = "skrbm"
+author = "The skrbm developers"
+project_copyright = "2026, the skrbm developers"
+release = version = skrbm.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "sphinx.ext.extlinks",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates", "**/GALLERY_HEADER.rst"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections say it
+numpydoc_show_class_members = False  # the templates list them
+copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
+copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples/gallery"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"\.py$",
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("skrbm",),
+    "within_subsection_order": "FileNameSortKey",
+    "min_reported_time": 1e9,
+    "show_memory": False,
+    "show_signature": False,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "skrbm"
+html_static_path = ["_static"]
+html_css_files = ["skrbm.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"changelog": [], "references": [], "migrating": []}
+
+
+def skip_foreign(app, what, name, member, skip, options):
+    """Leave out what scikit-learn's base classes add: its pages describe that."""
+    module = getattr(member, "__module__", None) or getattr(
+        getattr(member, "fget", None), "__module__", ""
+    )
+    return skip or (what == "class" and not str(module).startswith("skrbm"))
+
+
+def setup(app):
+    """Connect what the settings above cannot say."""
+    app.connect("autodoc-skip-member", skip_foreign)

@@ -1,0 +1,50 @@
+"""The guide's examples are true, and its pages and the API name what exists."""
+
+import doctest
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+import skrbm
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(DOCS.glob("**/*.md"))
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def examples(page):
+    """Text of a page's blocks of Python, each of them a session."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if examples(page)], ids=lambda page: page.stem
+)
+def test_what_a_page_shows_is_what_comes_out(page):
+    """Seen to fail with a wrong shape in five_minutes.md."""
+    blocks = examples(page)
+    assert all(block.startswith(">>> ") for block in blocks), "a block that is not run"
+    session = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    report = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = doctest.DocTestRunner(optionflags=OPTIONS).run(session, out=report.append)
+    assert result.failed == 0, "".join(report)
+
+
+def test_api_lists_every_public_name():
+    """Catches a name that was added to the package and not to the page, and the other way round."""
+    blocks = re.findall(r"\.\. autosummary::.*?```", (DOCS / "api.md").read_text(), re.DOTALL)
+    listed = [
+        name for block in blocks for name in re.findall(r"^   ([\w.]+)$", block, re.MULTILINE)
+    ]
+    assert sorted(listed) == sorted({*skrbm.__all__, "testing.check_units"} - {"__version__"})
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("guide/*.md")), ids=lambda page: page.stem)
+def test_tests_named_in_the_guide_exist(page):
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("**/test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", page.read_text()):
+        assert f"def {name}(" in tests
