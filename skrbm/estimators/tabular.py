@@ -130,9 +130,9 @@ class TabularRBM(BaseRBM):
         numbers.
     columns_ : ndarray of str of shape (n_columns,)
         Names of the machine's columns, such as "age" or "port=Southampton".
-    kinds_ : list of length n_features_in_
+    kinds_ : list of length `n_features_in_`
         "binary", "categorical", "numeric" or ("interval", low, high) for each column of the table.
-    categories_ : list of length n_features_in_
+    categories_ : list of length `n_features_in_`
         Array of the categories of each binary or categorical column, None for the others.
     h_samples_ : ndarray of shape (n_particles, n_components)
         Hidden states of the persistent chains.
@@ -148,7 +148,7 @@ class TabularRBM(BaseRBM):
         free energy is above the training rows'.
     n_features_in_ : int
         Number of columns of the table.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Their names, if these are all strings.
 
     See Also
