@@ -9,11 +9,12 @@ from sklearn.utils._param_validation import StrOptions
 
 from skrbm.core.units import Bernoulli, Composite
 from skrbm.estimators.base import BaseRBM
+from skrbm.estimators.conditionals import ConditionalMixin
 from skrbm.estimators.gaussian import NOISE_VARIANCE
 from skrbm.estimators.table_rows import TableRows, table_of
 
 
-class TabularRBM(BaseRBM):
+class TabularRBM(ConditionalMixin, BaseRBM):
     r"""Restricted Boltzmann machine of tables with categories, flags, numbers and bounded numbers.
 
     The joint law of whole rows: every column is one visible unit of the type that suits it, and the

@@ -133,6 +133,58 @@ def test_exact_training_reaches_the_entropy_of_dependent_columns():
     assert -sum((share * np.log(share)).sum() for share in shares) > entropy + 0.3
 
 
+def test_conditional_probabilities_are_ratios_of_joint_ones():
+    """Catches the present value left in the field, and categories in another order."""
+    rbm = discrete()
+    p = pd.Series(np.exp(law(rbm)))
+    for name, values in zip(ROWS, SIZES, strict=True):
+        rest = ROWS.drop(columns=name).apply(tuple, axis=1)
+        shares = p / p.groupby(rest).transform("sum")
+        proba = rbm.conditional_proba(ROWS.assign(**{name: None}), name)
+        order = list(rbm.categories_[list(ROWS).index(name)])
+        for row, share in zip(ROWS.index, shares, strict=True):
+            assert abs(proba[row, order.index(ROWS[name][row])] - share) < 1e-8
+        assert sorted(order, key=str) == sorted(values, key=str)
+        np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-12)
+
+
+def test_other_missing_values_are_averaged_over():
+    """Catches draws given what is asked for; 4 standard errors of draws that are never rarer than half."""
+    rbm, n_chains = discrete(), 400
+    p = pd.Series(np.exp(law(rbm)))
+    expected = [p[(ROWS["size"] == 2) & (ROWS["color"] == color)].sum() for color in SIZES[0]]
+    X = pd.DataFrame({"color": ["red"], "size": [2], "is_new": pd.array([None], dtype="boolean")})
+    proba = rbm.conditional_proba(X, "color", n_chains=n_chains, random_state=0)[0]
+    order = [list(SIZES[0]).index(value) for value in rbm.categories_[0]]
+    error = 4 * 0.5 / np.sqrt(n_chains)
+    np.testing.assert_allclose(proba, (expected / np.sum(expected))[order], rtol=0, atol=error)
+
+
+@pytest.mark.parametrize("name", ["fare", "share"])
+def test_conditional_mean_is_that_of_the_density(name):
+    """Catches means in standard deviations; the grid errs by less than 1e-4 of its length."""
+    X = mixed(5)
+    rbm = fitted(n_iter=20)
+    low, high = (0, 100) if name == "share" else (-3000, 6000)
+    grid = np.linspace(low, high, 4001)
+    for row, mean in enumerate(rbm.conditional_mean(X, name)):
+        others = X.iloc[[row] * len(grid)].assign(**{name: grid})
+        density = np.exp(-rbm.free_energy(others) + rbm.free_energy(others).min())
+        expected = trapezoid(density * grid, grid) / trapezoid(density, grid)
+        assert abs(mean - expected) < 1e-4 * (high - low)
+
+
+def test_conditional_laws_of_other_columns_are_refused():
+    X, rbm = mixed(), fitted()
+    with pytest.raises(ValueError, match=r"'age' expected to have categories.*'numeric'"):
+        rbm.conditional_proba(X, "age")
+    with pytest.raises(ValueError, match=r"'port' expected to have numbers.*'categorical'"):
+        rbm.conditional_mean(X, "port")
+    with pytest.raises(ValueError, match=r"column expected to be one of .*got 'Age'"):
+        rbm.conditional_mean(X, "Age")
+    np.testing.assert_array_equal(rbm.conditional_mean(X, 1), rbm.conditional_mean(X, "age"))
+
+
 def test_samples_follow_the_law():
     """Chi-square over all rows, for every seed; catches codes of one column read by another."""
     rbm = discrete()
@@ -363,3 +415,10 @@ def test_unknown_categories_are_refused_or_missing():
 def test_numbers_outside_their_interval_warn():
     with pytest.warns(DomainWarning, match=r"'share' is an interval from 0 to 50, but .* to 9"):
         fitted(kinds={"share": ("interval", 0, 50)})
+
+
+def test_columns_of_equal_halves_start():
+    """Catches a division by the response to a field that moves nothing: rounding had that direction."""
+    X = np.repeat([["owl", "wings"], ["ox", "horns"]], 50, axis=0)
+    rbm = TabularRBM(2, kinds=dict.fromkeys(range(2), "categorical"), n_iter=1, random_state=0)
+    assert np.isfinite(rbm.fit(X).components_).all()

@@ -22,6 +22,7 @@ LEAST_SPREAD = 0.25  # variance of a fair bit: rare ones may be moved as little
 SMALL_FIELD = 0.03  # standard deviations, of finite differences
 N_STEPS = 50  # of conjugate gradients
 SMALL_RESIDUE = 1e-3  # of their solution, relative
+ROUNDING = 1e-10  # of second differences of means
 MANY = 10**6  # rows, behind a mean that is chosen
 BLOCK_ELEMENTS = 2**19  # of the data, in double precision at a time
 
@@ -295,7 +296,10 @@ def _self_coupling(
     operator = LinearOperator(2 * shift.shape, response, dtype=shift.dtype)
     target = to_field * shift
     # A smaller residue than finite differences have sends the directions astray.
-    residue = SMALL_RESIDUE * float(np.linalg.norm(target))
+    size = float(np.linalg.norm(target))
+    if size < ROUNDING:  # symmetric columns: no direction, perhaps one that no field moves
+        return np.zeros_like(shift)
+    residue = SMALL_RESIDUE * size
     solution, _ = cg(operator, target, atol=residue, maxiter=N_STEPS)
     return np.asarray(to_field * solution)
 

@@ -1,0 +1,159 @@
+"""What the columns of a table say of each other."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import validate_params
+
+from skrbm.core.likelihood.conditional import conditional_mean
+from skrbm.core.numerics import Array, dense
+from skrbm.estimators.model import ModelMixin
+from skrbm.estimators.sampler import COUNT, Unknown
+from skrbm.estimators.table_rows import table_of
+from skrbm.estimators.validation import advised
+
+DRAWS: dict[str, Any] = {
+    "n_gibbs_steps": COUNT,
+    "n_chains": COUNT,
+    "random_state": ["random_state"],
+}
+
+
+class ConditionalMixin(ModelMixin):
+    """Methods of an estimator of tables that ask for one column given all others."""
+
+    @validate_params(DRAWS, prefer_skip_nested_validation=True)
+    def conditional_proba(
+        self,
+        X: Any,
+        column: Any,
+        *,
+        n_gibbs_steps: int = 100,
+        n_chains: int = 10,
+        random_state: Any = None,
+    ) -> Array:
+        r"""Probability of every category of a column, given the other columns of each row.
+
+        It is exact, from free energies, for rows whose other values are all known. What else is
+        missing is drawn given what is known, and the probabilities are averaged over `n_chains`
+        draws.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_features)
+            Rows; values of the column itself do not matter and may be missing.
+        column : str or int
+            Name or number of a binary or categorical column.
+        n_gibbs_steps : int, default=100
+            Steps of the chain behind every draw.
+        n_chains : int, default=10
+            Number of draws for each row in which other values are missing.
+        random_state : int, RandomState instance, Generator or None, default=None
+            None draws on from the estimator's own stream, so that successive calls differ.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples, n_categories)
+            In the order of `categories_`.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or its values are numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skrbm import TabularRBM
+        >>> X = np.repeat([["owl", "wings"], ["ox", "horns"]], 50, axis=0)
+        >>> kinds = {0: "categorical", 1: "categorical"}
+        >>> rbm = TabularRBM(2, kinds=kinds, n_iter=100, random_state=0).fit(X)
+        >>> rbm.conditional_proba([["?", "wings"]], 0).round().tolist()
+        [[1.0, 0.0]]
+        """
+        table = table_of(self)
+        number = table.number_of(column)
+        categories = table.categories[number]
+        if categories is None or not len(categories):
+            raise ValueError(
+                f"Column {column!r} expected to have categories, but its kind is "
+                f"{table.kinds[number]!r}. Use conditional_mean for numbers."
+            )
+        mean = self._conditional_mean(X, number, n_gibbs_steps, n_chains, random_state)
+        return mean if mean.shape[1] == len(categories) else np.hstack([1 - mean, mean])
+
+    @validate_params(DRAWS, prefer_skip_nested_validation=True)
+    def conditional_mean(
+        self,
+        X: Any,
+        column: Any,
+        *,
+        n_gibbs_steps: int = 100,
+        n_chains: int = 10,
+        random_state: Any = None,
+    ) -> Array:
+        r"""Expected number in a column, given the other columns of each row.
+
+        It is exact, by a quadrature over free energies, for rows whose other values are all known.
+        What else is missing is drawn given what is known, and the means are averaged over
+        `n_chains` draws.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_features)
+            Rows; values of the column itself do not matter and may be missing.
+        column : str or int
+            Name or number of a numeric or interval column.
+        n_gibbs_steps : int, default=100
+            Steps of the chain behind every draw.
+        n_chains : int, default=10
+            Number of draws for each row in which other values are missing.
+        random_state : int, RandomState instance, Generator or None, default=None
+            None draws on from the estimator's own stream, so that successive calls differ.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            In the unit of the column.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or its values are categories.
+        """
+        table = table_of(self)
+        number = table.number_of(column)
+        if table.categories[number] is not None:
+            raise ValueError(
+                f"Column {column!r} expected to have numbers, but its kind is "
+                f"{table.kinds[number]!r}. Use conditional_proba for categories."
+            )
+        mean = self._conditional_mean(X, number, n_gibbs_steps, n_chains, random_state)
+        return np.asarray(table.origin[number] + table.scale[number] * mean[:, 0])
+
+    def _conditional_mean(
+        self, X: Any, number: int, n_gibbs_steps: int, n_chains: int, random_state: Any
+    ) -> Array:
+        """Expected columns of a unit, that of column `number` of the table."""
+        model, table = self._model, table_of(self)
+        unit = table.order.index(number)
+        X = model.check_X(X, finite=False)
+        is_known, v = X.known_units, dense(X)
+        end = sum(table.widths[: unit + 1])
+        v[:, end - table.widths[unit] : end] = 0  # whatever it is
+        is_known[:, unit] = True
+        law = partial(conditional_mean, number=unit)
+        rows = np.flatnonzero(~is_known.all(axis=1))
+        with advised():
+            if not len(rows):
+                return model.map_rows(law, v)
+            is_known[:, unit] = False
+            unknown = Unknown(model, is_known[rows], model.inference_rng(random_state))
+            start, total = v[rows], np.zeros(())
+            for _ in range(n_chains):
+                v[rows] = unknown.draw(start, n_gibbs_steps)
+                total = total + model.map_rows(law, v)
+        return np.asarray(total / n_chains)
