@@ -54,7 +54,7 @@ ORDER = (
     {"skrbm.estimators.encoded", "skrbm.estimators.frames", "skrbm.estimators.formats"},
     {"skrbm.estimators.kinds"},
     {"skrbm.estimators.tables"},
-    {"skrbm.estimators.table_rows"},
+    {"skrbm.estimators.table_rows", "skrbm.estimators.tracking"},
     {"skrbm.estimators.model", "skrbm.estimators.recording", "skrbm.estimators.settings"},
     {"skrbm.estimators.annealing"},
     {"skrbm.estimators.run", "skrbm.estimators.sampler", "skrbm.estimators.scoring"},

@@ -75,7 +75,7 @@ class TemperedPath:
                 f"Annealing and tempering need discrete hidden units, whose energies are known "
                 f"exactly on the way, got {type(machine.hidden).__name__} units."
             )
-        natural, energy_shift = _natural(machine)
+        natural, energy_shift = natural_machine(machine)
         return cls(
             natural,
             visible_base.natural().astype(natural.dtype),
@@ -247,8 +247,21 @@ class TemperedMachine:
         return change, other.sample_visible(h, rng)
 
 
-def _natural(machine: Machine) -> tuple[Machine, float]:
-    """Plain machine of the same law whose signals are its states, and its energy above the old."""
+def natural_machine(machine: Machine) -> tuple[Machine, float]:
+    """Give the plain machine of the same distribution whose signals are its states.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any parameterisation, with or without offsets.
+
+    Returns
+    -------
+    natural : Machine
+        Of the same types.
+    energy_shift : float
+        Energy by which it stands above the other, in nats.
+    """
     v_signal, v_slope = machine.visible.affine_signal
     h_signal, h_slope = machine.hidden.affine_signal
     W = machine.weights

@@ -14,7 +14,7 @@ from skrbm.display.base import Display
 MAX_BINS = 200
 BULK = (0.05, 0.95)  # quantiles; what is farther away than twice their distance is an outlier
 SMALLEST_RANGE = 1e-9  # relative to the energies, which are rounded
-SCORES = ("pseudo_likelihood", "validation_pseudo_likelihood")
+SCORES = ("log_likelihood", "pseudo_likelihood")  # the first that there is, and of what is held out
 
 
 @final
@@ -25,17 +25,27 @@ class TrainingCurveDisplay(Display):
     ----------
     history : dict of str to list of float
         Quantities after every pass.
+    errors : dict of str to list of float, default=None
+        Standard errors of some of them, which are drawn as bands.
 
     Attributes
     ----------
+    bands_ : list of matplotlib.collections.PolyCollection
+        One standard error either way, in the order of `errors`; set by `plot`.
     lines_ : list of matplotlib.lines.Line2D
         In the order of `history`; set by `plot`.
     """
 
+    bands_: list[Any]
     lines_: list[Any]
 
-    def __init__(self, history: dict[str, Sequence[float]]) -> None:
+    def __init__(
+        self,
+        history: dict[str, Sequence[float]],
+        errors: dict[str, Sequence[float]] | None = None,
+    ) -> None:
         self.history = history
+        self.errors = errors
 
     @classmethod
     def from_estimator(
@@ -48,7 +58,8 @@ class TrainingCurveDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
             Fitted; `partial_fit` has a history only if `verbose`.
         names : sequence of str, default=None
-            Quantities of `history_`; None for the pseudo-likelihoods.
+            Quantities of `history_`; None for the log-likelihoods if they were tracked, else the
+            pseudo-likelihoods.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None for a new figure.
 
@@ -65,11 +76,17 @@ class TrainingCurveDisplay(Display):
             If a name is not in the history.
         """
         history = estimator.history_
-        names = [name for name in SCORES if name in history] if names is None else names
+        if names is None:
+            score = next((name for name in SCORES if name in history), "")
+            names = [name for name in (score, f"validation_{score}") if name in history]
         unknown = [name for name in names if name not in history]
         if unknown:
             raise ValueError(f"Expected names among {list(history)}, got {unknown}.")
-        return cls({name: list(history[name]) for name in names}).plot(ax)
+        errors = {name: f"{name}_std_error" for name in names if f"{name}_std_error" in history}
+        return cls(
+            {name: list(history[name]) for name in names},
+            {name: list(history[error]) for name, error in errors.items()},
+        ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
@@ -80,6 +97,13 @@ class TrainingCurveDisplay(Display):
                 for label, column in zip(labels, self.history.values(), strict=True)
             )
         ]
+        lines = dict(zip(self.history, self.lines_, strict=True))
+        self.bands_ = []
+        for name, errors in (self.errors or {}).items():
+            middle, reach = np.array(self.history[name]), np.array(errors)
+            passes, color = range(1, len(middle) + 1), lines[name].get_color()
+            band = ax.fill_between(passes, middle - reach, middle + reach, alpha=0.3, color=color)
+            self.bands_.append(band)
         ax.set_xlabel("pass")
         if len(labels) == 1:
             ax.set_ylabel(labels[0])

@@ -69,6 +69,7 @@ class BaseRBM(
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "track_likelihood": ["boolean"],
         "warm_start": ["boolean"],
         "check_input": [StrOptions({"warn", "raise", "ignore"})],
         "n_jobs": [
@@ -108,6 +109,7 @@ class BaseRBM(
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
+        track_likelihood: bool = False,
         warm_start: bool = False,
         check_input: str = "warn",
         n_jobs: int | None = None,
@@ -139,6 +141,7 @@ class BaseRBM(
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.track_likelihood = track_likelihood
         self.warm_start = warm_start
         self.check_input = check_input
         self.n_jobs = n_jobs

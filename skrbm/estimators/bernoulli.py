@@ -83,6 +83,10 @@ class BernoulliRBM(BaseRBM):
         Number of passes without a better score that ends an early-stopped fit.
     tol : float, default=1e-4
         By how many nats per row a score has to rise to count as better.
+    track_likelihood : bool, default=False
+        Whether chains follow the model from pass to pass, so that `history_` has its log-likelihood
+        with a standard error. `early_stopping` then goes by that of the held-out rows. It changes
+        no bit of what is learned.
     warm_start : bool, default=False
         Whether `fit` goes on from the present parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}, default="warn"
@@ -117,7 +121,9 @@ class BernoulliRBM(BaseRBM):
         chains' mean free energy is above the data's; with "pt" also "swap_acceptance", the mean
         probability of an exchange between neighbouring temperatures; with `early_stopping` also
         "validation_pseudo_likelihood" and "free_energy_gap", by how many nats the held-out rows'
-        free energy is above the training rows'.
+        free energy is above the training rows'. With `track_likelihood` also "log_likelihood" and
+        "log_likelihood_std_error", that of the partition function, and with `early_stopping` both
+        of the held-out rows, with the prefix "validation_".
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

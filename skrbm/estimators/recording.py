@@ -8,10 +8,12 @@ from typing import Any, final
 
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.training.monitoring import Plateau, free_energy_gap, record
 from skrbm.core.training.state import TrainingState
+from skrbm.estimators.tracking import LikelihoodRecorder
 
+MAX_RECORDED_ROWS = 1000
 SLOWDOWN = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
 SMALLEST_RATE = 1e-6
 
@@ -50,6 +52,8 @@ class Recorder:
         Judge of the scores; None to go on whatever they are.
     slows_down : bool, default=False
         Whether a plateau is answered by a smaller learning rate as long as that is possible.
+    likelihood : LikelihoodRecorder, default=None
+        Keeper of log-likelihoods, which then decide; None for pseudo-likelihoods alone.
     best : Machine, default=None
         The one of the best score on held-out rows.
     log_unit : float, default=0.0
@@ -66,6 +70,7 @@ class Recorder:
     held_out: tuple[Any, Array | None] | None = None
     plateau: Plateau | None = None
     slows_down: bool = False
+    likelihood: LikelihoodRecorder | None = None
     best: Machine | None = None
     log_unit: float = 0.0
     begin: float = field(default_factory=time.perf_counter)
@@ -95,10 +100,10 @@ class Recorder:
         particles = state.particles if self.is_persistent else None
         notes |= record(machine, self.rows, particles, self.n_samples, self.weight)
         notes["pseudo_likelihood"] -= self.log_unit
-        score = notes["pseudo_likelihood"]
         if self.held_out is not None:
-            score = notes["validation_pseudo_likelihood"] = self._validation_score(machine)
             rows, weight = self.held_out
+            score = monitor(machine, rows, self.n_samples, weight)
+            notes["validation_pseudo_likelihood"] = score - self.log_unit
             notes["free_energy_gap"] = free_energy_gap(
                 machine,
                 rows,
@@ -107,10 +112,11 @@ class Recorder:
                 sample_weight=weight,
                 reference_weight=self.weight,
             )
+        notes |= self._likelihoods(machine)
         self._write(notes, n_iter)
         if self.plateau is None:
             return False
-        if self.plateau.add(score) and self.held_out is not None:
+        if self.plateau.add(notes[self._score]) and self.held_out is not None:
             self.best = machine.astype(machine.dtype, copy=True)
         if not self.plateau.is_reached:
             return False
@@ -126,9 +132,26 @@ class Recorder:
             self.plateau.best = self._validation_score(machine)
             self.best = machine.astype(machine.dtype, copy=True)
 
+    @property
+    def _score(self) -> str:
+        """Name of what decides in the history."""
+        prefix = "" if self.held_out is None else "validation_"
+        return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
+
     def _validation_score(self, machine: Machine) -> float:
+        if self.likelihood is not None:
+            return self._likelihoods(machine)[self._score]
         rows, weight = self.held_out or (self.rows, self.weight)
         return monitor(machine, rows, self.n_samples, weight) - self.log_unit
+
+    def _likelihoods(self, machine: Machine) -> dict[str, float]:
+        """Log-likelihoods of the training data and of what is held out, where they are tracked."""
+        if self.likelihood is None:
+            return {}
+        rows = {"": (self.rows, self.weight)}
+        if self.held_out is not None:
+            rows["validation_"] = self.held_out
+        return self.likelihood.record(machine, rows, self.log_unit)
 
     def _write(self, notes: dict[str, float], n_iter: int) -> None:
         """Add a pass to the history and print its line."""
@@ -139,8 +162,56 @@ class Recorder:
             column = self.history.setdefault(name, [float("nan")] * n_passes)
             column.append(notes.get(name, float("nan")))
         if self.is_verbose:
+            scores = f"pseudo-likelihood = {notes['pseudo_likelihood']:.2f}"
+            if "log_likelihood" in notes:
+                error = notes["log_likelihood_std_error"]
+                scores += f", log-likelihood = {notes['log_likelihood']:.2f} +- {error:.2f}"
             print(
-                f"[{self.name}] Iteration {n_iter}, pseudo-likelihood = "
-                f"{notes['pseudo_likelihood']:.2f}, time = {notes['time']:.2f}s",
+                f"[{self.name}] Iteration {n_iter}, {scores}, time = {notes['time']:.2f}s",
                 flush=True,
             )
+
+
+def recorder_of(run: Any, resumes: bool) -> Recorder:
+    """Keeper of a run's history, which ends the run only if that has a plan.
+
+    Parameters
+    ----------
+    run : Run
+        About to train.
+    resumes : bool
+        Whether it goes on from a model that was published before.
+
+    Returns
+    -------
+    recorder : Recorder
+        For this run alone.
+    """
+
+    def weighted(rows: Array | None) -> tuple[Any, Array | None]:
+        own = slice(None) if rows is None else rows
+        return run.X[own], None if run.weight is None else run.weight[own]
+
+    rbm = run.rbm
+    slows_down = rbm.learning_rate_schedule == "adaptive"
+    is_judged = run.is_planned and (slows_down or rbm.early_stopping)
+    likelihood = None
+    if rbm.track_likelihood:
+        n_updates = -(-run.n_rows // run.batch_rows)
+        likelihood = LikelihoodRecorder(run.model, n_updates, run.trainer.work.dtype)
+    recorder = Recorder(
+        type(rbm).__name__,
+        rbm.history_,
+        bool(rbm.verbose),
+        *weighted(None if run.rows is None else spread_rows(run.rows, MAX_RECORDED_ROWS)),
+        run.n_rows,
+        is_persistent=run.phase.is_persistent,
+        held_out=None if run.held_out is None else weighted(run.held_out),
+        plateau=Plateau(rbm.tol, rbm.n_iter_no_change) if is_judged else None,
+        slows_down=slows_down,
+        log_unit=rbm._row_format.log_unit(rbm),
+        likelihood=likelihood,
+    )
+    if resumes and run.held_out is not None:
+        recorder.resume(run.model.machine())
+    return recorder

@@ -10,7 +10,7 @@ import numpy as np
 from skrbm.core.centering import gauged
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.numerics import Array
 from skrbm.core.sampling import Ladder
 from skrbm.core.training.initialization import (
     initial_machine,
@@ -19,13 +19,12 @@ from skrbm.core.training.initialization import (
     resting_layer,
 )
 from skrbm.core.training.loop import DivergenceError
-from skrbm.core.training.monitoring import Plateau
 from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints
 from skrbm.estimators.callbacks import FitTask
 from skrbm.estimators.model import ArrayModel, fingerprint
-from skrbm.estimators.recording import Recorder, empty_history
+from skrbm.estimators.recording import empty_history, recorder_of
 from skrbm.estimators.rows import check_weights, present_rows, row_statistics, split_rows
 from skrbm.estimators.settings import SMALL, trainer_of
 from skrbm.estimators.validation import (
@@ -38,7 +37,6 @@ from skrbm.estimators.validation import (
 )
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100
-MAX_RECORDED_ROWS = 1000
 FEW_ROWS = 20  # tell a feature's variance within a factor of two
 CHAINS = ("h_samples_", "_replicas", "_betas")
 
@@ -101,9 +99,9 @@ class Run:
         # Small models spend their time outside the products: double precision costs nothing.
         working = np.float64 if machine.weights.size <= SMALL else self.dtype
         self.machine = machine.astype(working, copy=True)
-        self.trainer = trainer_of(rbm, self.machine, self.phase, self._batch_rows, self.dtype)
+        self.trainer = trainer_of(rbm, self.machine, self.phase, self.batch_rows, self.dtype)
         self.state = TrainingState(particles.astype(self.trainer.work.dtype), **carried)
-        self.recorder = self._recorder(resumes)
+        self.recorder = recorder_of(self, resumes)
 
     def train(self, task: FitTask) -> None:
         """Make the passes, and publish what they lead to whatever stops them."""
@@ -284,15 +282,15 @@ class Run:
         return machine, carried
 
     @property
-    def _batch_rows(self) -> int:
+    def batch_rows(self) -> int:
         """Largest number of rows in a mini-batch."""
         batch_rows: int | str = self.rbm.batch_size
         if isinstance(batch_rows, str):  # "auto": a hundred updates in a pass
-            return min(max(self._n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
+            return min(max(self.n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
         return batch_rows
 
     @property
-    def _n_rows(self) -> int:
+    def n_rows(self) -> int:
         """Number of rows that a pass learns from."""
         return int(self.X.shape[0] if self.rows is None else len(self.rows))
 
@@ -311,7 +309,7 @@ class Run:
         old = np.empty((0, n_hidden), dtype=machine.dtype)
         if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
             old = check_parameter(rbm, "h_samples_", 2).astype(machine.dtype)
-        n_particles = rbm.n_particles or len(old) or self._batch_rows
+        n_particles = rbm.n_particles or len(old) or self.batch_rows
         base = self.model.base_layer(rbm._statistics)
         n_missing = max(n_particles - len(old), 0)
         more = initial_particles(machine, base, n_missing, rbm._rng)
@@ -320,30 +318,3 @@ class Run:
         if replicas.shape != (n_replicas, n_hidden):
             replicas = initial_particles(machine, base, n_replicas, rbm._rng)
         return np.concatenate([old[:n_particles], more, replicas])
-
-    def _weighted(self, rows: Array | None) -> tuple[Any, Array | None]:
-        """Some rows, or all, with their weights."""
-        own = slice(None) if rows is None else rows
-        return self.X[own], None if self.weight is None else self.weight[own]
-
-    def _recorder(self, resumes: bool) -> Recorder:
-        """Keeper of the history, which ends a run only if that has a plan."""
-        rbm = self.rbm
-        recorded = None if self.rows is None else spread_rows(self.rows, MAX_RECORDED_ROWS)
-        slows_down = rbm.learning_rate_schedule == "adaptive"
-        is_judged = self.is_planned and (slows_down or rbm.early_stopping)
-        recorder = Recorder(
-            type(rbm).__name__,
-            rbm.history_,
-            bool(rbm.verbose),
-            *self._weighted(recorded),
-            self._n_rows,
-            is_persistent=self.phase.is_persistent,
-            held_out=None if self.held_out is None else self._weighted(self.held_out),
-            plateau=Plateau(rbm.tol, rbm.n_iter_no_change) if is_judged else None,
-            slows_down=slows_down,
-            log_unit=rbm._row_format.log_unit(rbm),
-        )
-        if resumes and self.held_out is not None:
-            recorder.resume(self.model.machine())
-        return recorder

@@ -91,6 +91,10 @@ class SpinRBM(BaseRBM):
         Number of passes without a better score that ends an early-stopped fit.
     tol : float, default=1e-4
         By how many nats per row a score has to rise to count as better.
+    track_likelihood : bool, default=False
+        Whether chains follow the model from pass to pass, so that `history_` has its log-likelihood
+        with a standard error. `early_stopping` then goes by that of the held-out rows. It changes
+        no bit of what is learned.
     warm_start : bool, default=False
         Whether `fit` goes on from the present parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}, default="warn"
@@ -125,7 +129,9 @@ class SpinRBM(BaseRBM):
         chains' mean free energy is above the data's; with "pt" also "swap_acceptance", the mean
         probability of an exchange between neighbouring temperatures; with `early_stopping` also
         "validation_pseudo_likelihood" and "free_energy_gap", by how many nats the held-out rows'
-        free energy is above the training rows'.
+        free energy is above the training rows'. With `track_likelihood` also "log_likelihood" and
+        "log_likelihood_std_error", that of the partition function, and with `early_stopping` both
+        of the held-out rows, with the prefix "validation_".
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -196,6 +202,7 @@ class SpinRBM(BaseRBM):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
+        track_likelihood: bool = False,
         warm_start: bool = False,
         check_input: str = "warn",
         n_jobs: int | None = None,
@@ -228,6 +235,7 @@ class SpinRBM(BaseRBM):
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,
             tol=tol,
+            track_likelihood=track_likelihood,
             warm_start=warm_start,
             check_input=check_input,
             n_jobs=n_jobs,

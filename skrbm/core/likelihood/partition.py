@@ -19,7 +19,7 @@ class LogPartition:
     std_error : float
         Standard error of `value`, in nats: zero for an exact sum. An estimate of it is only as
         good as `effective_sample_size` is large.
-    method : {"exact", "ais", "reverse_ais"}
+    method : {"exact", "ais", "reverse_ais", "bar", "tracked"}
         Where it comes from.
     n_chains, n_temperatures : int or None
         Size of the simulation; None for an exact sum.

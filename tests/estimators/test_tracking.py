@@ -1,0 +1,123 @@
+"""The log-likelihood of estimators while they train."""
+
+import itertools
+import re
+
+import numpy as np
+import oracles
+import pytest
+from estimators.instances import KINDS, draw, learned_bits, new, parameters
+
+from skrbm import BernoulliRBM, TrainingCurveDisplay
+from skrbm.core.likelihood import exact
+from skrbm.estimators import recording, tracking
+
+TRACKED = "log_likelihood", "log_likelihood_std_error"
+
+
+@pytest.mark.parametrize("algorithm", ["pcd", "cd", "pt", "exact"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_bit_of_a_fit_depends_on_it(kind, algorithm, monkeypatch):
+    # Slips: chains that draw from the stream of training, or of samples.
+    monkeypatch.setattr(tracking, "MANY_STATES", 0)
+    X = draw(kind)
+    options = {"algorithm": algorithm, "n_iter": 3, "n_temperatures": 3, "random_state": 0}
+    plain = new(kind, **options).fit(X)
+    tracked = new(kind, track_likelihood=True, **options).fit(X)
+    assert learned_bits(tracked) == learned_bits(plain)
+    for name in plain.history_:
+        if name != "time":
+            assert tracked.history_[name] == plain.history_[name]
+    assert set(tracked.history_) - set(plain.history_) == set(TRACKED)
+    again = new(kind, track_likelihood=True, **options).fit(X)
+    assert again.history_["log_likelihood"] == tracked.history_["log_likelihood"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_models_are_tracked_exactly(kind):
+    # Slips: the model before the pass; the likelihood of other rows.
+    X = draw(kind)
+    rbm = new(kind, n_iter=3, track_likelihood=True, random_state=0).fit(X)
+    expected = oracles.log_likelihood(parameters(rbm), X).mean()
+    assert rbm.history_["log_likelihood"][-1] == pytest.approx(expected, abs=1e-9)
+    assert rbm.history_["log_likelihood_std_error"] == [0.0] * 3
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "spin", "cho"])
+def test_every_pass_is_within_its_error_of_the_exact_value(kind, monkeypatch):
+    # Slips: the start's own partition function; an error of the last pass alone.
+    monkeypatch.setattr(tracking, "MANY_STATES", 0)
+    exact_values, results = [], []
+    follow = tracking.PartitionTracker.follow
+
+    def compared(tracker, machine, max_steps):
+        exact_values.append(exact.log_partition(machine))
+        results.append(follow(tracker, machine, max_steps))
+        return results[-1]
+
+    monkeypatch.setattr(tracking.PartitionTracker, "follow", compared)
+    X = draw(kind, 300, 6)
+    rbm = new(kind, 4, n_iter=60, track_likelihood=True, random_state=0).fit(X)
+    errors = np.array([r.value for r in results]) - exact_values
+    stated = np.array([r.std_error for r in results])
+    assert len(errors) == 60
+    assert (np.abs(errors) < 4 * stated).mean() >= 0.95
+    assert stated.max() < 0.3
+    history = rbm.history_["log_likelihood"]
+    expected = oracles.log_likelihood(parameters(rbm), X).mean()
+    assert abs(history[-1] - expected) < 4 * stated[-1]
+
+
+def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
+    # Slips: the pseudo-likelihood, which here rises for ever, still decides; the model of the last
+    # pass kept; a warm start that forgets what was best.
+    rising = itertools.count()
+    monkeypatch.setattr(recording, "monitor", lambda *args: next(rising))
+    held_out, record = [], tracking.LikelihoodRecorder.record
+
+    def noted(self, machine, rows, log_unit):
+        held_out.append(rows["validation_"][0])
+        return record(self, machine, rows, log_unit)
+
+    monkeypatch.setattr(tracking.LikelihoodRecorder, "record", noted)
+    rng = np.random.default_rng(0)
+    bits = np.repeat(rng.random((200, 2)) < 0.5, 4, axis=1)
+    X = (bits ^ (rng.random(bits.shape) < 0.2)).astype(float)
+    rbm = BernoulliRBM(6, learning_rate=2, n_iter=300, early_stopping=True, random_state=0)
+    rbm.set_params(n_iter_no_change=5, track_likelihood=True).fit(X)
+    history = rbm.history_["validation_log_likelihood"]
+    assert 0 < np.argmax(history) < len(history) - 1 < 299
+    best = oracles.log_likelihood(parameters(rbm), held_out[0]).mean()
+    assert best == pytest.approx(max(history), abs=1e-9)
+    rbm.set_params(warm_start=True, n_iter=2, learning_rate=20.0).fit(X)
+    resumed = oracles.log_likelihood(parameters(rbm), held_out[0]).mean()
+    assert max(rbm.history_["validation_log_likelihood"][-2:]) < best
+    assert resumed == pytest.approx(best, abs=1e-9)
+
+
+def test_weighted_rows_weigh_in_the_likelihood():
+    X = draw("bernoulli", 10)
+    weights = np.arange(10.0)
+    rbm = BernoulliRBM(3, n_iter=1, track_likelihood=True, random_state=0)
+    rbm.fit(X, sample_weight=weights)
+    expected = np.average(oracles.log_likelihood(parameters(rbm), X), weights=weights)
+    assert rbm.history_["log_likelihood"][-1] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_line_and_a_band_show_it(monkeypatch, capsys):
+    monkeypatch.setattr(tracking, "MANY_STATES", 0)
+    X = draw("bernoulli")
+    rbm = BernoulliRBM(3, n_iter=4, verbose=1, track_likelihood=True, random_state=0).fit(X)
+    lines = capsys.readouterr().out.splitlines()
+    form = r".* log-likelihood = (-\d+\.\d\d) \+- (\d\.\d\d), time = .*"
+    shown = [re.fullmatch(form, line).groups() for line in lines]
+    history = rbm.history_
+    values = list(zip(*(history[name] for name in TRACKED), strict=True))
+    assert shown == [(f"{a:.2f}", f"{b:.2f}") for a, b in values]
+    display = TrainingCurveDisplay.from_estimator(rbm)
+    (line,), (band,) = display.lines_, display.bands_
+    np.testing.assert_array_equal(line.get_ydata(), history["log_likelihood"])
+    (path,) = band.get_paths()
+    ends = [a + s * b for a, b in values for s in (-1, 1)]
+    assert path.vertices[:, 1].min() == pytest.approx(min(ends))
+    assert path.vertices[:, 1].max() == pytest.approx(max(ends))
