@@ -32,6 +32,7 @@ ORDER = (
     },
     {"skrbm.core.units"},
     {"skrbm.core.machine"},
+    {"skrbm.core.labels"},
     {
         "skrbm.core.centering",
         "skrbm.core.couplings",
@@ -43,6 +44,7 @@ ORDER = (
     {"skrbm.core.likelihood"},
     {"skrbm.core.training.workspace", "skrbm.core.training.initialization"},
     {"skrbm.core.training.negative_phase", "skrbm.core.training.monitoring"},
+    {"skrbm.core.training.discriminative"},
     {"skrbm.core.training.optimizer"},
     {"skrbm.core.training.transforms", "skrbm.core.training.state"},
     {"skrbm.core.training.jumps"},
@@ -56,8 +58,10 @@ ORDER = (
     {"skrbm.estimators.tables"},
     {"skrbm.estimators.table_rows", "skrbm.estimators.tracking"},
     {"skrbm.estimators.model", "skrbm.estimators.recording", "skrbm.estimators.settings"},
+    {"skrbm.estimators.labelled"},
     {"skrbm.estimators.annealing"},
     {"skrbm.estimators.run", "skrbm.estimators.sampler", "skrbm.estimators.scoring"},
+    {"skrbm.estimators.label_run", "skrbm.estimators.label_inference"},
     {"skrbm.estimators"},
     {"skrbm.display"},
 )

@@ -274,7 +274,7 @@ class Machine:
         if sample_weight is None:
             sample_weight = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
         signal = self.hidden.signal(mean) * sample_weight[:, None]
-        weights = self._signal_product(v, signal)
+        weights = self.signal_product(v, signal)
         visible = self.visible.moments(v, sample_weight)
         hidden = self.hidden.expected_moments(mean, field, sample_weight)
         if not self.visible.is_signal_fixed:
@@ -286,8 +286,21 @@ class Machine:
             _add(hidden, self.hidden.signal_gradient(pull, work))
         return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}
 
-    def _signal_product(self, v: Any, h: Array) -> Array:
-        """Visible signals, transposed, times rows of numbers; sparse states stay sparse."""
+    def signal_product(self, v: Any, h: Array) -> Array:
+        """Visible signals, transposed, times rows of numbers; sparse states stay sparse.
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Visible states.
+        h : ndarray of shape (n_samples, n_hidden)
+            Any numbers.
+
+        Returns
+        -------
+        product : ndarray of shape (n_visible, n_hidden)
+            Sum over samples of the outer products.
+        """
         if not issparse(v) or self.visible.offset is None:
             return np.asarray(self.visible.signal(v).T @ h)
         origin, slope = self.visible.affine_signal

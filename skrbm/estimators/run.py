@@ -26,7 +26,7 @@ from skrbm.estimators.callbacks import FitTask
 from skrbm.estimators.model import ArrayModel, fingerprint
 from skrbm.estimators.recording import empty_history, recorder_of
 from skrbm.estimators.rows import check_weights, present_rows, row_statistics, split_rows
-from skrbm.estimators.settings import SMALL, trainer_of
+from skrbm.estimators.settings import SMALL, batch_rows, trainer_of
 from skrbm.estimators.validation import (
     InterruptWarned,
     advised,
@@ -36,7 +36,6 @@ from skrbm.estimators.validation import (
     warn_user,
 )
 
-SMALLEST_BATCH, LARGEST_BATCH = 20, 100
 FEW_ROWS = 20  # tell a feature's variance within a factor of two
 CHAINS = ("h_samples_", "_replicas", "_betas")
 
@@ -99,7 +98,10 @@ class Run:
         # Small models spend their time outside the products: double precision costs nothing.
         working = np.float64 if machine.weights.size <= SMALL else self.dtype
         self.machine = machine.astype(working, copy=True)
-        self.trainer = trainer_of(rbm, self.machine, self.phase, self.batch_rows, self.dtype)
+        variance = rbm._statistics[2]
+        self.trainer = trainer_of(
+            rbm, self.machine, self.phase, self.batch_rows, self.dtype, variance
+        )
         self.state = TrainingState(particles.astype(self.trainer.work.dtype), **carried)
         self.recorder = recorder_of(self, resumes)
 
@@ -284,10 +286,7 @@ class Run:
     @property
     def batch_rows(self) -> int:
         """Largest number of rows in a mini-batch."""
-        batch_rows: int | str = self.rbm.batch_size
-        if isinstance(batch_rows, str):  # "auto": a hundred updates in a pass
-            return min(max(self.n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
-        return batch_rows
+        return batch_rows(self.rbm, self.n_rows)
 
     @property
     def n_rows(self) -> int:

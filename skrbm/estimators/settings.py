@@ -7,39 +7,55 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
 from skrbm.core.training.loop import Trainer
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
 from skrbm.core.training.transforms import Constraints, Penalties
 from skrbm.core.training.workspace import Workspace
 
+SMALLEST_BATCH, LARGEST_BATCH = 20, 100
 SMALL = 2**12  # number of weights of a machine that spends its time outside the products
 
 
+def batch_rows(rbm: Any, n_rows: int) -> int:
+    """Largest number of rows in a mini-batch of a pass over so many rows."""
+    n_batch: int | str = rbm.batch_size
+    if isinstance(n_batch, str):  # "auto": a hundred updates in a pass
+        return min(max(n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
+    return n_batch
+
+
 def trainer_of(
-    rbm: Any, machine: Machine, phase: NegativePhase, batch_rows: int, precision: Any
+    rbm: Any,
+    machine: Machine,
+    phase: NegativePhase,
+    n_batch: int,
+    precision: Any,
+    variance: Array,
 ) -> Trainer:
     """Training algorithm of an estimator's present parameters.
 
     Parameters
     ----------
     rbm : BaseRBM
-        Has the parameters, and the statistics of the data.
+        Has the parameters.
     machine : Machine
         What is to be trained.
     phase : NegativePhase
         Where the model's average comes from.
-    batch_rows : int
+    n_batch : int
         Largest number of rows in a mini-batch.
     precision : dtype
         Of the public arrays.
+    variance : ndarray of shape (n_visible,)
+        Of the data.
 
     Returns
     -------
     trainer : Trainer
         For this machine alone.
     """
-    variance = rbm._statistics[2]
     bounds = {}
     for name, (low, high) in machine.visible.bounds(variance).items():
         present = machine.parameters.get(f"visible_{name}")
@@ -50,7 +66,7 @@ def trainer_of(
     return Trainer(
         phase,
         rbm.learning_rate,
-        batch_rows,
+        n_batch,
         optimizer=OPTIMIZERS[rbm.optimizer](rbm.momentum),
         schedule=Schedule(rbm.learning_rate_schedule, rbm.power_t),
         average=rbm.average,

@@ -6,7 +6,7 @@ import pytest
 from estimators import instances
 from sklearn.utils import estimator_checks
 
-from skrbm import TabularRBM
+from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
 
 ESTIMATORS = (*instances.ESTIMATORS, TabularRBM)
 
@@ -47,8 +47,12 @@ def expected_failures(estimator):
     }
 
 
+CLASSIFIER = RBMClassifier(BernoulliRBM(20, learning_rate=5, random_state=0))
+
+
 @estimator_checks.parametrize_with_checks(
-    [estimator() for estimator in ESTIMATORS], expected_failed_checks=expected_failures
+    [*(estimator() for estimator in ESTIMATORS), CLASSIFIER],
+    expected_failed_checks=expected_failures,
 )
 def test_every_common_check_passes_and_none_skips(estimator, check):
     run(check, estimator)

@@ -150,27 +150,26 @@ def test_weights_that_mean_nothing_are_refused(estimator, method, case):
     assert learned_bits(rbm) == before
 
 
-def test_weights_reach_fits_and_scores_of_a_search_over_a_pipeline():
+def test_weights_are_routed_through_pipelines_and_searches():
     """Slip: a method that does not name the weights, which are then not routed."""
     X, weights, _ = weighted("bernoulli", 60)
+    halves = (slice(30, 60), slice(0, 30)), (slice(0, 30), slice(30, 60))
     with sklearn.config_context(enable_metadata_routing=True):
         rbm = BernoulliRBM(2, n_iter=2, random_state=0)
         rbm.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        grid = {"bernoullirbm__l2": [0.0, 0.1]}
-        pipeline = make_pipeline(FunctionTransformer(), rbm)
-        search = GridSearchCV(pipeline, grid, cv=2).fit(X, sample_weight=weights)
+        search = GridSearchCV(rbm, {"l2": [0.0]}, cv=2).fit(X, sample_weight=weights)
+        pipeline = make_pipeline(FunctionTransformer(), rbm).fit(X, sample_weight=weights)
     expected = [
         BernoulliRBM(2, n_iter=2, random_state=0)
         .fit(X[train], sample_weight=weights[train])
         .score(X[test], sample_weight=weights[test])
-        for train, test in ((slice(30, 60), slice(0, 30)), (slice(0, 30), slice(30, 60)))
+        for train, test in halves
     ]
-    result = search.cv_results_
-    scores = [result["split0_test_score"][0], result["split1_test_score"][0]]
+    scores = [search.cv_results_[f"split{split}_test_score"][0] for split in (0, 1)]
     np.testing.assert_allclose(scores, expected, rtol=1e-12)
-    fitted = search.best_estimator_[-1]
-    direct = BernoulliRBM(2, n_iter=2, l2=fitted.l2, random_state=0)
-    assert_same_arrays(fitted, direct.fit(X, sample_weight=weights))
+    direct = BernoulliRBM(2, n_iter=2, random_state=0).fit(X, sample_weight=weights)
+    assert_same_arrays(search.best_estimator_, direct)
+    assert_same_arrays(pipeline[-1], direct)
 
 
 def test_features_that_vary_only_without_weight_are_constant():

@@ -14,6 +14,7 @@ from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
 from skrbm.core.parallel import one_blas_thread
+from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.jumps import jump_to_data
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.core.training.optimizer import SGD, Optimizer, Schedule
@@ -40,8 +41,8 @@ class Trainer:
 
     Parameters
     ----------
-    negative_phase : NegativePhase
-        Estimate of the model's average.
+    negative_phase : NegativePhase or LabelObjective
+        What a mini-batch is set against.
     learning_rate : float
         Multiple of the direction that the first update adds to the parameters.
     batch_size : int
@@ -73,7 +74,7 @@ class Trainer:
         Precision of states, and arrays for one machine at a time.
     """
 
-    negative_phase: NegativePhase
+    negative_phase: NegativePhase | LabelObjective
     learning_rate: float
     batch_size: int
     optimizer: Optimizer = field(default_factory=SGD)

@@ -1,0 +1,301 @@
+"""Classifier whose label is one more visible unit of a restricted Boltzmann machine."""
+
+from __future__ import annotations
+
+from copy import copy
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+    clone,
+)
+from sklearn.utils import assert_all_finite, column_or_1d, compute_sample_weight
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+from skrbm.core.numerics import Array
+from skrbm.estimators.bernoulli import BernoulliRBM
+from skrbm.estimators.callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from skrbm.estimators.label_inference import LabelInferenceMixin, label_numbers
+from skrbm.estimators.label_run import LabelRun
+from skrbm.estimators.labelled import UNKNOWN, LabelledRows
+from skrbm.estimators.rows import check_weights, present_rows
+from skrbm.estimators.validation import restored_on_error
+
+
+def default_estimator() -> BernoulliRBM:
+    """Machine that a classifier trains if none is given."""
+    return BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
+
+
+class RBMClassifier(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    LabelInferenceMixin,
+    ClassifierMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
+    r"""Classifier whose label is one more visible unit of a restricted Boltzmann machine.
+
+    .. math::
+
+        p(v, y, h) \propto e^{-E(v, h) + d_y + h^T U_y}
+
+    with :math:`E` the energy of `estimator`, :math:`U` `label_components_` and :math:`d`
+    `intercept_label_`. Every labelled row counts by
+
+    .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
+
+    with :math:`\delta` `discriminative_weight` and :math:`\gamma` `generative_weight` [1]_ [2]_, a
+    row without a label by :math:`\gamma \log p(v)`. The probabilities of labels are exact. It is
+    trained as the parameters of `estimator` say.
+
+    Parameters
+    ----------
+    estimator : estimator object, default=None
+        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM`, which is cloned; its `early_stopping`
+        and "adaptive" `learning_rate_schedule` go by the log-loss. None for
+        ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``: labels
+        are learned by longer steps than rows are, 2 to 5 in place of 0.4 without Adam.
+    discriminative_weight : float, default=1.0
+        Weight of the log-probability of the label given the features.
+    generative_weight : float, default=0.01
+        Weight of the log-likelihood of features and label together; a little of it regularises,
+        zero needs no chains, and no samples make sense then.
+    unlabeled : object, default=None
+        Rows whose label equals this are rows without a label, such as -1; None for no such rows.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the rows of every class, by which `sample_weight` is multiplied; "balanced" makes
+        all classes weigh the same.
+
+    Attributes
+    ----------
+    estimator_ : estimator object
+        The machine without the label: features, hidden units and the weights between them.
+    label_components_ : ndarray of shape (n_components, n_classes)
+        Weights between hidden units and labels.
+    intercept_label_ : ndarray of shape (n_classes,)
+        Biases of the labels.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    n_iter_ : int
+        Number of passes over data since the last start.
+    history_ : dict of list of float
+        For each pass of `fit`: "log_loss" in nats and "accuracy" of some labelled training rows,
+        "learning_rate" of the last update, "time" in seconds; with `early_stopping` of the
+        estimator also "validation_log_loss" and "validation_accuracy".
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had any that are all strings.
+
+    See Also
+    --------
+    BernoulliRBM : Model of rows without labels.
+
+    References
+    ----------
+    .. [1] Larochelle, Bengio (2008), "Classification using discriminative restricted Boltzmann
+       machines", ICML, 536-543. :doi:`10.1145/1390156.1390224`
+    .. [2] Larochelle, Mandel, Pascanu, Bengio (2012), "Learning algorithms for the classification
+       restricted Boltzmann machine", Journal of Machine Learning Research 13, 643-669.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skrbm import BernoulliRBM, RBMClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> rbm = BernoulliRBM(100, learning_rate=5, n_iter=5, random_state=0)
+    >>> classifier = RBMClassifier(rbm).fit(X[:1000] / 16, y[:1000])
+    >>> bool(classifier.score(X[1000:] / 16, y[1000:]) > 0.88)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["partial_fit", "free_energy"]), None],
+        "discriminative_weight": [Interval(Real, 0, None, closed="left")],
+        "generative_weight": [Interval(Real, 0, None, closed="left")],
+        "unlabeled": "no_validation",
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        discriminative_weight: float = 1.0,
+        generative_weight: float = 0.01,
+        unlabeled: Any = None,
+        class_weight: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.discriminative_weight = discriminative_weight
+        self.generative_weight = generative_weight
+        self.unlabeled = unlabeled
+        self.class_weight = class_weight
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model to labelled rows, from a new start unless the estimator's `warm_start`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data, as the estimator takes them.
+        y : array-like of shape (n_samples,)
+            Labels; `unlabeled` where there is none.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows: k is as many as k copies, zero leaves a row out. None for one
+            each.
+
+        Returns
+        -------
+        self : object
+            Fitted classifier. After an interrupt (with a warning) or a divergence it keeps the
+            last good parameters, with `early_stopping` the best ones.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid, or there are fewer than two classes; the
+            classifier is then left as it was.
+        DivergenceError
+            If the parameters do not stay finite, or explode.
+        """
+        with restored_on_error(self):
+            rbm = self._new_estimator()
+            resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
+            task = FitTask(self, X, y, rbm.n_iter, sample_weight)
+            run = self._run(X, y, sample_weight, rbm, resumes=resumes, n_iter=rbm.n_iter)
+            run.train(task)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Make one pass over some rows, going on from the present parameters.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Any number of rows.
+        y : array-like of shape (n_samples,)
+            Labels; `unlabeled` where there is none.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that there will ever be; needed in the first call.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows as for `fit`, compared with the mean weight of all rows so far.
+
+        Returns
+        -------
+        self : object
+            Classifier with chains, random stream and parameters moved on.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid, if `classes` is missing in the first call, or if
+            a label is none of them; the classifier is then left as it was.
+        DivergenceError
+            If the parameters do not stay finite, or explode.
+        """
+        with restored_on_error(self):
+            resumes = self.__sklearn_is_fitted__()
+            if not resumes and classes is None:
+                raise ValueError(
+                    "classes expected to be all labels in the first call to partial_fit, got None. "
+                    "Pass classes=numpy.unique(y) of all labels that there will be."
+                )
+            rbm = copy(self.estimator_) if resumes else self._new_estimator()
+            self._run(
+                X, y, sample_weight, rbm, resumes=resumes, classes=classes, is_planned=False
+            ).train(FitTask())
+        return self
+
+    def _new_estimator(self) -> Any:
+        """Unfitted estimator to train; under a warm start, a copy of the fitted one's arrays."""
+        estimator = default_estimator() if self.estimator is None else self.estimator
+        rbm = clone(estimator)
+        rbm._validate_params()
+        if rbm.warm_start and self.__sklearn_is_fitted__():
+            return copy(self.estimator_).set_params(**rbm.get_params(deep=False))
+        return rbm
+
+    def _run(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        rbm: Any,
+        *,
+        resumes: bool,
+        n_iter: int = 1,
+        classes: Any = None,
+        is_planned: bool = True,
+    ) -> LabelRun:
+        """Checked rows and labels, ready to be learned."""
+        checked = rbm._model.check_X(X, reset=not resumes)
+        validate_data(self, X, reset=not resumes, skip_check_array=True)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(checked, y)
+        weights = check_weights(sample_weight, checked)
+        checked, weights, y = present_rows(checked, weights, y)
+        is_known = self._is_known(y)
+        known = y[is_known]
+        assert_all_finite(known, input_name="y", estimator_name=type(self).__name__)
+        check_classification_targets(known)
+        own = self.classes_ if resumes else np.unique(known if classes is None else classes)
+        if len(own) < 2:
+            raise ValueError(
+                f"y expected labels of at least two classes, got {len(own)} class(es) among "
+                f"{len(known)} labelled rows of {len(y)}. Labels equal to unlabeled="
+                f"{self.unlabeled!r} do not count, nor do rows of weight zero."
+            )
+        if classes is not None and not np.array_equal(own, np.unique(classes)):
+            raise ValueError(
+                f"classes expected to be those of the first call, {own}, got {np.unique(classes)}."
+            )
+        numbers = np.full(len(y), UNKNOWN)
+        numbers[is_known] = label_numbers(known, own)
+        if self.class_weight is not None:
+            factors = np.ones(len(y))
+            factors[is_known] = compute_sample_weight(self.class_weight, known)
+            weights = factors if weights is None else weights * factors
+            checked, weights, numbers = present_rows(
+                checked, check_weights(weights, checked), numbers
+            )
+        self.estimator_, self.classes_ = rbm, own
+        rows = LabelledRows(checked, numbers, len(own))
+        return LabelRun(
+            self, rbm, rows, weights, resumes=resumes, n_iter=n_iter, is_planned=is_planned
+        )
+
+    def _is_known(self, y: Array) -> Array:
+        """Which labels are not `unlabeled`."""
+        if self.unlabeled is None:
+            return np.ones(len(y), dtype=bool)
+        if isinstance(self.unlabeled, float) and np.isnan(self.unlabeled):
+            return ~np.isnan(y)
+        return np.array([label != self.unlabeled for label in y.tolist()], dtype=bool)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.label_components_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "label_components_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = (default_estimator() if self.estimator is None else self.estimator).__sklearn_tags__()
+        tags.input_tags.sparse = own.input_tags.sparse
+        tags.transformer_tags.preserves_dtype = own.transformer_tags.preserves_dtype
+        return tags

@@ -1,0 +1,323 @@
+"""A fit of labelled rows: it starts or resumes, makes its passes, and publishes the outcome."""
+
+from __future__ import annotations
+
+import time
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any, final
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from skrbm.core.interrupts import deferred_interrupts
+from skrbm.core.labels import Labels
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, mean_of_rows, spread_rows
+from skrbm.core.sampling import Ladder
+from skrbm.core.training.discriminative import LabelObjective
+from skrbm.core.training.initialization import (
+    initial_machine,
+    initial_particles,
+    merged_statistics,
+    resting_layer,
+)
+from skrbm.core.training.monitoring import Plateau
+from skrbm.core.training.negative_phase import ALGORITHMS
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.transforms import Constraints
+from skrbm.estimators.callbacks import FitTask
+from skrbm.estimators.labelled import (
+    UNKNOWN,
+    LabelledRows,
+    joint_arrays,
+    joint_layer,
+    joint_machine,
+    started_labels,
+)
+from skrbm.estimators.model import fingerprint
+from skrbm.estimators.rows import row_statistics
+from skrbm.estimators.settings import SMALL, batch_rows, trainer_of
+from skrbm.estimators.validation import InterruptWarned, advised, check_width, floating_type
+
+RECORDED_ROWS = 1000
+SLOWDOWN, SMALLEST_RATE = 5.0, 1e-6  # as for other fits
+
+
+@final
+class LabelRun:
+    """One call of a classifier's `fit` or `partial_fit`.
+
+    Parameters
+    ----------
+    classifier : RBMClassifier
+        Has the weights of the two objectives, `classes_` and, if fitted, the label's arrays.
+    rbm : BaseRBM
+        Its estimator, whose attributes are set.
+    rows : LabelledRows
+        Checked features, and labels.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Positive weights.
+    resumes : bool
+        Whether to go on from the public arrays.
+    n_iter : int
+        Largest number of passes.
+    is_planned : bool
+        Whether training is over after them.
+    """
+
+    def __init__(
+        self,
+        classifier: Any,
+        rbm: Any,
+        rows: LabelledRows,
+        sample_weight: Array | None,
+        *,
+        resumes: bool,
+        n_iter: int,
+        is_planned: bool,
+    ) -> None:
+        self.classifier, self.rbm, self.data, self.weight = classifier, rbm, rows, sample_weight
+        self.n_iter, self.is_planned = n_iter, is_planned
+        self.dtype = floating_type(rows.X, np.float64)
+        carried: dict[str, Any] = {}
+        if resumes:
+            machine, carried = self._resume()
+            self.dtype = machine.dtype
+        else:
+            machine = self._start()
+        if is_planned:
+            carried["slowdown"] = 1.0
+        self.rng = rbm._rng = deepcopy(rbm._rng)
+        self.rows: Array | None = None
+        self.held_out: Array | None = None
+        if is_planned and rbm.early_stopping:
+            self._hold_out()
+        n_rows = rows.shape[0] if self.rows is None else len(self.rows)
+        n_batch = batch_rows(rbm, n_rows)
+        ladder = Ladder.of(rbm.n_temperatures)
+        base = self._layer(rbm._statistics)
+        self.phase = ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, base, ladder)
+        particles = self._particles(machine, carried.pop("particles", None), n_batch)
+        working = np.float64 if machine.weights.size <= SMALL else self.dtype
+        self.machine = machine.astype(working, copy=True)
+        variance = np.concatenate([rbm._statistics[2], self._frequencies * (1 - self._frequencies)])
+        trainer = trainer_of(rbm, self.machine, self.phase, n_batch, self.dtype, variance)
+        weights = classifier.discriminative_weight, classifier.generative_weight
+        self.trainer = replace(trainer, negative_phase=LabelObjective(self.phase, *weights))
+        self.state = TrainingState(particles.astype(trainer.work.dtype), **carried)
+        self.best: Machine | None = None
+        slows_down = rbm.learning_rate_schedule == "adaptive"
+        is_judged = is_planned and (slows_down or rbm.early_stopping)
+        self.plateau = Plateau(rbm.tol, rbm.n_iter_no_change) if is_judged else None
+        self.begin = time.perf_counter()
+
+    def train(self, task: FitTask) -> None:
+        """Make the passes, and publish what they lead to whatever stops them."""
+        with deferred_interrupts() as interrupts:
+            passes = self.trainer.run(
+                self.machine,
+                self.state,
+                self.data,
+                self.n_iter,
+                self.rng,
+                rows=self.rows,
+                sample_weight=self.weight,
+                is_planned=self.is_planned,
+                after_update=interrupts.check,
+            )
+            try:
+                with InterruptWarned(), advised():
+                    for _ in range(self.n_iter):
+                        task.begin_pass()
+                        next(passes)
+                        is_over = self._end_pass()
+                        if task.end_pass(self.snapshot) or is_over:
+                            break
+            finally:
+                self._publish()
+            task.end(self.snapshot)
+            with InterruptWarned():
+                interrupts.check()
+
+    def snapshot(self) -> dict[str, Any]:
+        """The classifier's attributes as of now, in arrays of their own."""
+        own, outcome = self._outcome()
+        rbm = deepcopy(self.rbm)
+        vars(rbm).update(deepcopy(own))
+        history = deepcopy(self.classifier.history_)
+        return deepcopy(outcome) | {"estimator_": rbm, "history_": history}
+
+    def _start(self) -> Machine:
+        """Machine that resembles the rows' statistics, and new streams."""
+        rbm = self.rbm
+        rbm._model.open_streams()
+        rbm.n_iter_ = self.classifier.n_iter_ = 0
+        rbm.history_ = {"pseudo_likelihood": [], "time": []}
+        self.classifier.history_ = {"log_loss": [], "accuracy": [], "time": []}
+        rbm._statistics = rbm._first_statistics = row_statistics(self.data.X, self.weight)
+        n_samples, mean, variance = rbm._statistics
+        rbm._varying = (variance > 0) | (n_samples == 1)
+        rbm._n_components = rbm.n_components
+        self.classifier._label_counts = self._counts()
+        hidden = resting_layer(rbm._hidden_type, rbm.n_components)
+        frequencies = self._frequencies
+        return initial_machine(
+            self._layer(rbm._statistics),
+            hidden,
+            np.concatenate([mean, frequencies]),
+            np.concatenate([variance, frequencies * (1 - frequencies)]),
+            rbm._rng,
+        )
+
+    def _resume(self) -> tuple[Machine, dict[str, Any]]:
+        """Machine behind the public arrays, and what its training carries on."""
+        rbm, classifier = self.rbm, self.classifier
+        own = row_statistics(self.data.X, self.weight)
+        rbm._statistics = merged_statistics(rbm._statistics, own)
+        rbm._varying = rbm._varying | (own[2] > 0)
+        machine = joint_machine(classifier, rbm, varying=rbm._varying)
+        check_width(self.data.X, machine.visible.n_columns - self.data.n_labels, rbm)
+        classifier._label_counts = classifier._label_counts + self._counts()
+        classifier.history_ = {name: list(c) for name, c in classifier.history_.items()}
+        carried = deepcopy(classifier._carried)
+        raw, published = carried.pop("raw"), carried.pop("published")
+        arrays = joint_arrays(rbm, machine, machine.dtype)
+        if published != fingerprint(arrays[0] | arrays[1]):
+            carried |= {"memory": {}, "average": None}
+        elif raw is not None and rbm.average and raw.keys() == machine.parameters.keys():
+            machine = machine.astype(raw["weights"].dtype, copy=True)
+            machine.assign(raw)
+        else:
+            carried["average"] = None
+        return machine, carried
+
+    def _counts(self) -> Array:
+        """Weight of the rows of every label."""
+        known = self.data.labels != UNKNOWN
+        weight = None if self.weight is None else self.weight[known]
+        counts = np.bincount(self.data.labels[known], weight, self.data.n_labels)
+        return np.asarray(counts, dtype=np.float64)
+
+    @property
+    def _frequencies(self) -> Array:
+        counts: Array = self.classifier._label_counts
+        return np.asarray(counts / max(counts.sum(), 1))
+
+    def _layer(self, statistics: tuple[float, Array, Array]) -> Any:
+        """Visible layer without a field that has the statistics of some rows."""
+        n_samples, mean, variance = statistics
+        rbm = self.rbm
+        options = rbm._unit_options(rbm._varying)
+        features = rbm._visible_type.start(mean, variance, n_samples, **options)
+        return joint_layer(features, started_labels(self._frequencies, n_samples))
+
+    def _particles(self, machine: Machine, old: Any, n_batch: int) -> Array:
+        """Chains as they are; new ones where another number is asked for."""
+        n_particles = self.phase.n_chains * (self.rbm.n_particles or n_batch)
+        shape = n_particles, machine.hidden.n_columns
+        if np.shape(old) == shape:
+            return np.asarray(old)
+        base = self._layer(self.rbm._statistics)
+        return initial_particles(machine, base, n_particles, self.rng)
+
+    def _hold_out(self) -> None:
+        """Keep some labelled rows apart, whose log-loss decides."""
+        known = np.flatnonzero(self.data.labels != UNKNOWN)
+        _, held_out = train_test_split(
+            known,
+            test_size=self.rbm.validation_fraction,
+            random_state=self.rbm._validation_seed,
+        )
+        self.held_out = np.sort(held_out)
+        self.rows = np.setdiff1d(np.arange(self.data.shape[0]), held_out)
+
+    def _end_pass(self) -> bool:
+        """Record a pass; whether training should end."""
+        self.classifier.n_iter_ += 1
+        notes = {"learning_rate": self.state.learning_rate, **self.phase.finish_pass()}
+        if not (self.is_planned or self.rbm.verbose):
+            return False
+        machine = self._averaged()
+        rows = np.arange(self.data.shape[0]) if self.rows is None else self.rows
+        known = rows[self.data.labels[rows] != UNKNOWN]
+        if len(known):
+            notes |= self._scores(machine, spread_rows(known, RECORDED_ROWS), "")
+        score = -notes.get("log_loss", float("nan"))
+        if self.held_out is not None:
+            notes |= self._scores(machine, self.held_out, "validation_")
+            score = -notes["validation_log_loss"]
+        self._write(notes)
+        return self.plateau is not None and self._is_over(self.plateau, machine, score)
+
+    def _scores(self, machine: Machine, rows: Array, prefix: str) -> dict[str, float]:
+        """Log-loss in nats and accuracy of some labelled rows."""
+        v, labels = self.data[rows].astype(machine.dtype), self.data.labels[rows]
+        law = Labels(machine)
+        field = law.without(
+            np.eye(self.data.n_labels, dtype=machine.dtype)[labels], machine.hidden_field(v)
+        )
+        log_proba = law.log_probabilities(field)
+        weight = None if self.weight is None else self.weight[rows]
+        own = log_proba[np.arange(len(labels)), labels]
+        is_right = (log_proba.argmax(axis=1) == labels).astype(np.float64)
+        return {
+            f"{prefix}log_loss": -mean_of_rows(own, weight),
+            f"{prefix}accuracy": mean_of_rows(is_right, weight),
+        }
+
+    def _is_over(self, plateau: Plateau, machine: Machine, score: float) -> bool:
+        """Take note of a score; whether training should end."""
+        if plateau.add(score) and self.held_out is not None:
+            self.best = machine.astype(machine.dtype, copy=True)
+        if not plateau.is_reached:
+            return False
+        slows_down = self.rbm.learning_rate_schedule == "adaptive"
+        if slows_down and self.state.learning_rate > SMALLEST_RATE:
+            self.state.slowdown /= SLOWDOWN
+            plateau.n_stale = 0
+            return False
+        return True
+
+    def _write(self, notes: dict[str, float]) -> None:
+        """Add a pass to the history and print its line."""
+        end = time.perf_counter()
+        notes["time"], self.begin = end - self.begin, end
+        history = self.classifier.history_
+        n_passes = len(history["time"])
+        for name in {**history, **notes}:
+            column = history.setdefault(name, [float("nan")] * n_passes)
+            column.append(notes.get(name, float("nan")))
+        if self.rbm.verbose:
+            print(
+                f"[{type(self.classifier).__name__}] Iteration {self.classifier.n_iter_}, "
+                f"log-loss = {history['log_loss'][-1]:.4f}, "
+                f"accuracy = {history['accuracy'][-1]:.4f}, time = {notes['time']:.2f}s",
+                flush=True,
+            )
+
+    def _averaged(self) -> Machine:
+        """What would be published now."""
+        machine = self.state.averaged(self.machine)
+        if machine is not self.machine:
+            Constraints(self.rbm.max_norm).enforce(machine.parameters)
+        return machine
+
+    def _outcome(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Attributes of the estimator and of the classifier."""
+        machine, state = self._averaged(), self.state
+        own, arrays = joint_arrays(self.rbm, machine, self.dtype)
+        raw = None if state.average is None else self.machine.parameters
+        carried = vars(state) | {"raw": raw, "published": fingerprint(own | arrays)}
+        n_particles = len(state.particles) // self.phase.n_chains
+        own |= {"h_samples_": state.particles[:n_particles].astype(self.dtype)}
+        own |= {"n_iter_": self.classifier.n_iter_}
+        return own, arrays | {"_carried": carried, "n_iter_": self.classifier.n_iter_}
+
+    def _publish(self) -> None:
+        """Write what training has arrived at, or the best of it, to estimator and classifier."""
+        if self.best is not None:
+            self.machine, self.state.average, self.state.memory = self.best, None, {}
+        own, outcome = self._outcome()
+        vars(self.rbm).update(own)
+        vars(self.classifier).update(outcome)

@@ -1,0 +1,109 @@
+"""The gradient of labelled rows against finite differences of what it ascends."""
+
+import numpy as np
+import oracles
+import pytest
+from core.labelled import finite_differences, labelled_machine, random_labelled, renamed
+from core.models import TWO_STATE, assert_same_arrays, draw_rows
+from scipy import sparse
+from scipy.special import logsumexp
+
+from skrbm.core import labels
+from skrbm.core.centering import recenter
+from skrbm.core.training.discriminative import LabelObjective
+from skrbm.core.training.negative_phase import (
+    ContrastiveDivergence,
+    Exact,
+    PersistentContrastiveDivergence,
+)
+from skrbm.core.training.workspace import Workspace
+
+N_ROWS = 5
+LABELS = np.array([2, 0, -1, 1, 2])  # minus one: not known
+
+
+def objective_of(v, y, weight, discriminative, generative):
+    """Weighted mean of what every row counts by."""
+
+    def objective(q):
+        log_joint = q.log_joint(v)
+        log_free = logsumexp(log_joint, axis=1)
+        own = log_joint[np.arange(len(y)), y]
+        log_z = q.log_partition() if generative else 0.0
+        labelled = discriminative * (own - log_free) + generative * (own - log_z)
+        return weight @ np.where(y >= 0, labelled, generative * (log_free - log_z))
+
+    return objective
+
+
+def rows_of(v, y, n_labels=3):
+    """Features and label columns side by side; zeros where a label is not known."""
+    return np.concatenate([v, np.eye(n_labels + 1)[y, :n_labels]], axis=1)
+
+
+def gradient_of(q, rows, weight, objective, particles=None):
+    """The package's gradient in the offsets of a labelled machine."""
+    machine, work = labelled_machine(q), Workspace()
+    plain = recenter(machine, None, None)
+    particles = np.zeros((0, machine.hidden.n_columns)) if particles is None else particles
+    phases = objective(plain, rows, particles, np.random.default_rng(0), work)
+    return phases, renamed(phases.gradient(machine, work, weight), len(q.features.weights))
+
+
+@pytest.mark.parametrize("block", [1, 2**16])
+@pytest.mark.parametrize("offsets", [False, True])
+@pytest.mark.parametrize("kind", oracles.ENERGIES)
+def test_gradient_of_the_labels_is_that_of_their_log_probability(
+    kind, offsets, block, rng, monkeypatch
+):
+    # Slips: biases of the features moved, a mean given the wrong label, signals without offset,
+    # weights of the rows forgotten, a Gaussian unit's variance left where it is.
+    monkeypatch.setattr(labels, "BLOCK_ELEMENTS", block)
+    q = random_labelled(kind, rng, offsets=offsets)
+    v, weight = draw_rows(q.features, N_ROWS, rng), rng.dirichlet(np.ones(N_ROWS))
+    expected = finite_differences(q, objective_of(v, LABELS, weight, 0.7, 0.0))
+    objective = LabelObjective(Exact(), 0.7, 0.0)
+    _, gradient = gradient_of(q, rows_of(v, LABELS), weight, objective)
+    assert_same_arrays(gradient, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("offsets", [False, True])
+@pytest.mark.parametrize("kind", TWO_STATE)
+def test_hybrid_gradient_counts_rows_without_a_label_by_themselves(kind, offsets, rng):
+    # Slips: the model's average not weighted, or twice; rows without a label taken for all labels
+    # alike, or for their log-probability of a label.
+    q = random_labelled(kind, rng, offsets=offsets)
+    v, weight = draw_rows(q.features, N_ROWS, rng), np.full(N_ROWS, 1 / N_ROWS)
+    expected = finite_differences(q, objective_of(v, LABELS, weight, 0.7, 0.4))
+    objective = LabelObjective(Exact(), 0.7, 0.4)
+    for share in (weight, None):
+        _, gradient = gradient_of(q, rows_of(v, LABELS), share, objective)
+        assert_same_arrays(gradient, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("algorithm", [PersistentContrastiveDivergence, ContrastiveDivergence])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_without_discriminative_weight_it_is_the_plain_machine(algorithm, container, rng):
+    # Slips: chains of contrastive divergence that start without data, particles that rest.
+    q = random_labelled("bernoulli", rng)
+    rows = container(rows_of(draw_rows(q.features, N_ROWS, rng), LABELS % 3))
+    particles = rng.integers(0, 2, (4, 2)).astype(float)
+    objective = LabelObjective(algorithm(), 0.0, 1.0)
+    phases, gradient = gradient_of(q, rows, None, objective, particles)
+    machine, work = labelled_machine(q), Workspace()
+    plain = recenter(machine, None, None)
+    own = algorithm()(plain, rows, particles, np.random.default_rng(0), work)
+    assert_same_arrays(gradient, renamed(own.gradient(machine, work), 3), atol=1e-12)
+    np.testing.assert_array_equal(phases.particles, own.particles)
+    np.testing.assert_allclose(phases.positive.mean, own.positive.mean, rtol=0, atol=1e-12)
+
+
+def test_chains_rest_where_only_labels_count(rng):
+    # Slip: a negative phase that costs two products and does nothing.
+    q = random_labelled("bernoulli", rng)
+    rows = rows_of(draw_rows(q.features, N_ROWS, rng), LABELS)
+    objective = LabelObjective(PersistentContrastiveDivergence(), 1.0, 0.0)
+    particles = np.ones((3, 2))
+    phases, _ = gradient_of(q, rows, None, objective, particles)
+    assert phases.model is None
+    assert phases.particles is particles

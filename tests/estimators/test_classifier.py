@@ -1,0 +1,283 @@
+"""The classifier against the enumerated joint, and what it promises about rows and labels."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import oracles
+import pytest
+from core.labelled import Labelled
+from core.models import visible_states
+from estimators.instances import DISCRETE_KINDS, KINDS, assigned, draw, new, random_machine
+from scipy import sparse
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
+
+FAST = {"n_iter": 3, "random_state": 0}
+EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}
+ARRAYS = ("label_components_", "intercept_label_")
+
+
+def by_hand(kind, labels=("a", "b", "c"), seed=0):
+    """Classifier whose arrays are assigned, and the same as an oracle."""
+    p, _, _ = random_machine(kind, seed=seed)
+    rng = np.random.default_rng(seed)
+    q = Labelled(p, rng.normal(0, 1, (len(labels), 3)), rng.normal(0, 1, len(labels)), np.zeros(3))
+    classifier = RBMClassifier()
+    classifier.estimator_, classifier.classes_ = assigned(p, random_state=0), np.array(labels)
+    classifier.label_components_, classifier.intercept_label_ = q.weights.T.copy(), q.bias.copy()
+    return classifier, q
+
+
+def labelled(kind="bernoulli", n_samples=60):
+    """Rows, and labels that depend on them."""
+    X = draw(kind, n_samples)
+    return X, np.array(["no", "yes", "so"])[np.argsort(np.argsort(X @ [1, 2, 3, -1])) * 3 // len(X)]
+
+
+def everything(classifier):
+    """Public arrays of a classifier and of its estimator."""
+    rbm = classifier.estimator_
+    own = [getattr(classifier, name) for name in ARRAYS]
+    return own + [getattr(rbm, name) for name in rbm._public_names]
+
+
+def assert_same(one, other, atol=0.0):
+    for left, right in zip(everything(one), everything(other), strict=True):
+        np.testing.assert_allclose(left, right, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_of_labels_are_those_of_the_enumerated_joint(kind):
+    """Slips: the label's bias left out, classes in another order than the columns."""
+    classifier, q = by_hand(kind)
+    X = visible_states(q.features, np.random.default_rng(0))
+    expected = softmax(q.log_joint(X), axis=1)
+    np.testing.assert_allclose(classifier.predict_proba(X), expected, rtol=0, atol=1e-10)
+    log_proba = classifier.predict_log_proba(X)
+    np.testing.assert_allclose(log_proba, np.log(expected), rtol=0, atol=1e-9)
+    assert (classifier.predict(X) == classifier.classes_[expected.argmax(axis=1)]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_are_means_with_the_label_summed_out(kind):
+    """Slip: hidden means of the machine without labels."""
+    classifier, q = by_hand(kind)
+    X, h = visible_states(q.features, np.random.default_rng(0)), oracles.hidden_states(q.features)
+    energy = oracles.energy(q.features, X, h)[:, None]
+    law = softmax((q.weights @ h.T + q.bias[:, None] - energy).reshape(len(X), -1), axis=1)
+    expected = law.reshape(len(X), 3, -1).sum(axis=1) @ h
+    np.testing.assert_allclose(classifier.transform(X), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("y", [None, "b"])
+def test_samples_have_the_law_of_the_joint_or_of_their_label(y):
+    """Slips: labels that move where they are held, features of another label."""
+    classifier, q = by_hand("bernoulli")
+    states = oracles.visible_states(q.features)
+    joint = softmax(q.log_joint(states))
+    X, labels = classifier.sample(4000, y, n_gibbs_steps=30, random_state=0)
+    if y is not None:
+        assert (labels == y).all()
+        joint = joint * [0, 1, 0] / joint[:, 1].sum()
+    for k, label in enumerate("abc"):
+        for i in range(4):
+            p = (joint[:, k] * states[:, i]).sum()
+            share = (X[:, i] * (labels == label)).mean()
+            assert abs(share - p) <= 4 * np.sqrt(p * (1 - p) / 4000) + 1e-12
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_weight_is_a_number_of_copies(kind, class_weight):
+    """Slips: starts of labels, gradients or records of unweighted rows; absent rows that count."""
+    X, y = labelled(kind)
+    y[::7] = "?"
+    weights = np.arange(60) % 4
+    copies = np.repeat(np.arange(60), weights)
+    new_one = RBMClassifier(
+        new(kind, **EXACT), unlabeled="?", class_weight=class_weight, generative_weight=0.3
+    )
+    one = clone(new_one).fit(X, y, sample_weight=weights)
+    if class_weight is not None:  # balanced by the rows, not by their weights
+        share = {c: (y[weights > 0] == c).sum() for c in one.classes_}
+        n_known = sum(share.values())
+        new_one.set_params(class_weight={c: n_known / (3 * n) for c, n in share.items()})
+    other = new_one.fit(X[copies], y[copies])
+    assert_same(one, other, atol=1e-10)
+    for name in ("log_loss", "accuracy"):
+        np.testing.assert_allclose(one.history_[name], other.history_[name], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", DISCRETE_KINDS)
+def test_sparse_rows_are_learned_like_dense_ones(kind):
+    """Slips: labels in other columns, or rows of a block mixed up."""
+    X, y = labelled(kind)
+    one = RBMClassifier(new(kind, **FAST)).fit(X, y)
+    other = RBMClassifier(new(kind, **FAST)).fit(sparse.csr_array(X), y)
+    assert_same(one, other, atol=1e-9)
+    np.testing.assert_allclose(
+        one.predict_proba(X), one.predict_proba(sparse.csr_matrix(X)), atol=1e-12
+    )
+
+
+def test_visible_biases_matter_to_no_label_and_are_left_alone():
+    """Slip: a discriminative gradient with the features' own moments."""
+    X, y = labelled()
+    start = RBMClassifier(new("bernoulli", n_iter=0, random_state=0)).fit(X, y)
+    rbm = new("bernoulli", centering=False, learning_rate=1, **FAST)
+    classifier = RBMClassifier(rbm, generative_weight=0.0).fit(X, y)
+    before = classifier.predict_proba(X)
+    biases = classifier.estimator_.intercept_visible_
+    np.testing.assert_allclose(biases, start.estimator_.intercept_visible_, rtol=0, atol=1e-12)
+    classifier.estimator_.intercept_visible_ = biases + 1
+    np.testing.assert_array_equal(classifier.predict_proba(X), before)
+
+
+def test_rows_without_a_label_teach_what_the_labels_stand_for():
+    """Slip: rows without a label that are left out, or count as a class."""
+    rng = np.random.default_rng(0)
+    pictures = rng.random((2, 30)) < 0.5
+    truth = rng.integers(2, size=200)
+    X = pictures[truth] ^ (rng.random((200, 30)) < 0.25)
+    y = np.where(np.arange(200) < 4, truth, -1)
+    y[:2], X[:2] = [0, 1], pictures  # both classes
+    rbm = BernoulliRBM(10, learning_rate=1, n_iter=30, random_state=0)
+    both = RBMClassifier(rbm, unlabeled=-1, generative_weight=1.0).fit(X, y)
+    assert both.classes_.tolist() == [0, 1]
+    assert both.score(X, truth) > 0.9
+
+
+def test_partial_fit_resumes_bit_for_bit_after_pickling():
+    """Slips: averages, chains, streams or momentum that are lost or shared with the original."""
+    X, y = labelled()
+    one = RBMClassifier(new("bernoulli", momentum=0.5, random_state=0))
+    one.partial_fit(X[:30], y[:30], classes=["yes", "so", "no"])
+    other, before = pickle.loads(pickle.dumps(one)), everything(one)
+    kept = [array.copy() for array in before]
+    fitted = one.estimator_
+    assert_same(one.partial_fit(X[30:], y[30:]), other.partial_fit(X[30:], y[30:]))
+    for array, copy in zip(before, kept, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    assert one.estimator_ is not fitted
+    assert one.n_iter_ == 2
+
+
+def test_early_stopping_keeps_the_best_log_loss_of_held_out_rows():
+    """Slips: the last parameters kept, rows without a label held out."""
+    X, y = labelled(n_samples=90)
+    y[::3] = "?"
+    rbm = new("bernoulli", 20, early_stopping=True, learning_rate=5, n_iter=100, random_state=0)
+    classifier = RBMClassifier(rbm.set_params(n_iter_no_change=4), unlabeled="?").fit(X, y)
+    losses = classifier.history_["validation_log_loss"]
+    assert (
+        classifier.n_iter_ == len(losses) == len(classifier.history_["validation_accuracy"]) < 100
+    )
+    assert np.argmin(losses) < len(losses) - 1
+    seed = classifier.estimator_._validation_seed
+    _, held_out = train_test_split(np.flatnonzero(y != "?"), test_size=0.1, random_state=seed)
+    log_proba = classifier.predict_log_proba(X[held_out])
+    own = log_proba[np.arange(len(held_out)), np.searchsorted(classifier.classes_, y[held_out])]
+    np.testing.assert_allclose(-own.mean(), min(losses), rtol=0, atol=1e-9)
+    worse = RBMClassifier(rbm.set_params(early_stopping=False)).fit(X, y)
+    assert "validation_log_loss" not in worse.history_
+
+
+def test_many_classes_take_memory_for_a_few_rows_at_a_time():
+    """Slip: an array of rows times classes times hidden units, here of 336 megabytes."""
+    X, y = np.random.default_rng(0).integers(0, 2, (2100, 20)), np.arange(2100) % 1000
+    classifier = RBMClassifier(BernoulliRBM(20, n_iter=0, random_state=0)).fit(X, y)
+    tracemalloc.start()
+    proba = classifier.predict_proba(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-9)
+    assert peak < 100e6
+
+
+def test_precision_is_that_of_the_rows():
+    X, y = labelled()
+    classifier = RBMClassifier(new("bernoulli", **FAST)).fit(X.astype(np.float32), y)
+    assert {array.dtype for array in everything(classifier)} == {np.dtype(np.float32)}
+    assert classifier.predict_proba(X.astype(np.float32)).dtype == np.float32
+
+
+def test_digits_are_learned():
+    """Slip: labels and features of different rows side by side after a shuffle."""
+    X, y = load_digits(return_X_y=True)
+    rbm = BernoulliRBM(50, learning_rate=5, n_iter=5, random_state=0)
+    assert RBMClassifier(rbm).fit(X[::2] / 16, y[::2]).score(X[1::2] / 16, y[1::2]) > 0.93
+
+
+BAD = {
+    "one class": ({}, ["a"] * 4, "at least two classes, got 1 class"),
+    "missing labels": ({}, [0.0, 1.0, np.nan, 1.0], "y contains NaN"),
+    "real numbers": ({}, [0.1, 1.2, 0.3, 0.4], "Unknown label type"),
+    "too few": ({}, [0, 1, 1], "inconsistent numbers of samples"),
+    "no labels": ({"unlabeled": -1}, [-1] * 4, "at least two classes, got 0 class"),
+    "weights": ({"discriminative_weight": -1}, [0, 1, 0, 1], "discriminative_weight"),
+    "class weights": ({"class_weight": "even"}, [0, 1, 0, 1], "class_weight"),
+    "estimator": ({"estimator": 3}, [0, 1, 0, 1], "estimator"),
+    "its parameters": ({"estimator": BernoulliRBM(n_iter=-1)}, [0, 1, 0, 1], "n_iter"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_learned_is_refused_and_changes_nothing(case):
+    """Slip: classes or an estimator that a failed fit leaves behind."""
+    params, y, match = BAD[case]
+    X = np.eye(4)
+    classifier = RBMClassifier(new("bernoulli", **FAST)).fit(X, [0, 1, 0, 1])
+    before = vars(classifier).copy()
+    classifier.set_params(**params)
+    with pytest.raises(ValueError, match=match):
+        classifier.fit(X, y)
+    for name in (*ARRAYS, "estimator_", "classes_", "history_", "_carried"):
+        assert vars(classifier)[name] is before[name]
+
+
+def test_weights_that_leave_one_class_are_refused():
+    with pytest.raises(ValueError, match="at least two classes, got 1 class"):
+        RBMClassifier(new("bernoulli", **FAST)).fit(np.eye(4), [0, 1, 0, 1], [1, 0, 1, 0])
+
+
+def test_stream_has_to_know_its_classes():
+    """Slips: classes of the first rows taken for all, labels placed where they do not belong."""
+    X, y = np.eye(4), [1, 3, 1, 3]
+    with pytest.raises(ValueError, match="classes expected to be all labels"):
+        RBMClassifier().partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"among the classes \[0 1\], got \[3\]"):
+        RBMClassifier().partial_fit(X, y, classes=[0, 1])
+    classifier = RBMClassifier(new("bernoulli", **FAST)).partial_fit(X, y, classes=[3, 1, 2])
+    assert classifier.classes_.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match=r"among the classes \[1 2 3\], got \[0\]"):
+        classifier.partial_fit(X, [0, 1, 1, 1])
+    with pytest.raises(ValueError, match="those of the first call"):
+        classifier.partial_fit(X, y, classes=[1, 3])
+    with pytest.raises(ValueError, match="among the classes"):
+        classifier.sample(2, y=7)
+
+
+def test_arrays_of_the_label_have_to_fit():
+    classifier, _ = by_hand("bernoulli")
+    classifier.intercept_label_ = np.zeros(2)
+    with pytest.raises(ValueError, match=r"label_components_ of shape \(3, 3\).*\(3,\), got"):
+        classifier.predict(np.eye(4))
+
+
+def test_mixed_tables_have_labels_too():
+    """Slips: columns of categories beside the label's, samples that are not rows of the table."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=200), rng.integers(0, 3, 200), rng.random(200) < 0.5])
+    y = np.where((X[:, 0] > 0) ^ (X[:, 1] == 2), "odd", "even")
+    kinds = {0: "numeric", 1: "categorical", 2: "binary"}
+    rbm = TabularRBM(10, kinds=kinds, optimizer="adam", learning_rate=0.03, random_state=0)
+    classifier = RBMClassifier(rbm.set_params(n_iter=30)).fit(X, y)
+    assert classifier.score(X, y) > 0.95
+    drawn, labels = classifier.sample(500, n_gibbs_steps=50, random_state=0)
+    assert set(drawn[:, 1]) == {0, 1, 2}
+    assert set(labels) == {"odd", "even"}
