@@ -31,7 +31,7 @@ ORDER = (
         "skrbm.core.units.composite",
     },
     {"skrbm.core.units"},
-    {"skrbm.core.machine"},
+    {"skrbm.core.machine", "skrbm.core.jumps"},
     {"skrbm.core.labels"},
     {
         "skrbm.core.centering",
@@ -39,7 +39,6 @@ ORDER = (
         "skrbm.core.diagnostics",
         "skrbm.core.tempering",
     },
-    {"skrbm.core.jumps"},
     {"skrbm.core.sampling"},
     {"skrbm.core.likelihood"},
     {"skrbm.core.training.workspace", "skrbm.core.training.initialization"},

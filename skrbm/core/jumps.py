@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
 
-def jump(machine: Machine, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
+def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
     r"""Let every chain try to leave for the surroundings of one of some rows.
 
     Gibbs sampling does not cross from one mode of a distribution to another that is far away. A
@@ -33,7 +32,7 @@ def jump(machine: Machine, h: Array, v: Any, rng: np.random.Generator) -> tuple[
 
     Parameters
     ----------
-    machine : Machine
+    machine : Machine or TemperedMachine
         Whose distribution the chains leave invariant.
     h : ndarray of shape (n_chains, n_hidden)
         Present hidden states.

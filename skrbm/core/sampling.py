@@ -6,10 +6,12 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from skrbm.core.jumps import jump
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.core.tempering import TemperedPath
 
+JUMP_PAUSE = 10  # steps of a ladder
 SMALLEST_REJECTION = 1e-3  # neighbours on a ladder that always exchange keep some distance
 
 
@@ -231,24 +233,35 @@ def parallel_tempering(
 
 
 def sample_tempered(
-    path: TemperedPath, v: Array, n_temperatures: int, n_gibbs_steps: int, rng: np.random.Generator
+    path: TemperedPath,
+    v: Array,
+    n_temperatures: int,
+    n_gibbs_steps: int,
+    rng: np.random.Generator,
+    *,
+    n_warm_steps: int = 0,
 ) -> Array:
     """Draw visible states by parallel tempering, with one ladder for each of them.
 
-    The ladder is evened out after 1, 2, 4... steps, and fixed for at least the second half.
+    The ladder is evened out after 1, 2, 4... steps, and fixed for at least the second half. Now and
+    then the chains of the machine itself may jump to the path's anchors.
 
     Parameters
     ----------
     path : TemperedPath
         Ends at the machine.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states that all chains of a ladder start from.
+        Visible states that the chains of the machine itself start from; the others start from the
+        base.
     n_temperatures : int
         Number of chains on a ladder, at least two.
     n_gibbs_steps : int
         Number of steps.
     rng : numpy.random.Generator
         Source of random numbers.
+    n_warm_steps : int, default=0
+        Steps before those of the other chains among themselves: as long as they do not have their
+        laws, exchanges with them disturb states that come from the machine's.
 
     Returns
     -------
@@ -257,11 +270,17 @@ def sample_tempered(
     """
     ladder, n_left, n_round = Ladder.of(n_temperatures), n_gibbs_steps, 1
     betas = np.repeat(ladder.betas, len(v))[:, None].astype(v.dtype)
-    h = path.at(betas).sample_hidden(np.tile(v, (n_temperatures, 1)), rng)
-    h = h.reshape(n_temperatures, len(v), -1)
+    start = np.concatenate([v, path.sample_base((n_temperatures - 1) * len(v), rng)])
+    h = path.at(betas).sample_hidden(start, rng).reshape(n_temperatures, len(v), -1)
+    if n_warm_steps:
+        _, h[1:] = parallel_tempering(path, h[1:], Ladder(ladder.betas[1:]), n_warm_steps, rng)
     while n_left > 0:
         n_steps = n_left if 4 * n_round > n_left else n_round
-        states, h = parallel_tempering(path, h, ladder, n_steps, rng)
+        for begin in range(0, n_steps, JUMP_PAUSE):
+            if path.anchors is not None:
+                h[0], _ = jump(path.machine, h[0], path.anchors, rng)
+            n_now = min(JUMP_PAUSE, n_steps - begin)
+            states, h = parallel_tempering(path, h, ladder, n_now, rng)
         ladder.settle()
         v, n_left, n_round = states[0], n_left - n_steps, 2 * n_round
     return v

@@ -8,6 +8,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from skrbm.core.jumps import jump
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
@@ -36,6 +37,8 @@ class TemperedPath:
         Natural layers at :math:`\beta = 0`.
     energy_shift : float
         Energy by which the machine stands above the one that it was made from, in nats.
+    anchors : ndarray of shape (n_rows, n_visible), default=None
+        Visible states in the machine's modes, to which chains may jump; None if none are known.
 
     References
     ----------
@@ -47,9 +50,10 @@ class TemperedPath:
     visible_base: Units
     hidden_base: Units
     energy_shift: float = 0.0
+    anchors: Array | None = None
 
     @classmethod
-    def to(cls, machine: Machine, visible_base: Units) -> Self:
+    def to(cls, machine: Machine, visible_base: Units, anchors: Array | None = None) -> Self:
         """Path to a machine from hidden units that are alike in all their states.
 
         Parameters
@@ -59,6 +63,8 @@ class TemperedPath:
         visible_base : Units
             Layer of the type of the machine's visible one; without a field, it should resemble
             the data.
+        anchors : ndarray of shape (n_rows, n_visible), default=None
+            Visible states in the machine's modes, wherever they come from.
 
         Returns
         -------
@@ -81,6 +87,7 @@ class TemperedPath:
             visible_base.natural().astype(natural.dtype),
             natural.hidden.map_arrays(np.zeros_like),
             energy_shift,
+            None if anchors is None else anchors.astype(natural.dtype, copy=False),
         )
 
     @property
@@ -173,6 +180,36 @@ class TemperedMachine:
     visible: Units
     hidden: Units
 
+    def hidden_field(self, v: Array) -> Array:
+        """Field that the hidden units feel, from visible states of shape (n_samples, n_visible)."""
+        return np.asarray(self.beta * self.path.machine.hidden_field(v))
+
+    def visible_field(self, h: Array) -> Array:
+        """Field that the visible units feel, from hidden states of shape (n_samples, n_hidden)."""
+        field = self.path.transposed.hidden_field(h)
+        field *= self.beta
+        return field
+
+    def jump(self, v: Array, rng: np.random.Generator) -> Array:
+        """Advance chains by a Gibbs step in which they may jump to the path's anchors.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states, at one inverse temperature for all samples.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states after the step; the very same on a path without anchors.
+        """
+        if self.path.anchors is None:
+            return v
+        h, _ = jump(self, self.sample_hidden(v, rng), self.path.anchors, rng)
+        return self.sample_visible(h, rng)
+
     def sample_hidden(
         self, v: Array, rng: np.random.Generator, *, field: Array | None = None
     ) -> Array:
@@ -210,9 +247,7 @@ class TemperedMachine:
         v : ndarray of shape (n_samples, n_visible)
             Visible states.
         """
-        field = self.path.transposed.hidden_field(h)
-        field *= self.beta
-        return self.visible.sample(field, rng)
+        return self.visible.sample(self.visible_field(h), rng)
 
     def step_to(
         self, other: TemperedMachine, v: Array, rng: np.random.Generator

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 from skrbm.core.likelihood.annealing import (
     annealed_log_partition,
+    attained_log_partition,
     reversed_log_partition,
     tempered_states,
 )
@@ -23,6 +24,7 @@ MANY_WEIGHTS, LARGE_WEIGHT = 2**16, 1e3
 FEW_CHAINS = 10  # of many: an average that rests on fewer has an error that cannot be known
 MANY_ROWS = 10_000
 CERTAIN = 5  # standard errors
+TOLERANCE = 1e-6  # relative, of single precision
 
 
 def anneal(
@@ -66,9 +68,12 @@ def anneal(
     n_jobs = model.rbm.n_jobs
     if _anneals_in_single(machine):
         machine = machine.astype(np.float32)
-    path = TemperedPath.to(machine, model.base(machine, rng, X))
+    path = TemperedPath.to(machine, *model.surroundings(machine, rng, X))
+    size = n_temperatures, rng, n_jobs
     if not is_reverse:
-        return annealed_log_partition(path, n_chains, n_temperatures, rng, n_jobs)
+        result = annealed_log_partition(path, n_chains, *size)
+        _warn_if_modes_are_missed(result, path, rng)
+        return result
     if init is None:
         ladder: int = model.rbm.n_temperatures
         n_steps = max(1, n_temperatures // ladder)
@@ -80,7 +85,23 @@ def anneal(
                 f"init expected to have at least 2 rows, whose differences make the standard error, "
                 f"got shape {v.shape}."
             )
-    return reversed_log_partition(path, v, n_temperatures, rng, n_jobs)
+    result = reversed_log_partition(path, v, *size)
+    _warn_if_modes_are_missed(result, path, rng)
+    return result
+
+
+def _warn_if_modes_are_missed(
+    result: LogPartition, path: TemperedPath, rng: np.random.Generator
+) -> None:
+    """Warn of an estimate below what a few hidden states alone add to the partition function."""
+    bound = attained_log_partition(path, rng)
+    if result.value < bound - CERTAIN * result.std_error - TOLERANCE * max(1.0, abs(bound)):
+        warn_user(
+            f"The estimate {result} is too low: rows that the model was fitted to, or that its chains "
+            f"have found, alone make it {bound:.6g} nats. Increase "
+            f"n_temperatures={result.n_temperatures}, or use method='exact'.",
+            AnnealingWarning,
+        )
 
 
 def warn_if_few(result: LogPartition) -> None:
@@ -109,7 +130,7 @@ def warn_if_too_likely(
         return
     rows = np.unique(v[is_state], axis=0, return_index=True)[1]
     bound = float(logsumexp(-free_energy[is_state][rows].astype(np.float64)))
-    allowed = CERTAIN * getattr(log_partition, "std_error", 0.0) + 1e-6 * max(1.0, abs(bound))
+    allowed = CERTAIN * getattr(log_partition, "std_error", 0.0) + TOLERANCE * max(1.0, abs(bound))
     if float(log_partition) < bound - allowed:
         warn_user(
             f"The rows of X are together more likely than one: log_partition is {log_partition}, but "

@@ -12,10 +12,12 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.core.parallel import map_blocks, one_blas_thread
-from skrbm.core.sampling import gibbs, sample_base
+from skrbm.core.sampling import gibbs, sample_tempered
+from skrbm.core.tempering import TemperedPath
 from skrbm.core.training.initialization import column_statistics
+from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.units import Units
 from skrbm.estimators.validation import (
     check_domain,
@@ -29,7 +31,8 @@ from skrbm.estimators.validation import (
 )
 
 ROWS = 2048  # of the data at a time in inference
-BASE_SAMPLES = 100  # chains, and steps of them, that stand in for training data
+N_ANCHORS = 100
+N_EXPLORERS, N_STEPS, N_TEMPERATURES = 50, 50, 10  # of the sample that stands in for data
 OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
 
 
@@ -105,21 +108,52 @@ class ArrayModel:
         stream: np.random.Generator = self.rbm._sampling_rng
         return stream
 
-    def base(self, machine: Machine, rng: np.random.Generator, X: Any = None) -> Units:
-        """Visible layer without a field that resembles the training data, or the rows `X`.
+    def surroundings(
+        self, machine: Machine, rng: np.random.Generator, X: Any = None
+    ) -> tuple[Units, Array]:
+        """Base of annealing and tempering, and visible states in the model's modes.
 
-        For arrays assigned by hand it resembles a sample from the model.
+        The base resembles the training data, or the rows `X`; these rows, or draws given the
+        persistent chains, are in the modes. For arrays assigned by hand both are those of a tempered
+        sample from the model.
         """
-        n_visible = machine.visible.n_columns
-        statistics = getattr(self.rbm, "_statistics", None)
+        n_visible, n_hidden = machine.weights.shape
+        statistics: Any = getattr(self.rbm, "_statistics", None)
+        is_known = statistics is not None and len(statistics[1]) == n_visible
+        chains: Any = getattr(self.rbm, "h_samples_", ())
         if X is not None:
             X = self.check_X(X)
-            statistics = (X.shape[0], *column_statistics(X))
-        elif statistics is None or len(statistics[1]) != n_visible:
-            v = sample_base(machine, BASE_SAMPLES, rng)
-            v = gibbs(machine, v, BASE_SAMPLES, rng)
-            statistics = (BASE_SAMPLES, *column_statistics(v))
-        return self.base_layer(statistics)
+            anchors = dense(spread_rows(X, N_ANCHORS)).astype(machine.dtype)
+            statistics = X.shape[0], *column_statistics(X)
+        elif is_known and np.shape(chains)[1:] == (n_hidden,) and self._do_chains_move:
+            h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_ANCHORS)
+            anchors = machine.sample_visible(h.astype(machine.dtype), rng)
+        else:
+            v, anchors = self._explored(machine, rng)
+            if not is_known:
+                statistics = len(v), *column_statistics(v)
+        return self.base_layer(statistics), anchors
+
+    @property
+    def _do_chains_move(self) -> bool:
+        return ALGORITHMS[self.rbm.algorithm].is_persistent
+
+    def _explored(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
+        """A sample of a machine of which nothing else is known, and visible states in its modes.
+
+        Gibbs chains from hidden states that are all alike end in modes of any weight. Tempering, with
+        jumps to them, weighs the modes: at first from a base as wide as the visible states are then.
+        """
+        hidden = machine.hidden.map_arrays(np.zeros_like)
+        v = machine.sample_visible(hidden.sample(hidden.zero_field(N_EXPLORERS), rng), rng)
+        anchors = gibbs(machine, v, N_STEPS, rng)
+        for _ in range(2):
+            base = self.base_layer((len(v), *column_statistics(v)))
+            path = TemperedPath.to(machine, base, anchors)
+            start = path.sample_base(N_EXPLORERS, rng)
+            v = sample_tempered(path, start, N_TEMPERATURES, N_STEPS, rng)
+            anchors = np.concatenate([anchors, v])
+        return v, anchors
 
     def base_layer(self, statistics: tuple[int, Array, Array]) -> Units:
         """Visible layer without a field that has the statistics of some rows."""

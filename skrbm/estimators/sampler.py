@@ -13,10 +13,12 @@ from skrbm.core import sampling
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.core.tempering import TemperedPath
+from skrbm.core.units import Units
 from skrbm.estimators.formats import RowFormat
 from skrbm.estimators.model import ArrayModel, ModelMixin
 from skrbm.estimators.validation import RANDOM_STATE, check_domain
 
+WARM_STEPS = 100  # of chains at other temperatures, before they meet states that were given
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
@@ -77,7 +79,7 @@ class SamplingMixin(ModelMixin):
         n_gibbs_steps : int, default=1000
             Steps of every chain.
         init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Visible states to go on from, such as an earlier sample, at all temperatures; None
+            Visible states to go on from, such as an earlier sample; None
             starts from visible units without a field.
         n_temperatures : int, default=1
             Number of chains for every state, which run at temperatures between the model's and
@@ -113,16 +115,18 @@ class SamplingMixin(ModelMixin):
                     f"of shape {chains.shape}. Leave n_samples out."
                 )
         rng = model.inference_rng(random_state)
-        base = model.base(machine, rng) if n_temperatures > 1 else None
+        surroundings = model.surroundings(machine, rng) if n_temperatures > 1 else None
 
         def run(machine: Machine, v: Any) -> Array:
             n_chains = v.shape[0]
-            if base is None:
+            if surroundings is None:
                 v = sampling.sample_base(machine, n_chains, rng) if init is None else v
                 return sampling.gibbs(machine, v, n_gibbs_steps, rng)
-            path = TemperedPath.to(machine, base)
+            path = TemperedPath.to(machine, *surroundings)
             v = path.sample_base(n_chains, rng) if init is None else dense(v)
-            return sampling.sample_tempered(path, v, n_temperatures, n_gibbs_steps, rng)
+            size = n_temperatures, n_gibbs_steps
+            n_warm_steps = 0 if init is None else WARM_STEPS
+            return sampling.sample_tempered(path, v, *size, rng, n_warm_steps=n_warm_steps)
 
         return self._row_format.write(self, model.map_rows(run, chains, is_random=True))
 
@@ -283,6 +287,7 @@ class Unknown:
         self.model, self.is_known, self.rng = model, is_known, rng
         self._is_held = model.machine().visible.by_column(is_known)
         self._rows = np.flatnonzero(~is_known.all(axis=1))
+        self._base: Units | None = None
         self._is_compared = False
 
     def complete(self, v: Array, method: str, n_gibbs_steps: int, n_chains: int) -> Array:
@@ -330,8 +335,9 @@ class Unknown:
             )
         rows = self._rows
         if len(rows):
-            path = TemperedPath.to(machine, self.model.base(machine, self.rng))
-            start = path.sample_base(len(rows), self.rng)
+            if self._base is None:
+                self._base, _ = self.model.surroundings(machine, self.rng)
+            start = TemperedPath.to(machine, self._base).sample_base(len(rows), self.rng)
             result[rows] = np.where(self._is_held[rows], result[rows], start)
         if not self._is_compared:  # once is enough to warn
             check_domain(result, self.model.rbm._visible_type, self.model.rbm)

@@ -170,7 +170,10 @@ class LikelihoodMixin(ModelMixin):
 
         Annealed importance sampling [1]_ starts from independent features with the means and
         variances of the training data. Its estimate tends to be too low, that of reverse
-        annealing [2]_ too high: where they agree, both can be believed.
+        annealing [2]_ too high: where they agree, both can be believed, as far as the chains know
+        the model's modes. On their way they may jump to rows in those: to `X`, to draws given
+        the persistent chains `h_samples_`, or, for arrays assigned by hand and for algorithms whose
+        chains rest, to states that Gibbs chains and parallel tempering find.
 
         Parameters
         ----------
@@ -184,8 +187,9 @@ class LikelihoodMixin(ModelMixin):
         n_temperatures : int, default=10_000
             Number of inverse temperatures that each of them visits.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Rows whose means and variances the chains start from; None for those of the training
-            data or, for arrays assigned by hand, of a sample from the model.
+            Rows whose means and variances the chains start from, and to which they may jump; None
+            for those of the training data or, for arrays assigned by hand, of a tempered sample from
+            the model.
         init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
             Independent samples of the model to reverse from; None draws them by parallel
             tempering, in `n_temperatures` steps of all chains of a ladder together.
@@ -207,7 +211,8 @@ class LikelihoodMixin(ModelMixin):
         -----
         AnnealingWarning
             If the chains' weights are so unequal that less than ten of them, or less than half,
-            make the estimate.
+            make the estimate; or if it is below what some hidden states, given the rows to which the
+            chains may jump, alone add to it.
 
         References
         ----------

@@ -268,6 +268,28 @@ def test_tempered_samples_of_separate_modes(kind, n_gibbs_steps, rng):
         assert (stuck.mean(axis=1) < middle).mean() > 0.9
 
 
+def separate_modes(rng):
+    """Bits of two far modes, of probabilities .7 and .3."""
+    p = oracles.random_parameters("bernoulli", 6, 2, rng, offsets=False)
+    return p.replace(
+        weights=np.full((6, 2), 6.0), visible_bias=np.full(6, -6.0), hidden_bias=np.full(2, -18.42)
+    )
+
+
+@pytest.mark.parametrize("n_temperatures", [2, 4])
+def test_jumps_lead_a_short_tempered_run_to_all_modes(n_temperatures, rng):
+    # Slips: jumps behind the last step, which no visible state sees; at all temperatures alike.
+    p = separate_modes(rng)
+    anchors = np.repeat([[0.0], [1.0]], 6, axis=1)
+    path = TemperedPath.to(machine_from(p), visible_layer(uncoupled_like(p, rng)), anchors)
+    start, _ = oracles.sample_exact(p, 4_000, rng)
+    for n_gibbs_steps in (1, 12):  # the chains of the machine itself stay where they should be
+        v = sample_tempered(path, start, n_temperatures, n_gibbs_steps, rng, n_warm_steps=200)
+        assert_law(v, oracles.states((0, 1), 6), oracles.model_probabilities(p))
+    v = sample_tempered(path, np.zeros((4_000, 6)), 2, 200, rng)
+    assert_law(v, oracles.states((0, 1), 6), oracles.model_probabilities(p))
+
+
 # Over many models
 
 KERNELS = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from skrbm import BernoulliRBM, GaussianBernoulliRBM, SpinRBM
+from skrbm import AnnealingWarning, BernoulliRBM, GaussianBernoulliRBM, SpinRBM
 
 NOISE = 0.02
 
@@ -57,3 +57,57 @@ def test_clusters_of_numbers(rng):
     truth = -np.log(2) - 5 * np.log(2 * np.pi * np.e)
     rbm = GaussianBernoulliRBM(4, n_iter=20, random_state=0).fit(X)
     assert exact_mean(rbm, X) > truth - 5  # ten independent numbers are 29 below
+
+
+def twin(rbm):
+    """Unfitted estimator with nothing but the public arrays of another one."""
+    other = type(rbm)(rbm.n_components, random_state=0)
+    for name in rbm._public_names:
+        setattr(other, name, getattr(rbm, name))
+    return other
+
+
+def one_number():
+    """A number that is around 0 or, 50 times as often, around 20."""
+    rbm = GaussianBernoulliRBM(1, random_state=0)
+    rbm.components_, rbm.intercept_hidden_ = np.array([[20.0]]), np.array([np.log(50) - 200])
+    rbm.intercept_visible_, rbm.noise_variance_ = np.zeros(1), np.ones(1)
+    return rbm
+
+
+@pytest.fixture(params=["bits", "bits assigned", "number assigned"])
+def far_modes(request, seed):
+    """Models of two far modes, of unequal weight."""
+    if request.param == "number assigned":
+        return one_number()
+    rng = np.random.default_rng([seed, 2])
+    X = (rng.random((1000, 1)) < 0.3) ^ (rng.random((1000, 40)) < 0.01)
+    rbm = BernoulliRBM(8, random_state=0).fit(X)
+    return rbm if request.param == "bits" else twin(rbm)
+
+
+def test_far_modes_are_in_the_partition_function(far_modes):
+    """Both ways, and with no other states than the public arrays say of.
+
+    Slips: no jumps; anchors of one mode alone; a base of chains that are stuck in it.
+    """
+    exact = far_modes.log_partition("exact").value
+    for method in ("ais", "reverse_ais"):
+        result = far_modes.log_partition(method, n_temperatures=1000)
+        assert abs(result.value - exact) < 4.5 * result.std_error
+        assert result.std_error < 0.2
+
+
+def test_tempered_samples_visit_far_modes_as_they_weigh():
+    rbm = one_number()
+    share = (rbm.sample(1000, 100, n_temperatures=5, random_state=0) > 10).mean()
+    assert abs(share - 50 / 51) < 4 * np.sqrt(50) / 51 / np.sqrt(1000)
+
+
+def test_an_estimate_below_what_known_states_add_is_warned_of():
+    """Catches log Z from chains that all miss a mode, agreed upon by all of them."""
+    rbm = BernoulliRBM(2, random_state=0)
+    rbm.components_ = np.full((2, 40), 2.0)
+    rbm.intercept_visible_, rbm.intercept_hidden_ = np.full(40, -2.0), np.full(2, -35.0)
+    with pytest.warns(AnnealingWarning, match=r"is too low: rows .* Increase n_temperatures=2"):
+        rbm.log_partition("ais", n_temperatures=2, X=np.eye(9)[:, :1] * np.ones(40))

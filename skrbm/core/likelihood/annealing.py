@@ -15,6 +15,7 @@ from skrbm.core.tempering import TemperedPath
 
 BLOCK_CHAINS = 50  # a fixed number: what the chains do must not depend on n_jobs
 SCHEDULE_POWER = 2.0
+JUMP_PAUSE = 20  # temperatures
 
 
 def inverse_temperatures(n_temperatures: int) -> Array:
@@ -50,7 +51,7 @@ def annealed_log_partition(
         \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
 
     with :math:`v_0` from the base and :math:`v_k` one Gibbs step at :math:`\beta_k` behind
-    :math:`v_{k - 1}`. :math:`\hat Z` is unbiased, so that :math:`\log \hat Z` tends to be too low,
+    :math:`v_{k - 1}`; now and then the chains may jump to the path's anchors. :math:`\hat Z` is unbiased, so that :math:`\log \hat Z` tends to be too low,
     and likelihoods too high.
 
     Parameters
@@ -125,6 +126,31 @@ def reversed_log_partition(
     return _estimate("reverse_ais", path, starts, betas, n_jobs, -1)
 
 
+def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
+    r"""Lower bound of the partition function: what hidden states given the path's anchors add to it.
+
+    .. math:: \log Z \ge \log \sum_{h \in \text{some}} \int e^{-E(v, h)} dv
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    log_partition : float
+        In nats; minus infinity for a path without anchors.
+    """
+    if path.anchors is None:
+        return -np.inf
+    machine = path.machine.astype(np.float64)
+    h = np.unique(machine.sample_hidden(path.anchors, rng), axis=0)
+    log_masses = machine.visible.log_partition(machine.visible_field(h)) - machine.hidden.energy(h)
+    return float(logsumexp(log_masses) + path.energy_shift)
+
+
 def tempered_states(
     path: TemperedPath,
     n_chains: int,
@@ -181,7 +207,9 @@ def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Gen
     """Log-weights of chains that visit the inverse temperatures in turn, in double precision."""
     log_weights = np.zeros(len(v))
     here = path.at(betas[0])
-    for beta in betas[1:]:
+    for number, beta in enumerate(betas[1:], 1):
+        if number % JUMP_PAUSE == 0:
+            v = here.jump(v, rng)
         there = path.at(beta)
         change, v = here.step_to(there, v, rng)
         log_weights -= change

@@ -1,6 +1,7 @@
 """Annealed importance sampling against enumerated partition functions."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import oracles
@@ -35,10 +36,16 @@ BALANCED = [sized(kind, 3, 3, offsets) for kind in oracles.KINDS for offsets in 
 
 
 def path_to(p, dtype=np.float64):
-    """Path from independent units with the model's own means and variances."""
+    """Path from independent units with the model's own means and variances, by way of three rows."""
     v, _ = oracles.sample_exact(p, 1_000, np.random.default_rng(0))
     base = started_layer(p, v.mean(axis=0), v.var(axis=0), len(v))
-    return TemperedPath.to(machine_from(p, dtype), base)
+    return TemperedPath.to(machine_from(p, dtype), base, v[:3])
+
+
+@pytest.fixture(autouse=True)
+def frequent_jumps(monkeypatch):
+    """Jumps at every second temperature."""
+    monkeypatch.setattr(annealing, "JUMP_PAUSE", 2)
 
 
 @pytest.fixture(params=BALANCED, ids=case_id)
@@ -50,8 +57,8 @@ def balanced(request, seed):
 @pytest.mark.parametrize("n_temperatures", [2, 3, 20])
 def test_mean_weight_is_the_ratio_of_the_partition_functions(balanced, n_temperatures, rng):
     # Slips: weights taken after the step in place of before; the last temperature forgotten; a
-    # step at the old temperature; the base's own partition function forgotten. With two
-    # temperatures, it is plain importance sampling.
+    # step at the old temperature; the base's own partition function forgotten; a jump at the
+    # temperature to come, or with the field of the machine itself. With two temperatures, it is plain importance sampling.
     path = path_to(balanced)
     v = path.sample_base(N_CHAINS, rng)
     betas = inverse_temperatures(n_temperatures).tolist()
@@ -178,6 +185,16 @@ def test_tempered_states_follow_the_model(kind, seed, rng):
     v = tempered_states(path_to(p), 4_000, 4, 30, rng)
     states = oracles.visible_states(p)
     assert_law(v, states, softmax(-oracles.free_energy(p, states)))
+
+
+def test_what_some_states_add_is_a_lower_bound(balanced, rng):
+    # Slips: a state counted twice; a hidden energy forgotten; the shift of the natural machine.
+    exact = oracles.log_partition(balanced)
+    assert annealing.attained_log_partition(path_to(balanced), rng) < exact
+    many = oracles.sample_exact(balanced, 5_000, rng)[0]
+    path = TemperedPath.to(machine_from(balanced), path_to(balanced).visible_base, many)
+    np.testing.assert_allclose(annealing.attained_log_partition(path, rng), exact, rtol=1e-10)
+    assert annealing.attained_log_partition(replace(path, anchors=None), rng) == -np.inf
 
 
 @pytest.mark.slow
