@@ -20,6 +20,7 @@ from skrbm.estimators.couplings import effective_couplings
 from skrbm.estimators.diagnostics import chain_diagnostics
 from skrbm.estimators.gaussian import GaussianBernoulliRBM
 from skrbm.estimators.imputer import RBMImputer
+from skrbm.estimators.outliers import RBMOutlierDetector
 from skrbm.estimators.scoring import log_likelihood_scorer
 from skrbm.estimators.spin import SpinRBM
 from skrbm.estimators.tabular import TabularRBM
@@ -39,6 +40,7 @@ __all__ = [
     "LogPartition",
     "RBMClassifier",
     "RBMImputer",
+    "RBMOutlierDetector",
     "SamplesDisplay",
     "SpinRBM",
     "TabularRBM",

@@ -123,11 +123,15 @@ class FreeEnergyDisplay(Display):
     ----------
     train, held_out : ndarray of shape (n_rows,)
         Free energies in nats.
+    threshold : float, default=None
+        Free energy above which a row is an outlier, which is drawn as a line.
 
     Attributes
     ----------
     histograms_ : list of matplotlib.patches.StepPatch
         Of training and held-out rows; set by `plot`.
+    line_ : matplotlib.lines.Line2D or None
+        At the threshold; set by `plot`.
 
     References
     ----------
@@ -136,10 +140,12 @@ class FreeEnergyDisplay(Display):
     """
 
     histograms_: list[Any]
+    line_: Any
 
-    def __init__(self, train: Array, held_out: Array) -> None:
+    def __init__(self, train: Array, held_out: Array, threshold: float | None = None) -> None:
         self.train = train
         self.held_out = held_out
+        self.threshold = threshold
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, X_held_out: Any, *, ax: Any = None) -> Self:
@@ -147,8 +153,8 @@ class FreeEnergyDisplay(Display):
 
         Parameters
         ----------
-        estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
-            Fitted.
+        estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM, TabularRBM or RBMOutlierDetector
+            Fitted; a detector's threshold is drawn as well.
         X, X_held_out : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows, or a share of them, and rows that the model has not seen.
         ax : matplotlib.axes.Axes, default=None
@@ -163,8 +169,19 @@ class FreeEnergyDisplay(Display):
         ------
         ImportError
             If matplotlib is not installed.
+        ValueError
+            If a detector judges by another score than the free energy.
         """
-        return cls(estimator.free_energy(X), estimator.free_energy(X_held_out)).plot(ax)
+        threshold = None
+        if hasattr(estimator, "offset_"):
+            if estimator.criterion != "free_energy":
+                raise ValueError(
+                    f"criterion='free_energy' expected of a detector, got "
+                    f"{estimator.criterion!r}. Draw its estimator_, which has no threshold."
+                )
+            estimator, threshold = estimator.estimator_, -estimator.offset_
+        free_energies = estimator.free_energy(X), estimator.free_energy(X_held_out)
+        return cls(*free_energies, threshold).plot(ax)
 
     @property
     def gap(self) -> float:
@@ -183,6 +200,10 @@ class FreeEnergyDisplay(Display):
             label = f"{kind}, mean {energies.mean():.1f}"
             label += f", {n_outside} outside" if n_outside else ""
             self.histograms_.append(ax.stairs(density, edges, fill=True, alpha=0.5, label=label))
+        self.line_ = None
+        if self.threshold is not None:
+            label = f"threshold {self.threshold:.1f}"
+            self.line_ = ax.axvline(self.threshold, color="black", linestyle="--", label=label)
         ax.set_xlabel("free energy, nats")
         ax.set_ylabel("density")
         ax.legend()

@@ -13,6 +13,7 @@ from skrbm import (
     ComponentsDisplay,
     FreeEnergyDisplay,
     GaussianBernoulliRBM,
+    RBMOutlierDetector,
     SamplesDisplay,
     TrainingCurveDisplay,
 )
@@ -153,6 +154,18 @@ def test_free_energies_of_both_kinds_of_rows_share_their_bins(rbm):
     np.testing.assert_array_equal(train.edges, held_out.edges)
     for density in (train, held_out):
         np.testing.assert_allclose(density.values @ np.diff(density.edges), 1)
+
+
+def test_threshold_of_a_detector_is_a_line(rbm):
+    """Catches a threshold on scores, which are minus free energies, drawn with their sign."""
+    detector = RBMOutlierDetector(BernoulliRBM(4, n_iter=1, random_state=0)).fit(X[:900])
+    display = FreeEnergyDisplay.from_estimator(detector, X[:900], X[900:])
+    (place, _) = display.line_.get_xdata()
+    assert (display.train > place).sum() == (detector.predict(X[:900]) == -1).sum() == 90
+    assert FreeEnergyDisplay.from_estimator(rbm, X[:900], X[900:]).line_ is None
+    detector.set_params(criterion="pseudo_likelihood")
+    with pytest.raises(ValueError, match="got 'pseudo_likelihood'"):
+        FreeEnergyDisplay.from_estimator(detector, X[:900], X[900:])
 
 
 BULK = np.random.default_rng(0).normal(size=1000)

@@ -6,7 +6,7 @@ import pytest
 from estimators import instances
 from sklearn.utils import estimator_checks
 
-from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
+from skrbm import BernoulliRBM, RBMClassifier, RBMOutlierDetector, TabularRBM
 
 ESTIMATORS = (*instances.ESTIMATORS, TabularRBM)
 
@@ -47,11 +47,14 @@ def expected_failures(estimator):
     }
 
 
+DETECTORS = [
+    RBMOutlierDetector(rbm(10, n_iter=2, random_state=0)) for rbm in (BernoulliRBM, TabularRBM)
+]
 CLASSIFIER = RBMClassifier(BernoulliRBM(20, learning_rate=5, random_state=0))
 
 
 @estimator_checks.parametrize_with_checks(
-    [*(estimator() for estimator in ESTIMATORS), CLASSIFIER],
+    [*(estimator() for estimator in ESTIMATORS), CLASSIFIER, *DETECTORS],
     expected_failed_checks=expected_failures,
 )
 def test_every_common_check_passes_and_none_skips(estimator, check):

@@ -1,0 +1,215 @@
+"""Outlier detection: rows that a model of the others finds unlikely."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, OutlierMixin, _fit_context, clone
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skrbm.core.numerics import Array
+from skrbm.estimators.bernoulli import BernoulliRBM
+from skrbm.estimators.rows import check_weights, present_rows
+from skrbm.estimators.tabular import TabularRBM
+from skrbm.estimators.validation import restored_on_error
+
+ROUNDING = 1e-12  # relative, of a share of the rows
+TIE = 1000  # times the precision of a score, within which two are alike
+
+
+class RBMOutlierDetector(OutlierMixin, BaseEstimator):
+    r"""Outlier detector: rows of high free energy under a restricted Boltzmann machine.
+
+    The score of a row is :math:`-F(v) = \log p(v) + \log Z`, which a few mean-field formulas give
+    exactly. Scores of one model can be compared with each other; those of two models differ by
+    their :math:`\log Z` besides, and those of real-valued features also by the features' units.
+
+    Parameters
+    ----------
+    estimator : estimator object, default=None
+        Any model of rows of this package, which is cloned. None for ``BernoulliRBM(random_state=0)``
+        where `X` is sparse, boolean or has values in [0, 1] alone, and for
+        ``TabularRBM(random_state=0)``, which takes mixed tables and standardises numbers, elsewhere.
+    contamination : float, default=0.1
+        Share of the training rows, in (0, 0.5], that are taken for outliers.
+    criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
+        What a row is judged by: minus its free energy or, at the cost of a look at every feature,
+        its pseudo-likelihood, which weighs features that predict each other more.
+
+    Attributes
+    ----------
+    estimator_ : estimator object
+        Fitted model.
+    offset_ : float
+        Score below which a row is an outlier, in nats.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had any that are all strings.
+
+    See Also
+    --------
+    FreeEnergyDisplay : Draws the free energies of rows, and the threshold.
+
+    References
+    ----------
+    .. [1] Fiore, Palmieri, Castiglione, De Santis (2013), "Network anomaly detection with the
+       restricted Boltzmann machine", Neurocomputing 122, 13-23.
+       :doi:`10.1016/j.neucom.2012.11.050`
+
+    Examples
+    --------
+    Two features that are always equal, but in one row:
+
+    >>> import numpy as np
+    >>> from skrbm import BernoulliRBM, RBMOutlierDetector
+    >>> X = np.repeat([[0, 0], [1, 1], [0, 1]], [50, 49, 1], axis=0)
+    >>> rbm = BernoulliRBM(2, n_iter=300, random_state=0)
+    >>> RBMOutlierDetector(rbm, contamination=0.01).fit(X).predict([[0, 0], [1, 1], [0, 1]])
+    array([ 1,  1, -1])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "free_energy", "score_samples"]), None],
+        "contamination": [Interval(Real, 0, 0.5, closed="right")],
+        "criterion": [StrOptions({"free_energy", "pseudo_likelihood"})],
+    }
+
+    def __init__(
+        self, estimator: Any = None, *, contamination: float = 0.1, criterion: str = "free_energy"
+    ) -> None:
+        self.estimator = estimator
+        self.contamination = contamination
+        self.criterion = criterion
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model, and set the threshold to the share of outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data, as the estimator takes them.
+        y : object, default=None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows: k is as many as k copies, in the share of outliers too. None for
+            one each.
+
+        Returns
+        -------
+        self : object
+            Fitted detector.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; the detector is then left as it was.
+        """
+        with restored_on_error(self):
+            rbm = clone(_default(X) if self.estimator is None else self.estimator)
+            self.estimator_ = rbm.fit(X, sample_weight=sample_weight)
+            validate_data(self, X, skip_check_array=True)
+            scores = self._scores(X)
+            self.offset_ = _quantile(
+                scores, check_weights(sample_weight, scores), self.contamination
+            )
+        return self
+
+    def score_samples(self, X: Any) -> Array:
+        """Score of each row: the lower, the stranger.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Minus the free energy or the log pseudo-likelihood, in nats.
+        """
+        check_is_fitted(self)
+        scores = self._scores(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return scores
+
+    def decision_function(self, X: Any) -> Array:
+        """Score of each row above the threshold.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            In nats; negative for outliers.
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> Array:
+        """Tell inliers from outliers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        is_inlier : ndarray of int of shape (n_samples,)
+            +1 for inliers, -1 for outliers.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def _scores(self, X: Any) -> Array:
+        if self.criterion == "pseudo_likelihood":
+            return np.asarray(self.estimator_.score_samples(X))
+        return np.asarray(-self.estimator_.free_energy(X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "offset_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        estimator = BernoulliRBM() if self.estimator is None else self.estimator
+        tags.input_tags.sparse = estimator.__sklearn_tags__().input_tags.sparse
+        return tags
+
+
+def _default(X: Any) -> Any:
+    """Model for rows that nobody has said anything about."""
+    if issparse(X):
+        return BernoulliRBM(random_state=0)
+    values = np.asarray(X)
+    if values.dtype == bool:
+        return BernoulliRBM(random_state=0)
+    is_number = values.dtype.kind in "iuf" and values.size > 0
+    if is_number and values.min() >= 0 and values.max() <= 1:
+        return BernoulliRBM(random_state=0)
+    return TabularRBM(random_state=0)
+
+
+def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:
+    """Number below which there is at least this share of the weight, between two scores.
+
+    Scores that differ by rounding alone, as those of equal rows may, stay together.
+    """
+    scores, sample_weight = present_rows(scores, sample_weight)
+    order = np.argsort(scores)
+    values = scores[order].astype(np.float64)
+    weights = np.ones(len(values)) if sample_weight is None else sample_weight[order]
+    rounding = TIE * np.finfo(scores.dtype).eps * max(1.0, np.abs(values).max())
+    first = np.flatnonzero(np.diff(values, prepend=-np.inf) > rounding)
+    below = (np.cumsum(weights) - weights)[first]
+    place = np.searchsorted(below, share * weights.sum() * (1 - ROUNDING))
+    begin = first[min(place, len(first) - 1)]
+    if begin == 0:  # all rows are alike
+        return float(values[0] - rounding)
+    return float((values[begin - 1] + values[begin]) / 2)

@@ -1,0 +1,93 @@
+"""Outlier detection: scores, thresholds and scikit-learn's contract."""
+
+import numpy as np
+import pytest
+from estimators.instances import KINDS, draw, new
+from scipy import sparse
+
+from skrbm import BernoulliRBM, RBMOutlierDetector, TabularRBM
+
+
+def fitted(kind="bernoulli", **params):
+    """Detector, and its training rows: 40 of them, hardly two alike where they are real."""
+    X = draw(kind, 40)
+    return RBMOutlierDetector(new(kind, n_iter=2, random_state=0), **params).fit(X), X
+
+
+@pytest.mark.parametrize("criterion", ["free_energy", "pseudo_likelihood"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_the_model(kind, criterion):
+    """Slip: free energies that are high for inliers."""
+    detector, X = fitted(kind, criterion=criterion)
+    rbm = detector.estimator_
+    expected = -rbm.free_energy(X) if criterion == "free_energy" else rbm.score_samples(X)
+    np.testing.assert_array_equal(detector.score_samples(X), expected)
+    np.testing.assert_allclose(detector.decision_function(X), expected - detector.offset_)
+    assert (detector.predict(X) == np.where(expected < detector.offset_, -1, 1)).all()
+
+
+@pytest.mark.parametrize("contamination", [0.05, 0.1, 0.3, 0.5])
+def test_threshold_leaves_a_share_of_the_rows_out(contamination):
+    """Slips: a quantile from above, or one row more or less by rounding."""
+    detector, X = fitted("krizhevsky", contamination=contamination)
+    assert (detector.predict(X) == -1).sum() == 40 * contamination
+    assert (detector.fit_predict(X) == detector.predict(X)).all()
+
+
+def test_rows_that_are_all_alike_have_no_outliers():
+    """Slip: a threshold at the scores themselves, of which rounding takes some away."""
+    X = np.repeat([[0.0, 1.0, 1.0]], 11, axis=0)
+    detector = RBMOutlierDetector(BernoulliRBM(2, n_iter=1, random_state=0)).fit(X)
+    assert (detector.predict(X) == 1).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weight_is_a_number_of_copies(kind):
+    """Slips: a threshold of unweighted rows, ties that are cut apart."""
+    X, weights = draw(kind, 40), np.arange(40) % 4
+    rbm = new(kind, algorithm="exact", batch_size=1000, n_iter=5, random_state=0)
+    one = RBMOutlierDetector(rbm).fit(X, sample_weight=weights)
+    other = RBMOutlierDetector(rbm).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(one.score_samples(X), other.score_samples(X), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(one.offset_, other.offset_, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        (np.eye(4), BernoulliRBM),
+        (np.eye(4) > 0, BernoulliRBM),
+        (sparse.csr_array(np.eye(4)), BernoulliRBM),
+        (2.0 * np.eye(4), TabularRBM),
+        ((-np.eye(4)).tolist(), TabularRBM),
+    ],
+)
+def test_model_is_chosen_by_the_values(X, expected):
+    """Slip: real numbers taken for probabilities."""
+    assert type(RBMOutlierDetector().fit(X).estimator_) is expected
+
+
+@pytest.mark.parametrize("contamination", [0, -0.1, 0.6, 1.0])
+def test_contamination_has_to_be_a_share_below_a_half(contamination):
+    detector, X = fitted()
+    before = vars(detector).copy()
+    detector.set_params(contamination=contamination)
+    with pytest.raises(ValueError, match="contamination"):
+        detector.fit(X)
+    assert all(vars(detector)[name] is before[name] for name in ("estimator_", "offset_"))
+
+
+@pytest.mark.parametrize("params", [{"criterion": "energy"}, {"estimator": 3}])
+def test_parameters_that_mean_nothing_are_refused(params):
+    with pytest.raises(ValueError, match=next(iter(params))):
+        RBMOutlierDetector(**params).fit(np.eye(4))
+
+
+def test_rows_unlike_the_others_are_found():
+    """Slip: scores of the wrong sign, or an offset of another model."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.random((200, 1)) < 0.5, 20, axis=1) ^ (rng.random((200, 20)) < 0.05)
+    X[:10] = rng.random((10, 20)) < 0.5
+    rbm = BernoulliRBM(5, n_iter=30, random_state=0)
+    detector = RBMOutlierDetector(rbm, contamination=0.05).fit(X)
+    assert (detector.predict(X[:10]) == -1).mean() >= 0.8
