@@ -13,6 +13,7 @@ from skrbm.core.likelihood.annealing import (
     reversed_log_partition,
     tempered_states,
 )
+from skrbm.core.likelihood.bar import bridged_log_partition
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, spread_rows
@@ -36,7 +37,7 @@ def anneal(
     init: Any,
     rng: np.random.Generator,
     *,
-    is_reverse: bool,
+    method: str,
 ) -> LogPartition:
     """Partition function by annealed importance sampling.
 
@@ -52,8 +53,8 @@ def anneal(
         As for `log_partition`.
     rng : numpy.random.Generator
         Source of random numbers.
-    is_reverse : bool
-        Whether to go from the model to independent features.
+    method : {"ais", "reverse_ais", "bar"}
+        From independent features to the model, back from it, or by ratios on the way.
 
     Returns
     -------
@@ -70,8 +71,9 @@ def anneal(
         machine = machine.astype(np.float32)
     path = TemperedPath.to(machine, *model.surroundings(machine, rng, X))
     size = n_temperatures, rng, n_jobs
-    if not is_reverse:
-        result = annealed_log_partition(path, n_chains, *size)
+    if method != "reverse_ais":
+        estimate = {"ais": annealed_log_partition, "bar": bridged_log_partition}[method]
+        result = estimate(path, n_chains, *size)
         _warn_if_modes_are_missed(result, path, rng)
         return result
     if init is None:

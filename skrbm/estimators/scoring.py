@@ -147,7 +147,7 @@ class LikelihoodMixin(ModelMixin):
 
     @validate_params(
         {
-            "method": [StrOptions({"auto", "exact", "ais", "reverse_ais"})],
+            "method": [StrOptions({"auto", "exact", "ais", "reverse_ais", "bar"})],
             "n_chains": [Interval(Integral, 2, None, closed="left")],
             "n_temperatures": [Interval(Integral, 2, None, closed="left")],
             "X": ["array-like", "sparse matrix", None],
@@ -177,15 +177,17 @@ class LikelihoodMixin(ModelMixin):
 
         Parameters
         ----------
-        method : {"auto", "exact", "ais", "reverse_ais"}, default="auto"
+        method : {"auto", "exact", "ais", "reverse_ais", "bar"}, default="auto"
             "exact" sums over all states of the smaller discrete layer, of at most 25 units;
             "ais" anneals chains from independent features to the model; "reverse_ais" back from
-            samples of the model. "auto" is "exact" where that visits no more states than "ais",
+            samples of the model; "bar" takes Bennett's ratios [3]_ between the temperatures of
+            parallel tempering, which set themselves: its errors are on neither side. "auto" is "exact" where that visits no more states than "ais",
             else "ais".
         n_chains : int, default=100
-            Number of annealed chains.
+            Number of annealed chains or, for "bar", of ladders.
         n_temperatures : int, default=10_000
-            Number of inverse temperatures that each of them visits.
+            Number of inverse temperatures that each of them visits; of a ladder, of steps of all
+            its chains together.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances the chains start from, and to which they may jump; None
             for those of the training data or, for arrays assigned by hand, of a tempered sample from
@@ -220,6 +222,9 @@ class LikelihoodMixin(ModelMixin):
            networks", ICML, 872-879. :doi:`10.1145/1390156.1390266`
         .. [2] Burda, Grosse, Salakhutdinov (2015), "Accurate and conservative estimates of MRF
            log-likelihood using reverse annealing", AISTATS, PMLR 38, 102-110.
+        .. [3] Bennett (1976), "Efficient estimation of free energy differences from Monte Carlo
+           data", Journal of Computational Physics 22(2), 245-268.
+           :doi:`10.1016/0021-9991(76)90078-4`
 
         Examples
         --------
@@ -235,23 +240,23 @@ class LikelihoodMixin(ModelMixin):
         """
         machine = self._model.machine()
         n_states = exact.smaller_discrete(machine).visible.n_states
-        if method == "auto" and n_states <= n_chains * n_temperatures:
-            method = "exact"
         if init is not None and method != "reverse_ais":
             raise ValueError(
                 f"init expected to be None for method={method!r}, got rows. They are what "
                 f"method='reverse_ais' starts from; the other methods start from X."
             )
+        if method == "auto":
+            method = "exact" if n_states <= n_chains * n_temperatures else "ais"
         with finite_results() as check, advised():
             if method == "exact":
                 value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
                 result = LogPartition(value, 0.0, method)
             else:
                 rng = self._likelihood_rng(random_state)
-                is_reverse = method == "reverse_ais"
                 size = n_chains, n_temperatures
-                result = anneal(self._model, machine, *size, X, init, rng, is_reverse=is_reverse)
-                warn_if_few(result)
+                result = anneal(self._model, machine, *size, X, init, rng, method=method)
+                if method != "bar":
+                    warn_if_few(result)
             check(np.array([result.value, result.std_error]))
         return replace(result, value=result.value + self._row_format.log_unit(self))
 

@@ -61,14 +61,15 @@ def test_single_precision_is_summed_in_double(kind):
     np.testing.assert_allclose(rbm.log_partition().value, expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("method", ["ais", "reverse_ais"])
+@pytest.mark.parametrize("method", ["ais", "reverse_ais", "bar"])
 def test_annealed_partition_function_is_the_enumerated_one(kind, method):
     # Slips: the natural machine's partition function in place of the given one's.
     p, v, _ = random_machine(kind)
     for rbm in (assigned(p), new(kind, 3, random_state=0).fit(v)):
         result = rbm.log_partition(method, n_chains=200, n_temperatures=300, random_state=0)
         assert result.method == method
-        assert (result.n_chains, result.n_temperatures) == (200, 300)
+        assert result.n_chains == 200
+        assert result.n_temperatures == 300 or method == "bar"  # which chooses its own
         exact = oracles.log_partition(parameters(rbm))
         assert abs(result.value - exact) < 5 * result.std_error + 1e-9
 
@@ -88,7 +89,7 @@ def test_reverse_annealing_starts_where_it_is_told(kind):
     assert from_samples.std_error > 1e-3
 
 
-@pytest.mark.parametrize("method", ["ais", "reverse_ais"])
+@pytest.mark.parametrize("method", ["ais", "reverse_ais", "bar"])
 def test_number_is_the_same_on_every_call_and_for_every_n_jobs(kind, method):
     """Catches a stream that is drawn from, blocks that depend on n_jobs, other calls between."""
     _, v, _ = random_machine(kind)
@@ -286,7 +287,7 @@ def test_a_likelihood_above_one_is_warned_of():
 
 def test_starts_that_would_be_ignored_or_say_nothing_are_refused():
     rbm = BernoulliRBM(2, n_iter=1, random_state=0).fit(np.eye(3))
-    for method in ("ais", "exact", "auto"):
+    for method in ("ais", "exact", "auto", "bar"):
         with pytest.raises(ValueError, match="init expected to be None for method="):
             rbm.log_partition(method, init=np.eye(3))
     with pytest.raises(ValueError, match=r"at least 2 rows.*got shape \(1, 3\)"):
