@@ -28,6 +28,7 @@ from skrbm.estimators.formats import ArrayRows, RowFormat
 from skrbm.estimators.run import Run
 from skrbm.estimators.sampler import SamplingMixin
 from skrbm.estimators.scoring import LikelihoodMixin
+from skrbm.estimators.unknown import averaged
 from skrbm.estimators.validation import RANDOM_STATE, VersionWarning, restored_on_error, warn_user
 
 
@@ -72,6 +73,7 @@ class BaseRBM(
         "track_likelihood": ["boolean"],
         "warm_start": ["boolean"],
         "check_input": [StrOptions({"warn", "raise", "ignore"})],
+        "missing": [StrOptions({"raise", "marginalize"})],
         "n_jobs": [
             Interval(Integral, None, -1, closed="right"),
             Interval(Integral, 1, None, closed="left"),
@@ -112,6 +114,7 @@ class BaseRBM(
         track_likelihood: bool = False,
         warm_start: bool = False,
         check_input: str = "warn",
+        missing: str = "raise",
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -144,6 +147,7 @@ class BaseRBM(
         self.track_likelihood = track_likelihood
         self.warm_start = warm_start
         self.check_input = check_input
+        self.missing = missing
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -265,15 +269,18 @@ class BaseRBM(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states.
+            Visible states; with `missing="marginalize"`, NaN where one is missing.
 
         Returns
         -------
         H : ndarray of shape (n_samples, n_components)
             Probabilities of hidden units that are 0 or 1, means in (-1, 1) of spins; of the
-            precision of `X`.
+            precision of `X`. Where values are missing, the average over ten draws of them, each
+            after fifty Gibbs steps; the same in every call with the same incomplete rows.
         """
-        return self._model.answer(Machine.mean_hidden, X)
+        model = self._model
+        X = model.check_X(X, missing=True)
+        return averaged(model, X, lambda v, rows: model.map_rows(Machine.mean_hidden, v))
 
     def inverse_transform(self, X: Any) -> Any:
         """Expected visible states given the hidden ones.
@@ -305,6 +312,7 @@ class BaseRBM(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "marginalize"
         tags.input_tags.sparse = bool(self._visible_type.support.values)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -11,8 +11,9 @@ from sklearn.utils._param_validation import validate_params
 from skrbm.core.likelihood.conditional import conditional_mean
 from skrbm.core.numerics import Array, dense
 from skrbm.estimators.model import ModelMixin
-from skrbm.estimators.sampler import COUNT, Unknown
+from skrbm.estimators.sampler import COUNT
 from skrbm.estimators.table_rows import table_of
+from skrbm.estimators.unknown import Unknown
 from skrbm.estimators.validation import advised
 
 DRAWS: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from scipy.sparse import issparse
@@ -18,10 +18,17 @@ class RowFormat(ABC):
     """Way from the rows that users hand over to columns of a machine's states, and back.
 
     A format has no attributes of its own: what it learned is the estimator's.
+
+    Attributes
+    ----------
+    has_tables : bool
+        Whether rows may be of other things than numbers.
     """
 
+    has_tables: ClassVar[bool] = False
+
     @abstractmethod
-    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool) -> Any:
+    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> Any:
         """Columns of numbers of any type that is finite, or unless `finite` of any type.
 
         Parameters
@@ -33,7 +40,9 @@ class RowFormat(ABC):
         reset : bool
             Whether to learn the format from these rows.
         finite : bool
-            Whether all values have to be known and in the units' domain.
+            Whether all values have to be finite and in the units' domain.
+        missing : bool
+            Whether values may be missing all the same, if the estimator sums over them.
 
         Returns
         -------
@@ -65,20 +74,24 @@ class RowFormat(ABC):
         """Numbers or names of real-valued features whose scale no data tell."""
 
     @abstractmethod
-    def log_unit(self, rbm: Any) -> float:
-        """By how much log-densities of the rows as given are below those of the states, in nats."""
+    def log_units(self, rbm: Any) -> Array:
+        """By how much log-densities of the rows as given are below those of the states, in nats.
+
+        Of each unit (n_units,), or zero for all (1,).
+        """
 
 
 @final
 class ArrayRows(RowFormat):
     """Arrays and sparse matrices, each column of which is a unit."""
 
-    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool) -> Any:
-        units = rbm._visible_type
+    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> Any:
+        units, missing = rbm._visible_type, missing and rbm.missing == "marginalize"
+        expected: Any = finite and compared_domain(units, rbm) is None
         options = {
             "accept_sparse": "csr" if units.support.values else False,
             "dtype": "numeric",
-            "ensure_all_finite": finite and compared_domain(units, rbm) is None,
+            "ensure_all_finite": "allow-nan" if expected and missing else expected,
         }
         width = None
         if not reset:
@@ -93,14 +106,15 @@ class ArrayRows(RowFormat):
         if X.dtype == object:  # None in a list is what is missing, like NaN
             X = X.astype(np.float64)
             if finite:
-                assert_all_finite(X, estimator_name=type(rbm).__name__, input_name="X")
+                name = type(rbm).__name__
+                assert_all_finite(X, allow_nan=missing, estimator_name=name, input_name="X")
         if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
             X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         if finite:
-            check_domain(X, units, rbm)
+            check_domain(X, units, rbm, allow_nan=missing and not issparse(X))
         return X
 
     def write(self, rbm: Any, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
@@ -123,8 +137,8 @@ class ArrayRows(RowFormat):
         is_scaled = not rbm._visible_type.support.values
         return list(np.flatnonzero(~is_varying).tolist()) if is_scaled else []
 
-    def log_unit(self, rbm: Any) -> float:
-        return 0.0
+    def log_units(self, rbm: Any) -> Array:
+        return np.zeros(1)
 
 
 def checked_mask(values: Any, shape: tuple[int, int]) -> Array:

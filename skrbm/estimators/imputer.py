@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.base import BaseRBM
-from skrbm.estimators.sampler import Unknown
 from skrbm.estimators.validation import (
     FLOATS,
     RANDOM_STATE,
@@ -32,18 +31,19 @@ from skrbm.estimators.validation import (
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill in missing values with what a restricted Boltzmann machine expects there.
 
-    The machine is fitted to complete or incomplete rows. What is missing in training is drawn
-    from the machine itself, in Gibbs steps between the passes over the data: so its likelihood of
-    the known values rises, as in stochastic expectation maximisation [1]_. Missing values of new
-    rows become their conditional means.
+    The machine is fitted to complete or incomplete rows with `missing="marginalize"`: what is missing
+    in training is drawn from the machine itself, so that its likelihood of the known values rises, as
+    in stochastic expectation maximisation [1]_. Missing values of new rows become their conditional
+    means and, of categories, the most probable one.
 
     Parameters
     ----------
-    estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
-        Cloned, and trained for its `n_iter` passes; its units decide what values mean. Real
-        features should be standardised before.
+    estimator : TabularRBM, GaussianBernoulliRBM, BernoulliRBM or SpinRBM
+        Cloned, and fitted with all its training options; its units decide what values mean. With a
+        `TabularRBM`, tables of categories and numbers come in, and the same tables go out; features
+        of a `GaussianBernoulliRBM` should be standardised before.
     missing_values : int, float or np.nan, default=np.nan
-        What marks a missing value; pandas' missing values become NaN.
+        What marks a missing value; pandas' missing values become NaN. Of tables, NaN and None do.
     n_gibbs_steps : int, default=100
         Steps of every chain in `transform`.
     n_chains : int, default=10
@@ -158,6 +158,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If a parameter or the data are invalid, or no feature has a known value.
         """
         with restored_on_error(self):
+            if self._takes_tables:
+                return self._fit_table(X)
             X, is_missing = self._check_X(X, reset=True)
             self._is_empty = is_missing.all(axis=0)
             if self._is_empty.all():
@@ -169,14 +171,11 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if self.add_indicator:
                 indicator = MissingIndicator(error_on_new=False)
                 self.indicator_ = indicator.fit(np.where(is_missing, np.nan, X))
-            rng = generators(self.random_state, 1)[0]
-            self._seed = int(rng.integers(2**31))
-            self.estimator_ = clone(self.estimator)
-            kept = ~self._is_empty
-            self._learn(X[:, kept], is_missing[:, kept], rng)
+            marked = np.where(is_missing, np.nan, X)
+            self._train(np.ascontiguousarray(marked[:, ~self._is_empty]))
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         """Fill in missing values with their conditional means.
 
         Parameters
@@ -187,10 +186,12 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X_filled : ndarray of shape (n_samples, n_features_out)
-            Known values as they were, without the features that had none in `fit` unless
+            Known values as they were; of a `TabularRBM` a table as that of `fit`, of others without the features that had none in `fit` unless
             `keep_empty_features`, and with those of the indicator if `add_indicator`.
         """
         check_is_fitted(self)
+        if self._takes_tables:
+            return self._impute(self._check_table(X, reset=False))
         X, is_missing = self._check_X(X, reset=False)
         empty, kept = self._is_empty, ~self._is_empty
         if empty.any() and not self.keep_empty_features:
@@ -201,12 +202,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         marked = np.where(is_missing, np.nan, X)
         filled: Array = np.where(is_missing, 0, X).astype(X.dtype, copy=False)
-        filled[:, kept] = self.estimator_.impute(
-            marked[:, kept],
-            n_gibbs_steps=self.n_gibbs_steps,
-            n_chains=self.n_chains,
-            random_state=self._seed,
-        )
+        filled[:, kept] = self._impute(marked[:, kept])
         if not self.keep_empty_features:
             filled = filled[:, kept]
         if self.indicator_ is None:
@@ -233,6 +229,37 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return kept
         return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
 
+    def _train(self, X: Any) -> None:
+        """Fit the machine to rows with NaN where values are missing."""
+        self._seed = int(generators(self.random_state, 1)[0].integers(2**31))
+        self.estimator_ = clone(self.estimator).set_params(missing="marginalize").fit(X)
+
+    def _impute(self, X: Any) -> Any:
+        return self.estimator_.impute(
+            X, n_gibbs_steps=self.n_gibbs_steps, n_chains=self.n_chains, random_state=self._seed
+        )
+
+    @property
+    def _takes_tables(self) -> bool:
+        return bool(self.estimator._row_format.has_tables)
+
+    def _fit_table(self, X: Any) -> Self:
+        """Fit a machine that knows how to read tables."""
+        if self.add_indicator or not self._marks_nan:
+            raise ValueError(
+                f"Imputation of tables expected add_indicator=False and missing_values=nan, got "
+                f"add_indicator={self.add_indicator} and missing_values={self.missing_values!r}. Put a "
+                f"sklearn.impute.MissingIndicator beside it, or replace the mark by None."
+            )
+        X = self._check_table(X, reset=True)
+        self.indicator_, self._is_empty = None, np.zeros(self.n_features_in_, dtype=bool)
+        self._train(X)
+        return self
+
+    def _check_table(self, X: Any, *, reset: bool) -> Any:
+        """Table as it is, its columns' names and number compared or learned."""
+        return validate_data(self, X, reset=reset, skip_check_array=True)
+
     @property
     def _marks_nan(self) -> bool:
         return bool(np.isnan(self.missing_values))
@@ -247,20 +274,3 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             ensure_all_finite="allow-nan" if self._marks_nan else True,
         )
         return X, np.isnan(X) if self._marks_nan else self.missing_values == X
-
-    def _learn(self, X: Array, is_missing: Array, rng: np.random.Generator) -> None:
-        """Alternate passes over completed rows with Gibbs steps of what was completed."""
-        filled = X.copy()
-        for j in np.flatnonzero(is_missing.any(axis=0)):
-            holes = is_missing[:, j]
-            filled[holes, j] = rng.choice(X[~holes, j], holes.sum())
-        n_iter = self.estimator_.n_iter
-        if n_iter == 0 or not is_missing.any():
-            self.estimator_.fit(filled)
-            return
-        for n_passes in range(1, n_iter + 1):
-            self.estimator_.partial_fit(filled)
-            if self.estimator_.n_iter_ < n_passes:  # interrupted
-                return
-            unknown = Unknown(self.estimator_._model, ~is_missing, rng)
-            filled = unknown.advance(filled, 1)

@@ -155,7 +155,7 @@ class ArrayModel:
             anchors = np.concatenate([anchors, v])
         return v, anchors
 
-    def base_layer(self, statistics: tuple[int, Array, Array]) -> Units:
+    def base_layer(self, statistics: tuple[float, Array, Array]) -> Units:
         """Visible layer without a field that has the statistics of some rows."""
         n_samples, mean, variance = statistics
         layer: Units = self.rbm._visible_type.start(
@@ -163,12 +163,29 @@ class ArrayModel:
         )
         return layer
 
-    def check_X(self, X: Any, *, reset: bool = False, finite: bool = True) -> Any:
+    def check_X(
+        self, X: Any, *, reset: bool = False, finite: bool = True, missing: bool = False
+    ) -> Any:
         """Rows as columns of numbers of any type, as many as the model has unless that is to be set.
 
-        Rows that need not be finite are not compared with the units' domain either.
+        Rows that need not be finite are not compared with the units' domain either. Where values
+        may be `missing`, they are NaN if the estimator sums over them.
         """
-        return self.rbm._row_format.read(self.rbm, X, reset=reset, finite=finite)
+        form = self.rbm._row_format
+        return form.read(self.rbm, X, reset=reset, finite=finite, missing=missing)
+
+    def with_known_means(
+        self, statistics: tuple[float, Array, Array]
+    ) -> tuple[float, Array, Array]:
+        """Statistics in which columns without a known value are as if no value were likelier."""
+        n_samples, mean, variance = statistics
+        if not np.isnan(mean).any():
+            return statistics
+        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance)).map_arrays(
+            np.zeros_like
+        )
+        neutral = layer.mean(layer.zero_field(1))[0]
+        return n_samples, np.where(np.isnan(mean), neutral, mean), variance
 
     def check_H(self, H: Any, *, name: str) -> Array:
         """Hidden states, as wide as the model."""

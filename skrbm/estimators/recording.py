@@ -46,8 +46,11 @@ class Recorder:
         Number of rows of a pass, of whose cost recording is a small part.
     is_persistent : bool, default=True
         Whether there are chains that sample the machine.
-    held_out : tuple of {ndarray, sparse matrix} and ndarray or None, default=None
-        Rows whose score decides, and their weights; None for the training data's.
+    is_counted : ndarray of bool of shape (n_rows, n_units) or None, default=None
+        Units of each row that are scored; None for all.
+    held_out : tuple, default=None
+        Rows whose score decides, their weights, and which of their units are scored; None for the
+        training data's.
     plateau : Plateau, default=None
         Judge of the scores; None to go on whatever they are.
     slows_down : bool, default=False
@@ -67,7 +70,8 @@ class Recorder:
     weight: Array | None
     n_samples: int
     is_persistent: bool = True
-    held_out: tuple[Any, Array | None] | None = None
+    is_counted: Array | None = None
+    held_out: tuple[Any, Array | None, Array | None] | None = None
     plateau: Plateau | None = None
     slows_down: bool = False
     likelihood: LikelihoodRecorder | None = None
@@ -98,11 +102,11 @@ class Recorder:
         """
         notes = {"learning_rate": state.learning_rate} | notes
         particles = state.particles if self.is_persistent else None
-        notes |= record(machine, self.rows, particles, self.n_samples, self.weight)
+        notes |= record(machine, self.rows, particles, self.n_samples, self.weight, self.is_counted)
         notes["pseudo_likelihood"] -= self.log_unit
         if self.held_out is not None:
-            rows, weight = self.held_out
-            score = monitor(machine, rows, self.n_samples, weight)
+            rows, weight, is_counted = self.held_out
+            score = monitor(machine, rows, self.n_samples, weight, is_counted)
             notes["validation_pseudo_likelihood"] = score - self.log_unit
             notes["free_energy_gap"] = free_energy_gap(
                 machine,
@@ -141,8 +145,8 @@ class Recorder:
     def _validation_score(self, machine: Machine) -> float:
         if self.likelihood is not None:
             return self._likelihoods(machine)[self._score]
-        rows, weight = self.held_out or (self.rows, self.weight)
-        return monitor(machine, rows, self.n_samples, weight) - self.log_unit
+        rows, weight, is_counted = self.held_out or (self.rows, self.weight, self.is_counted)
+        return monitor(machine, rows, self.n_samples, weight, is_counted) - self.log_unit
 
     def _likelihoods(self, machine: Machine) -> dict[str, float]:
         """Log-likelihoods of the training data and of what is held out, where they are tracked."""
@@ -150,7 +154,7 @@ class Recorder:
             return {}
         rows = {"": (self.rows, self.weight)}
         if self.held_out is not None:
-            rows["validation_"] = self.held_out
+            rows["validation_"] = self.held_out[:2]
         return self.likelihood.record(machine, rows, self.log_unit)
 
     def _write(self, notes: dict[str, float], n_iter: int) -> None:
@@ -172,6 +176,19 @@ class Recorder:
             )
 
 
+def recorded_rows(run: Any) -> dict[str, Any]:
+    """What a run's recorder looks at: rows, their weights, and which of their units are known."""
+    is_known = None if run.completed is None else run.completed.known_units
+    arrays = run.X, run.weight, is_known
+
+    def some(numbers: Array) -> tuple[Any, ...]:
+        return tuple(None if array is None else array[numbers] for array in arrays)
+
+    own = arrays if run.rows is None else some(spread_rows(run.rows, MAX_RECORDED_ROWS))
+    held_out = None if run.held_out is None else some(run.held_out)
+    return dict(zip(("rows", "weight", "is_counted"), own, strict=True)) | {"held_out": held_out}
+
+
 def recorder_of(run: Any, resumes: bool) -> Recorder:
     """Keeper of a run's history, which ends the run only if that has a plan.
 
@@ -187,14 +204,12 @@ def recorder_of(run: Any, resumes: bool) -> Recorder:
     recorder : Recorder
         For this run alone.
     """
-
-    def weighted(rows: Array | None) -> tuple[Any, Array | None]:
-        own = slice(None) if rows is None else rows
-        return run.X[own], None if run.weight is None else run.weight[own]
-
     rbm = run.rbm
     slows_down = rbm.learning_rate_schedule == "adaptive"
     is_judged = run.is_planned and (slows_down or rbm.early_stopping)
+    log_units = rbm._row_format.log_units(rbm)
+    if run.completed is not None:
+        log_units = run.completed.known_units.mean(axis=0) * log_units
     likelihood = None
     if rbm.track_likelihood:
         n_updates = -(-run.n_rows // run.batch_rows)
@@ -203,13 +218,12 @@ def recorder_of(run: Any, resumes: bool) -> Recorder:
         type(rbm).__name__,
         rbm.history_,
         bool(rbm.verbose),
-        *weighted(None if run.rows is None else spread_rows(run.rows, MAX_RECORDED_ROWS)),
-        run.n_rows,
+        **recorded_rows(run),
+        n_samples=run.n_rows,
         is_persistent=run.phase.is_persistent,
-        held_out=None if run.held_out is None else weighted(run.held_out),
         plateau=Plateau(rbm.tol, rbm.n_iter_no_change) if is_judged else None,
         slows_down=slows_down,
-        log_unit=rbm._row_format.log_unit(rbm),
+        log_unit=float(log_units.sum()),
         likelihood=likelihood,
     )
     if resumes and run.held_out is not None:

@@ -12,6 +12,7 @@ from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.sampling import Ladder
+from skrbm.core.training.holes import CompletedRows
 from skrbm.core.training.initialization import (
     initial_machine,
     initial_particles,
@@ -24,9 +25,10 @@ from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints
 from skrbm.estimators.callbacks import FitTask
 from skrbm.estimators.model import ArrayModel, fingerprint
-from skrbm.estimators.recording import empty_history, recorder_of
+from skrbm.estimators.recording import empty_history, recorded_rows, recorder_of
 from skrbm.estimators.rows import check_weights, present_rows, row_statistics, split_rows
 from skrbm.estimators.settings import SMALL, batch_rows, trainer_of
+from skrbm.estimators.unknown import has_missing
 from skrbm.estimators.validation import (
     InterruptWarned,
     advised,
@@ -36,6 +38,7 @@ from skrbm.estimators.validation import (
     warn_user,
 )
 
+N_FIRST_STEPS = 10  # of chains over what is missing in rows that a trained model has not seen
 FEW_ROWS = 20  # tell a feature's variance within a factor of two
 CHAINS = ("h_samples_", "_replicas", "_betas")
 
@@ -79,7 +82,7 @@ class Run:
         self._before: Carried = {}  # statistics without these rows
         resumes = resumes and rbm.__sklearn_is_fitted__()
         is_new = not (resumes and rbm._row_format.is_known_to(rbm))
-        X = self.model.check_X(X, reset=is_new)
+        X = self.model.check_X(X, reset=is_new, missing=True)
         self.X, self.weight = present_rows(X, check_weights(sample_weight, X))
         if resumes:
             machine, carried = self._resume()
@@ -103,6 +106,8 @@ class Run:
             rbm, self.machine, self.phase, self.batch_rows, self.dtype, variance
         )
         self.state = TrainingState(particles.astype(self.trainer.work.dtype), **carried)
+        self.completed = self._completed(N_FIRST_STEPS if resumes else 1)
+        self.X = self.X if self.completed is None else self.completed
         self.recorder = recorder_of(self, resumes)
 
     def train(self, task: FitTask) -> None:
@@ -117,6 +122,7 @@ class Run:
                 rows=self.rows,
                 sample_weight=self.weight,
                 is_planned=self.is_planned,
+                before_update=None if self.completed is None else self.completed.redraw,
                 after_update=interrupts.check,
             )
             n_iter = self.rbm.n_iter_
@@ -144,7 +150,12 @@ class Run:
         notes = self.phase.finish_pass()
         if not (self.is_planned or self.rbm.verbose):
             return False
-        return self.recorder.record(self._averaged(), self.state, self.rbm.n_iter_, notes)
+        machine = self._averaged()
+        if self.completed is not None:
+            if self.held_out is not None:  # training draws for its own rows
+                self.completed.redraw(machine, self.held_out, self.rng)
+            vars(self.recorder).update(recorded_rows(self))
+        return self.recorder.record(machine, self.state, self.rbm.n_iter_, notes)
 
     def _averaged(self) -> Machine:
         """What would be published now."""
@@ -186,7 +197,8 @@ class Run:
         """Machine that resembles the data's statistics, new chains and streams."""
         self.model.open_streams()
         self.rbm.n_iter_, self.rbm.history_ = 0, empty_history()
-        return self._start_from(row_statistics(self.X, self.weight))
+        statistics = row_statistics(self.X, self.weight)
+        return self._start_from(self.model.with_known_means(statistics))
 
     def _start_from(self, statistics: tuple[float, Array, Array]) -> Machine:
         """Machine that resembles some statistics, and new chains."""
@@ -245,6 +257,7 @@ class Run:
         if before is not None and len(before[1]) == X.shape[1]:
             rbm._statistics = merged_statistics(before, statistics)
         else:
+            statistics = self.model.with_known_means(statistics)
             rbm._statistics = rbm._first_statistics = statistics
         rbm.history_ = {name: list(column) for name, column in rbm.history_.items()}
         if before is not None and before[0] < FEW_ROWS and self._is_start_open(machine):
@@ -292,6 +305,18 @@ class Run:
     def n_rows(self) -> int:
         """Number of rows that a pass learns from."""
         return int(self.X.shape[0] if self.rows is None else len(self.rows))
+
+    def _completed(self, n_first_steps: int) -> CompletedRows | None:
+        """Rows with draws of what is missing; None where nothing is."""
+        if not has_missing(self.model, self.X):
+            return None
+        if self.rbm.track_likelihood:
+            raise ValueError(
+                "track_likelihood=True expected complete rows, got missing values: the likelihood of "
+                "what is known is no free energy. Set track_likelihood=False."
+            )
+        base = self.model.base_layer(self.rbm._statistics).astype(self.X.dtype)
+        return CompletedRows(self.X, base, n_first_steps, self.rng)
 
     def _algorithm(self) -> tuple[Ladder, NegativePhase]:
         """Negative phase, with the temperatures of before unless another number is asked for."""

@@ -21,6 +21,7 @@ from skrbm.estimators.annealing import anneal, warn_if_few, warn_if_too_likely
 from skrbm.estimators.formats import RowFormat
 from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.rows import check_weights
+from skrbm.estimators.unknown import averaged, has_missing
 from skrbm.estimators.validation import RANDOM_STATE, advised, finite_results, generators
 
 
@@ -43,18 +44,31 @@ class LikelihoodMixin(ModelMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states.
+            Visible states; with `missing="marginalize"`, NaN where one is missing.
 
         Returns
         -------
         pseudo_likelihood : ndarray of shape (n_samples,)
-            In nats, summed over the features.
+            In nats, summed over the features, of a row those that are known: averaged over ten
+            draws of the others, each after fifty Gibbs steps, the same in every call with the same
+            incomplete rows.
         """
-        X = self._model.check_X(X)
+        model = self._model
+        X = model.check_X(X, missing=True)
+        log_units = self._row_format.log_units(self)
+        is_known = None
+        if has_missing(model, X):
+            is_known = self._row_format.known_units(self, X)
+
+        def scores(v: Any, rows: Any) -> Array:
+            counted = None if is_known is None else is_known[rows]
+            return pseudo_likelihood(model.machine(v), v, self.n_jobs, counted)
+
         with finite_results() as check, advised():
-            scores = pseudo_likelihood(self._model.machine(X), X, self.n_jobs)
-            check(scores)
-        return np.asarray(scores - self._row_format.log_unit(self))
+            result = averaged(model, X, scores)
+            check(result)
+        scale = log_units.sum() if is_known is None else (is_known * log_units).sum(axis=1)
+        return np.asarray(result - scale)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`: what a search without ``scoring=`` maximises.
@@ -258,7 +272,7 @@ class LikelihoodMixin(ModelMixin):
                 if method != "bar":
                     warn_if_few(result)
             check(np.array([result.value, result.std_error]))
-        return replace(result, value=result.value + self._row_format.log_unit(self))
+        return replace(result, value=result.value + float(self._row_format.log_units(self).sum()))
 
     def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
         """Stream of its own that begins anew on every call: the same model, the same number."""

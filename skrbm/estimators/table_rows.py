@@ -24,7 +24,9 @@ def table_of(rbm: Any) -> Table:
 class TableRows(RowFormat):
     """Data frames and arrays whose columns are of several kinds."""
 
-    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool) -> EncodedTable:
+    has_tables = True
+
+    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> EncodedTable:
         if not reset:
             check_is_fitted(rbm)
         if container_of(X) == "array":
@@ -40,7 +42,8 @@ class TableRows(RowFormat):
             rbm._table = {name: getattr(table, name) for name in names}
         table = table_of(rbm)
         rows = table.encode(X, rbm.handle_unknown, rbm.check_input)
-        if finite and not rows.is_complete:
+        may_be_missing = not finite or (missing and rbm.missing == "marginalize")
+        if not (may_be_missing or rows.is_complete):
             units = np.flatnonzero(~rows.known_units.all(axis=0))
             raise ValueError(
                 f"Input X contains NaN, None or a category that is not known in columns "
@@ -71,8 +74,9 @@ class TableRows(RowFormat):
         own = zip(table.groups["numeric"], is_varying[table.numeric_columns], strict=True)
         return [table.names[j] for j, varies in own if not varies]
 
-    def log_unit(self, rbm: Any) -> float:
-        return table_of(rbm).log_unit
+    def log_units(self, rbm: Any) -> Array:
+        table = table_of(rbm)
+        return np.asarray(np.log(table.scale[table.order]))
 
 
 def _check_frame(X: Any, estimator: str) -> None:

@@ -149,11 +149,6 @@ class Table:
         begin = sum(self.widths[: self.n_discrete])
         return slice(begin, begin + len(self.groups["numeric"]))
 
-    @property
-    def log_unit(self) -> float:
-        """By how much log-densities per unit of the columns are below those of the machine."""
-        return float(np.log(self.scale).sum())
-
     def types(self, **gaussian: Any) -> list[tuple[Any, int, dict[str, Any]]]:
         """Unit types of the machine's layers with their numbers of columns and further options."""
         counts = tuple(len(self._listed(j)) for j in self.groups["categorical"])

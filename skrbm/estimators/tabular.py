@@ -111,6 +111,11 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         Whether `fit` goes on from the present parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}, default="warn"
         What to do about numbers outside their interval.
+    missing : {"raise", "marginalize"}, default="marginalize"
+        What to do about missing values (NaN) in `fit`, `partial_fit`, `transform` and scores: raise a
+        ValueError, or sum over them. In training they are drawn anew before every update, by a Gibbs
+        step given what is known from the draws of the last pass; rows that `partial_fit` has never
+        seen start with ten steps.
     n_jobs : int, default=None
         Number of threads of `transform`, scores and `log_partition`, or of processes of an exact
         sum over more than 2^22 states, as joblib counts them. None for as many threads as matrix
@@ -226,6 +231,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         track_likelihood: bool = False,
         warm_start: bool = False,
         check_input: str = "warn",
+        missing: str = "marginalize",
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
@@ -259,6 +265,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
             track_likelihood=track_likelihood,
             warm_start=warm_start,
             check_input=check_input,
+            missing=missing,
             n_jobs=n_jobs,
             verbose=verbose,
             random_state=random_state,

@@ -145,7 +145,14 @@ def compared_domain(units: type[Units], estimator: BaseEstimator) -> tuple[float
     return (units.support.low, units.support.high) if is_bounded else None
 
 
-def check_domain(X: Any, units: type[Units], estimator: BaseEstimator, *, name: str = "X") -> None:
+def check_domain(
+    X: Any,
+    units: type[Units],
+    estimator: BaseEstimator,
+    *,
+    name: str = "X",
+    allow_nan: bool = False,
+) -> None:
     """Compare data with what the units can take, if they are to be compared.
 
     Parameters
@@ -158,6 +165,8 @@ def check_domain(X: Any, units: type[Units], estimator: BaseEstimator, *, name: 
         Its `check_input` says what to do about values outside.
     name : str, default="X"
         What to call the data.
+    allow_nan : bool, default=False
+        Whether NaN is a value that is not known, and left out.
 
     Raises
     ------
@@ -167,12 +176,14 @@ def check_domain(X: Any, units: type[Units], estimator: BaseEstimator, *, name: 
     domain = compared_domain(units, estimator)
     if domain is None or (X.dtype == bool and domain[0] == 0):
         return
-    (low, high), (lowest, highest) = domain, _extremes(X)
+    (low, high), (lowest, highest) = domain, _extremes(X, allow_nan)
     rounding = 4 * np.finfo(floating_type(X, np.float64)).eps
     is_inside = lowest >= low - rounding and highest <= high + rounding
     if is_inside and not ((lowest, highest) == (0, 1) and low < 0 and _are_bits(X)):
         return
-    assert_all_finite(X, estimator_name=type(estimator).__name__, input_name=name)
+    assert_all_finite(
+        X, allow_nan=allow_nan, estimator_name=type(estimator).__name__, input_name=name
+    )
     if is_inside:
         message = (
             f"{units.__name__} units expect {low:g} and {high:g}, but {name} has only 0 and 1, and 0 "
@@ -193,18 +204,19 @@ def check_domain(X: Any, units: type[Units], estimator: BaseEstimator, *, name: 
 def _are_bits(X: Any) -> bool:
     """Whether all values are 0 or 1."""
     values = X.data if issparse(X) else X
-    return bool(((values == 0) | (values == 1)).all())
+    return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
 
 
-def _extremes(X: Any) -> tuple[float, float]:
+def _extremes(X: Any, allow_nan: bool) -> tuple[float, float]:
     """Least and greatest value, or NaN; both are sought in what is in the cache."""
     if issparse(X):
         return float(X.min()), float(X.max())
     lines = X.T if X.flags.f_contiguous else X
     n_lines = max(1, BLOCK_ELEMENTS // lines.shape[1])
     blocks = [lines[begin : begin + n_lines] for begin in range(0, len(lines), n_lines)]
-    extremes = np.array([(block.min(), block.max()) for block in blocks])
-    return float(extremes[:, 0].min()), float(extremes[:, 1].max())
+    least, greatest = (np.fmin, np.fmax) if allow_nan else (np.minimum, np.maximum)
+    extremes = np.array([[f.reduce(block, None) for f in (least, greatest)] for block in blocks])
+    return float(least.reduce(extremes[:, 0])), float(greatest.reduce(extremes[:, 1]))
 
 
 @contextmanager

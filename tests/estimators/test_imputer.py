@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skrbm import BernoulliRBM, GaussianBernoulliRBM, RBMImputer, SpinRBM
+from skrbm import BernoulliRBM, GaussianBernoulliRBM, RBMImputer, SpinRBM, TabularRBM
 
 RNG = np.random.default_rng(0)
 TWINS = np.repeat(RNG.random((200, 3)) < 0.5, 2, axis=1).astype(float)
@@ -218,3 +218,43 @@ def test_an_interrupt_ends_the_fit_and_keeps_what_was_learned(monkeypatch):
     monkeypatch.undo()
     assert 0 < step.estimator_.n_iter_ < 50
     assert np.isfinite(step.transform(INCOMPLETE)).all()
+
+
+def test_tables_come_out_as_they_came_in_and_filled():
+    """Twins of words and numbers: catches columns in another order, and types that are lost."""
+    rng = np.random.default_rng(0)
+    state = rng.integers(3, size=300)
+    X = pd.DataFrame(
+        {
+            "size": pd.Categorical(np.array(["small", "medium", "large"])[state]),
+            "price": 100.0 * state + rng.normal(0, 5, 300),
+            "count": pd.array(state * 10, dtype="Int64"),
+        }
+    )
+    is_missing = rng.random(X.shape) < 0.1
+    holes = X.mask(is_missing)
+    rbm = TabularRBM(8, n_iter=150, random_state=0)
+    step = RBMImputer(rbm, n_chains=3, n_gibbs_steps=20, random_state=0)
+    filled = step.fit(holes).transform(holes)
+    pd.testing.assert_series_equal(filled.dtypes, X.dtypes)
+    for j, name in enumerate(X):
+        pd.testing.assert_series_equal(filled[name][~is_missing[:, j]], X[name][~is_missing[:, j]])
+    readable = is_missing[:, 0] & ~is_missing[:, 1:].any(axis=1)
+    assert (filled["size"][readable] == X["size"][readable]).mean() > 0.9
+    readable = is_missing[:, 1] & ~is_missing[:, [0, 2]].any(axis=1)
+    assert np.abs(filled["price"][readable] - X["price"][readable]).mean() < 30
+    assert list(step.get_feature_names_out()) == list(X)
+    pd.testing.assert_frame_equal(step.transform(holes), filled)
+    with pytest.raises(ValueError, match="Imputation of tables expected add_indicator=False"):
+        RBMImputer(rbm, add_indicator=True).fit(holes)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_training_options_of_the_estimator_hold(missing):
+    """Catches a loop of one's own in which nothing stops early, and no history is kept."""
+    rbm = BernoulliRBM(
+        4, n_iter=50, early_stopping=True, n_iter_no_change=2, tol=10, random_state=0
+    )
+    step = RBMImputer(rbm).fit(INCOMPLETE if missing else TWINS)
+    assert step.estimator_.n_iter_ < 10
+    assert len(step.estimator_.history_["validation_pseudo_likelihood"]) == step.estimator_.n_iter_

@@ -115,7 +115,8 @@ def test_every_option_can_be_searched(kind, option):
 
 def test_options_are_all_searched():
     first = {"n_components", "learning_rate", "n_gibbs_steps", "n_iter", "n_temperatures"}
-    others = {"shuffle", "check_input", "n_jobs", "verbose", "random_state"}
+    others = {"shuffle", "check_input", "missing", "n_jobs", "verbose", "random_state"}
+    others |= {"track_likelihood"}
     assert BernoulliRBM().get_params().keys() == OPTIONS.keys() | first | others
 
 

@@ -21,7 +21,9 @@ DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
 BLOCK_ELEMENTS = 2**19  # of one temporary array: smaller ones spend their time between operations
 
 
-def pseudo_likelihood(machine: Machine, v: Any, n_jobs: int | None = None) -> Array:
+def pseudo_likelihood(
+    machine: Machine, v: Any, n_jobs: int | None = None, is_counted: Array | None = None
+) -> Array:
     r"""Exact log pseudo-likelihood of visible states.
 
     .. math:: \log \mathrm{PL}(v) = \sum_i \log p(v_i \mid v_{-i})
@@ -37,6 +39,8 @@ def pseudo_likelihood(machine: Machine, v: Any, n_jobs: int | None = None) -> Ar
         Visible states.
     n_jobs : int, default=None
         Number of threads over blocks of rows; the result does not depend on it.
+    is_counted : ndarray of bool of shape (n_samples, n_units), default=None
+        Which conditional laws of each row to sum; None for all.
 
     Returns
     -------
@@ -57,7 +61,8 @@ def pseudo_likelihood(machine: Machine, v: Any, n_jobs: int | None = None) -> Ar
         rows = _Rows(machine, v[begin : begin + n_rows], bounds)
         total = np.zeros(len(rows))
         for i in range(machine.visible.n_units):
-            total += rows.log_conditional(i)
+            counted = 1 if is_counted is None else is_counted[begin : begin + n_rows, i]
+            total += counted * rows.log_conditional(i)
         return total.astype(machine.dtype)  # digits of single precision would add up
 
     blocks = ((begin,) for begin in range(0, v.shape[0], n_rows))
@@ -71,6 +76,7 @@ def estimate_pseudo_likelihood(
     rng: np.random.Generator,
     *,
     bounds: tuple[Array, Array] | None = None,
+    is_counted: Array | None = None,
 ) -> Array:
     """Unbiased estimate of the log pseudo-likelihood from a few units of every row.
 
@@ -89,6 +95,8 @@ def estimate_pseudo_likelihood(
         Source of random numbers.
     bounds : tuple of two ndarray of shape (n_visible,), default=None
         From `Units.field_bounds` of the hidden layer, when they are already known.
+    is_counted : ndarray of bool of shape (n_samples, n_units), default=None
+        Which conditional laws of each row to sum; None for all.
 
     Returns
     -------
@@ -105,12 +113,20 @@ def estimate_pseudo_likelihood(
     spacing = np.arange(n_flips)[:, None] * n_units // n_flips
     bounds = machine.hidden.field_bounds(machine.weights) if bounds is None else bounds
     rows = _Rows(machine, v, bounds)
-    total = sum(rows.log_conditionals((first + step) % n_units) for step in spacing)
+    total = np.zeros(len(rows))
+    for step in spacing:
+        index = (first + step) % n_units
+        counted = 1 if is_counted is None else is_counted[np.arange(len(rows)), index]
+        total += counted * rows.log_conditionals(index)
     return np.asarray(total * (n_units / n_flips))
 
 
 def monitor(
-    machine: Machine, v: Any, n_samples: int | None = None, sample_weight: Array | None = None
+    machine: Machine,
+    v: Any,
+    n_samples: int | None = None,
+    sample_weight: Array | None = None,
+    is_counted: Array | None = None,
 ) -> float:
     """Mean estimated pseudo-likelihood of some rows: a training curve at bounded cost.
 
@@ -127,6 +143,8 @@ def monitor(
         Number of rows of a pass, of whose cost this is a small part; None for those of `v`.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows; None weighs them alike.
+    is_counted : ndarray of bool of shape (n_samples, n_units), default=None
+        Which conditional laws of each row to sum; None for all.
 
     Returns
     -------
@@ -146,7 +164,10 @@ def monitor(
         rows = spread_rows(v, n_rows)
         n_flips = min(max(n_pairs // rows.shape[0], 1), n_units)
         rng = np.random.default_rng(0)
-        scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, bounds=bounds)
+        counted = None if is_counted is None else spread_rows(is_counted, n_rows)
+        scores = estimate_pseudo_likelihood(
+            machine, rows, n_flips, rng, bounds=bounds, is_counted=counted
+        )
     except QuadratureError:
         return float("nan")
     weight = None if sample_weight is None else spread_rows(sample_weight, n_rows)

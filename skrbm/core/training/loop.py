@@ -101,6 +101,7 @@ class Trainer:
         rows: Array | None = None,
         sample_weight: Array | None = None,
         is_planned: bool = True,
+        before_update: Callable[[Machine, Any, np.random.Generator], object] | None = None,
         after_update: Callable[[], object] | None = None,
     ) -> Iterator[int]:
         """Pass over the data several times, changing machine and state in place.
@@ -124,6 +125,9 @@ class Trainer:
             weight, of the rows of this run or, without a plan, of all rows so far.
         is_planned : bool, default=True
             Whether training is over after these passes, for a schedule that ends with it.
+        before_update : callable, default=None
+            Called with the machine, the numbers of the rows of a mini-batch and `rng` before these
+            rows are read.
         after_update : callable, default=None
             Called between updates; what it raises ends training there.
 
@@ -149,6 +153,8 @@ class Trainer:
                     for number, batch in enumerate(self._batches(v, rows, n_batches, rng)):
                         progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
                         own = None if weight is None else weight[batch]
+                        if before_update is not None:
+                            before_update(self.work.rounded(machine), batch, rng)
                         self.update(machine, state, v[batch], rng, progress, own)
                         if after_update is not None:
                             after_update()

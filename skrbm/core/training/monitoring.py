@@ -22,6 +22,7 @@ def record(
     particles: Array | None,
     n_samples: int | None = None,
     sample_weight: Array | None = None,
+    is_counted: Array | None = None,
 ) -> dict[str, float]:
     """Numbers of a pass for the history, from some rows that are always the same.
 
@@ -37,6 +38,8 @@ def record(
         Number of rows of a pass, of whose cost this is a small part; None for those of `v`.
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the data; None weighs them alike.
+    is_counted : ndarray of bool of shape (n_rows, n_units), default=None
+        Units of each row whose conditional laws are scored; None for all.
 
     Returns
     -------
@@ -48,7 +51,7 @@ def record(
     rows = spread_rows(v, RECORDED_ROWS).astype(machine.dtype, copy=False)
     weight = None if sample_weight is None else spread_rows(sample_weight, RECORDED_ROWS)
     notes = {
-        "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight),
+        "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight, is_counted),
         "mean_activation": mean_of_rows(machine.mean_hidden(rows).mean(axis=1), weight),
     }
     if particles is not None:

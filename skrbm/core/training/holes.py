@@ -1,0 +1,110 @@
+"""Missing values in training: draws given what is known, which move from pass to pass."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.sampling import gibbs
+from skrbm.core.units import Units
+
+BLOCK_ROWS = 2048
+
+
+@final
+class CompletedRows:
+    r"""Data read like an array, in which missing values are draws given the known ones.
+
+    The gradient of the likelihood of what is known is the usual one, with its positive phase taken
+    at such draws,
+
+    .. math:: \left\langle -\frac{\partial E}{\partial \theta}
+        \right\rangle_{p(v_\text{mis}, h \mid v_\text{obs})}
+
+    so that redrawing them before every update by a clamped Gibbs step, from where the last pass left
+    them, is stochastic expectation maximisation [1]_.
+
+    Parameters
+    ----------
+    v : {ndarray, EncodedTable} of shape (n_samples, n_visible)
+        Floating-point data with NaN for what is missing, of a unit all columns at once.
+    base : Units
+        Visible layer without a field that resembles the data: the first draws come from it.
+    n_first_steps : int
+        Steps of a row's chain the first time that it is redrawn; later, one.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Attributes
+    ----------
+    known_units : ndarray of bool of shape (n_samples, n_units)
+        What is not missing.
+
+    References
+    ----------
+    .. [1] Celeux, Diebolt (1985), "The SEM algorithm: a probabilistic teacher algorithm derived
+       from the EM algorithm for the mixture problem", Computational Statistics Quarterly 2, 73-82.
+    """
+
+    def __init__(self, v: Any, base: Units, n_first_steps: int, rng: np.random.Generator) -> None:
+        self._v, self._n_first_steps = v, n_first_steps
+        self.shape, self.dtype = v.shape, v.dtype
+        firsts = np.array([base.unit_columns(i)[0] for i in range(base.n_units)])
+        blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, v.shape[0], BLOCK_ROWS)]
+        self.known_units = np.concatenate([~np.isnan(v[block][:, firsts]) for block in blocks])
+        widths = base.by_column(np.arange(base.n_units))
+        n_missing = ~self.known_units @ np.bincount(widths, minlength=base.n_units)
+        self._ends = np.cumsum(n_missing)
+        self._drawn = np.empty(self._ends[-1], dtype=v.dtype)
+        self._is_fresh = np.ones(v.shape[0], dtype=bool)
+        for block in blocks:
+            is_missing = np.isnan(v[block])
+            draws = base.sample(base.zero_field(len(is_missing)), rng)
+            self._drawn[self._places(np.arange(v.shape[0])[block])] = draws[is_missing]
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: Any) -> Array:
+        return self._completed(np.arange(len(self))[rows])[0]
+
+    def redraw(self, machine: Machine, rows: Any, rng: np.random.Generator) -> None:
+        """Move the draws of some rows by Gibbs steps over what is missing.
+
+        Parameters
+        ----------
+        machine : Machine
+            Present model.
+        rows : ndarray of int or slice
+            Numbers of rows, none of them twice.
+        rng : numpy.random.Generator
+            Source of random numbers; rows without a missing value draw nothing.
+        """
+        numbers = np.arange(len(self))[rows]
+        numbers = numbers[~self.known_units[numbers].all(axis=1)]
+        fresh = self._is_fresh[numbers]
+        for own, n_steps in ((numbers[fresh], self._n_first_steps), (numbers[~fresh], 1)):
+            if not len(own):
+                continue
+            v, is_missing = self._completed(own)
+            v = v.astype(machine.dtype, copy=False)
+            for _ in range(n_steps):
+                v = np.where(is_missing, gibbs(machine, v, 1, rng), v)
+            self._drawn[self._places(own)] = v[is_missing]
+            self._is_fresh[own] = False
+
+    def _completed(self, numbers: Array) -> tuple[Array, Array]:
+        """Rows in memory of their own, and where they are missing."""
+        v = np.array(self._v[numbers])
+        is_missing = np.isnan(v)
+        v[is_missing] = self._drawn[self._places(numbers)]
+        return v, is_missing
+
+    def _places(self, numbers: Array) -> Array:
+        """Places of the draws of some rows, one row after the other."""
+        n_own = np.diff(self._ends, prepend=0)[numbers]
+        before = np.cumsum(n_own) - n_own
+        return np.repeat(self._ends[numbers] - n_own - before, n_own) + np.arange(n_own.sum())
