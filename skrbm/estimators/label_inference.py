@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.sampling import clamped_gibbs
+from skrbm.core.sampling import clamped_gibbs, sample_base
 from skrbm.estimators.labelled import joint_machine
 from skrbm.estimators.sampler import COUNT
 from skrbm.estimators.validation import RANDOM_STATE, finite_results
@@ -111,7 +111,7 @@ class LabelInferenceMixin:
         y : label or array-like of shape (n_samples,), default=None
             Labels to hold, one for all or one for each; None draws them too.
         n_gibbs_steps : int, default=1000
-            Steps of every chain, which start from independent features.
+            Steps of every chain, which start from units without a field.
         random_state : int, RandomState instance, Generator or None, default=None
             None draws on from the estimator's own stream, so that successive calls differ.
 
@@ -132,14 +132,10 @@ class LabelInferenceMixin:
         rng = rbm._model.inference_rng(random_state)
         machine = joint_machine(self, rbm)
         n_features = machine.visible.n_columns - len(self.classes_)
-        start = rbm._model.base(rbm._model.machine(), rng)
-        v = np.zeros((n_samples, machine.visible.n_columns), machine.dtype)
-        v[:, :n_features] = start.sample(start.zero_field(n_samples), rng)
-        if y is None:
-            labels = rng.integers(len(self.classes_), size=n_samples)
-        else:
+        v = sample_base(machine, n_samples, rng)
+        if y is not None:
             labels = label_numbers(np.broadcast_to(np.asarray(y), n_samples), self.classes_)
-        v[np.arange(n_samples), n_features + labels] = 1
+            v[:, n_features:] = np.eye(len(self.classes_), dtype=v.dtype)[labels]
         is_known = np.zeros(v.shape, dtype=bool)
         is_known[:, n_features:] = y is not None
         with finite_results() as check:
