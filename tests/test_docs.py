@@ -19,6 +19,7 @@ def examples(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if examples(page)], ids=lambda page: page.stem
 )

@@ -1,6 +1,7 @@
 """Every public object is documented in numpydoc's manner."""
 
 import inspect
+import re
 
 import pytest
 
@@ -34,3 +35,12 @@ def test_numpydoc_finds_nothing_to_complain_of(name, value):
     if inspect.getdoc(value):  # inherited from the abstract method
         errors.pop("GL08", None)
     assert not errors.keys() - FREE, errors
+
+
+@pytest.mark.parametrize(("name", "value"), sorted(public_objects()))
+def test_names_that_end_in_an_underscore_are_marked_as_code(name, value):
+    """Seen to fail with ``n_features_in_`` in a shape, which Sphinx takes for a link."""
+    lines = [line for line in (inspect.getdoc(value) or "").splitlines() if ">>>" not in line]
+    text = re.sub(r"`[^`]*`", "", "\n".join(lines))
+    text = re.sub(r"^(\w+_, )*\w+_ :", "", text, flags=re.MULTILINE)  # an attribute's own line
+    assert not re.findall(r"\b[A-Za-z]\w*_(?![\w\\{])", text)

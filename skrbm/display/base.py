@@ -50,6 +50,6 @@ class Display(ABC):
                     f"{type(self).__name__}.plot expected matplotlib, which is not installed. "
                     f"Install it with: pip install 'skrbm[plot]'"
                 ) from error
-            ax = plt.figure().add_subplot()
+            ax = plt.figure(layout="constrained").add_subplot()  # labels are never cut off
         self.ax_, self.figure_ = ax, ax.figure
         return ax

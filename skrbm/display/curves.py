@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self, final
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from skrbm.core.numerics import Array
 from skrbm.display.base import Display
@@ -72,10 +73,18 @@ class TrainingCurveDisplay(Display):
         ------
         ImportError
             If matplotlib is not installed.
+        NotFittedError
+            If the model is not fitted.
         ValueError
-            If a name is not in the history.
+            If the history is empty, or a name is not in it.
         """
-        history = estimator.history_
+        check_is_fitted(estimator)
+        history = getattr(estimator, "history_", {})
+        if not any(history.values()):
+            raise ValueError(
+                "Expected a history of at least one pass, got an empty one. Call fit, or "
+                "partial_fit with verbose=1, which records its passes too."
+            )
         if names is None:
             score = next((name for name in SCORES if name in history), "")
             names = [name for name in (score, f"validation_{score}") if name in history]
@@ -106,7 +115,7 @@ class TrainingCurveDisplay(Display):
             self.bands_.append(band)
         ax.set_xlabel("pass")
         if len(labels) == 1:
-            ax.set_ylabel(labels[0])
+            ax.set_ylabel(f"{labels[0]}, nats" if "likelihood" in labels[0] else labels[0])
         else:
             ax.legend()
         return self

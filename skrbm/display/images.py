@@ -6,7 +6,7 @@ import math
 from typing import Any, Self, final
 
 import numpy as np
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.numerics import Array, dense
 from skrbm.display.base import Display
@@ -69,9 +69,12 @@ class ComponentsDisplay(Display):
         ------
         ImportError
             If matplotlib is not installed.
+        NotFittedError
+            If the model is not fitted.
         ValueError
             If the features do not fill images of that shape.
         """
+        check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
         order = np.argsort(-np.linalg.norm(components, axis=1), kind="stable")
         images = _images(components[order[:n_images]], image_shape)
@@ -82,7 +85,7 @@ class ComponentsDisplay(Display):
         largest = np.abs(self.images).max(axis=(1, 2), keepdims=True)
         scaled = self.images / np.where(largest > 0, largest, 1)
         n_columns = self.n_columns or math.ceil(math.sqrt(len(scaled)))
-        self.image_ = ax.imshow(_mosaic(scaled, n_columns), cmap="gray", vmin=-1, vmax=1)
+        self.image_ = _show(ax, _mosaic(scaled, n_columns), vmin=-1, vmax=1)
         ax.set_axis_off()
         return self
 
@@ -181,7 +184,7 @@ class SamplesDisplay(Display):
             missing = np.full((n_columns - len(row), *row.shape[1:]), np.nan)
             images.append(np.concatenate([row, missing]))
         mosaic = _mosaic(np.concatenate(images), n_columns)
-        self.image_ = ax.imshow(mosaic, cmap="gray")
+        self.image_ = _show(ax, mosaic)
         height = mosaic.shape[0] / len(self.rows)
         ax.set_yticks(height * (np.arange(len(self.rows)) + 0.5) - 0.5, labels=list(self.rows))
         ax.set_xticks([])
@@ -207,6 +210,13 @@ def _images(v: Any, image_shape: tuple[int, int] | None) -> Array:
 def _renewed(X: Any, values: Array) -> Any:
     """Other values under the names that the columns of `X` have, if they have any."""
     return type(X)(dict(zip(X.columns, values.T, strict=True))) if hasattr(X, "columns") else values
+
+
+def _show(ax: Any, mosaic: Array, **limits: float) -> Any:
+    """Draw in grey; lines between images, and what is not known, in a colour that no pixel has."""
+    from matplotlib import colormaps
+
+    return ax.imshow(mosaic, cmap=colormaps["gray"].with_extremes(bad="lightsteelblue"), **limits)
 
 
 def _mosaic(images: Array, n_columns: int) -> Array:

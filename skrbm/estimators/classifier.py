@@ -94,7 +94,7 @@ class RBMClassifier(
         estimator also "validation_log_loss" and "validation_accuracy".
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` had any that are all strings.
 
     See Also

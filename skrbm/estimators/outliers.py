@@ -48,7 +48,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         Score below which a row is an outlier, in nats.
     n_features_in_ : int
         Number of features seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if `X` had any that are all strings.
 
     See Also

@@ -157,7 +157,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         "validation_pseudo_likelihood" and "free_energy_gap", by how many nats the held-out rows'
         free energy is above the training rows'. With `track_likelihood` also "log_likelihood" and
         "log_likelihood_std_error", that of the partition function, and with `early_stopping` both
-        of the held-out rows, with the prefix "validation_".
+        of the held-out rows, with the prefix `validation_`.
     n_features_in_ : int
         Number of columns of the table.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -191,10 +191,13 @@ def check_domain(
             f"check_input='ignore'."
         )
     else:
+        scaler = "MaxAbsScaler(), make counts 0 and 1 with sklearn.preprocessing.Binarizer()"
+        if not issparse(X):  # which MinMaxScaler refuses
+            scaler = f"MinMaxScaler(({low:g}, {high:g}))"
         message = (
             f"{units.__name__} units expect values in [{low:g}, {high:g}], but {name} has values "
             f"from {lowest:.9g} to {highest:.9g}. Rescale them, for example with "
-            f"sklearn.preprocessing.MinMaxScaler(({low:g}, {high:g})), or set check_input='ignore'."
+            f"sklearn.preprocessing.{scaler}, or set check_input='ignore'."
         )
     if estimator.check_input == "raise":
         raise ValueError(message)

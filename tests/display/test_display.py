@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 
 from skrbm import (
     BernoulliRBM,
@@ -141,6 +142,8 @@ def test_training_curves_are_columns_of_the_history(rbm):
         np.testing.assert_array_equal(line.get_ydata(), rbm.history_[name])
     one = TrainingCurveDisplay.from_estimator(rbm, names=["free_energy_gap"])
     assert one.ax_.get_ylabel() == "free energy gap"
+    score = TrainingCurveDisplay.from_estimator(rbm, names=["pseudo_likelihood"])
+    assert score.ax_.get_ylabel() == "pseudo likelihood, nats"
     with pytest.raises(ValueError, match=r"Expected names among \[.*got \['loss'\]"):
         TrainingCurveDisplay.from_estimator(rbm, names=["loss"])
 
@@ -226,3 +229,33 @@ def test_images_have_a_pixel_for_each_feature(rbm):
         SamplesDisplay.from_estimator(narrow)
     with pytest.raises(ValueError, match="Expected rows X that mask is about"):
         SamplesDisplay.from_estimator(rbm, mask=KNOWN)
+
+
+def test_labels_of_rows_are_inside_the_figure(rbm):
+    """Seen to fail without the constrained layout: "reconstructions" began left of the figure."""
+    display = SamplesDisplay.from_estimator(rbm, X, mask=KNOWN, n_gibbs_steps=1)
+    display.figure_.canvas.draw()
+    boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
+    assert min(box.x0 for box in boxes) >= 0
+
+
+@pytest.mark.parametrize("kind", ["components", "samples"])
+def test_lines_between_images_have_a_colour_that_no_pixel_has(rbm, kind):
+    """Seen to fail with the plain grey scale, where a line is as white as a pixel."""
+    image = DISPLAYS[kind](rbm).image_
+    line = image.cmap(np.ma.masked_invalid([np.nan]))[0]
+    assert len(set(line[:3])) > 1, "a line is grey"
+    assert np.isnan(np.ma.filled(image.get_array(), np.nan)[8]).all()
+
+
+def test_a_stream_without_a_history_says_how_to_get_one():
+    """Seen to fail with axes that stay empty."""
+    stream = BernoulliRBM(3, random_state=0).partial_fit(X[:50])
+    with pytest.raises(ValueError, match=r"history of at least one pass, got an empty.*verbose=1"):
+        TrainingCurveDisplay.from_estimator(stream)
+
+
+@pytest.mark.parametrize("display", [ComponentsDisplay, TrainingCurveDisplay])
+def test_unfitted_models_say_so(display):
+    with pytest.raises(NotFittedError, match="not fitted"):
+        display.from_estimator(BernoulliRBM())

@@ -18,6 +18,7 @@ from estimators.instances import (
     random_machine,
 )
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import Binarizer, MaxAbsScaler
 
 from skrbm import (
     BernoulliRBM,
@@ -165,6 +166,16 @@ def test_values_outside_the_domain_warn_raise_or_pass(kind, method):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         METHODS[method](rbm.set_params(check_input="ignore"), wild)
+
+
+def test_sparse_counts_are_sent_to_what_takes_them():
+    """Seen to fail with the advice for dense data: MinMaxScaler refuses sparse rows."""
+    counts = sp.csr_array(np.array([[0, 3.0], [2, 0]]))
+    rbm = BernoulliRBM(2, n_iter=1, check_input="raise")
+    with pytest.raises(ValueError, match=r"MaxAbsScaler\(\).*preprocessing.Binarizer\(\)"):
+        rbm.fit(counts)
+    for step in (MaxAbsScaler(), Binarizer()):
+        rbm.fit(step.fit_transform(counts))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

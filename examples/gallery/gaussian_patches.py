@@ -1,0 +1,59 @@
+"""
+Patches of photographs
+======================
+
+A Gaussian-Bernoulli machine on whitened patches learns small edges: detectors like those of the
+first stage of vision.
+"""
+
+# %%
+# Patches
+# -------
+# From the two photographs that come with scikit-learn. Each patch loses its mean and its contrast. Then
+# the 25 strongest principal components are scaled to the same variance, which is called whitening.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_sample_images
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.image import extract_patches_2d
+
+from skrbm import GaussianBernoulliRBM
+
+SIDE = 8
+patches = []
+for image in load_sample_images().images:
+    grey = np.log1p(image.mean(axis=2).astype(np.float32))
+    patches.append(extract_patches_2d(grey, (SIDE, SIDE), max_patches=10_000, random_state=0))
+X = np.concatenate(patches).reshape(-1, SIDE * SIDE)
+X -= X.mean(axis=1, keepdims=True)
+X = X[X.std(axis=1) > 0.02]  # not the sky
+X /= X.std(axis=1, keepdims=True)
+pca = PCA(n_components=25, whiten=True).fit(X)
+white = pca.transform(X)
+print(f"{len(white)} patches, {white.shape[1]} whitened components")
+
+# %%
+# Fit
+# ---
+# Rare hidden units make sharp features, so their mean activation is pulled to 3 %.
+
+rbm = GaussianBernoulliRBM(
+    64, n_iter=30, batch_size=200, sparsity_target=0.03, sparsity_cost=0.3, random_state=0
+).fit(white)
+
+# %%
+# What a hidden unit looks for
+# ----------------------------
+# The weights are in whitened components; the principal axes take them back to pixels.
+
+filters = (rbm.components_ @ pca.components_).reshape(-1, SIDE, SIDE)
+order = np.argsort(-np.linalg.norm(rbm.components_, axis=1))
+figure, axes = plt.subplots(4, 16, figsize=(9, 2.7))
+for ax, image in zip(axes.flat, filters[order], strict=True):
+    bound = np.abs(image).max()
+    ax.imshow(image, cmap="gray", vmin=-bound, vmax=bound)
+    ax.set_axis_off()
+figure.suptitle("Filters of 64 hidden units")
+figure.tight_layout(pad=0.3)
+plt.show()

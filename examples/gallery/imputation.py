@@ -1,0 +1,69 @@
+"""
+Fill the holes, and say how sure
+================================
+
+A single filled-in value hides what is not known. Several imputations show it: each is a draw of the
+missing values given the known ones.
+"""
+
+# %%
+# A table with holes
+# ------------------
+# Measurements of 178 wines. A quarter of the values is taken out, so that we know the truth.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+
+from skrbm import GaussianBernoulliRBM, RBMImputer
+
+wine = load_wine()
+truth = StandardScaler().fit_transform(wine.data)
+rng = np.random.default_rng(0)
+is_missing = rng.random(truth.shape) < 0.25
+X = np.where(is_missing, np.nan, truth)
+
+# %%
+# Fit to incomplete rows
+# ----------------------
+# ``RBMImputer`` trains the machine on what is known.
+
+imputer = RBMImputer(
+    GaussianBernoulliRBM(8, n_iter=300, learning_rate=0.1, random_state=0), random_state=0
+)
+imputer.fit(X)
+rbm = imputer.estimator_
+
+# %%
+# A hundred imputations
+# ---------------------
+# Their mean is the best guess, their spread says how sure it is.
+
+copies = rbm.impute(X, n_imputations=100, random_state=0)
+guess, spread = copies.mean(axis=0), copies.std(axis=0)
+low, high = np.quantile(copies, [0.05, 0.95], axis=0)
+is_covered = ((low <= truth) & (truth <= high))[is_missing]
+
+error = np.sqrt(((guess - truth)[is_missing] ** 2).mean())
+error_of_means = np.sqrt((truth[is_missing] ** 2).mean())
+print(f"root mean square error: {error:.2f}; of column means {error_of_means:.2f}")
+print(f"intervals that should hold 90 % of the true values hold {100 * is_covered.mean():.0f} %")
+
+# %%
+# Guess against truth
+# -------------------
+
+figure, ax = plt.subplots(figsize=(6, 5))
+shown = rng.choice(is_missing.sum(), 120, replace=False)
+t, g = truth[is_missing][shown], guess[is_missing][shown]
+bars = np.array([g - low[is_missing][shown], high[is_missing][shown] - g])
+ax.errorbar(t, g, yerr=bars, fmt="o", ms=3, lw=0.7, alpha=0.7)
+ax.plot([-3, 3], [-3, 3], color="black", lw=0.8)
+ax.set(
+    xlabel="true value, standard deviations",
+    ylabel="imputed mean and 90 % interval",
+    title=f"120 missing values; {100 * is_covered.mean():.0f} % of all intervals hold the truth",
+)
+figure.tight_layout()
+plt.show()

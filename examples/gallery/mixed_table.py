@@ -1,0 +1,61 @@
+"""
+A table of numbers and categories
+=================================
+
+``TabularRBM`` models all columns of a table at once: numbers, categories and flags. Then every
+column can be asked for, given the others.
+"""
+
+# %%
+# A table
+# -------
+# The wines of scikit-learn with their cultivar as a column, and one number cut into three classes.
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_wine
+
+from skrbm import TabularRBM
+
+wine = load_wine(as_frame=True)
+table = wine.data[["alcohol", "flavanoids", "proline", "hue"]].copy()
+table["cultivar"] = pd.Categorical.from_codes(wine.target, ["Barolo", "Grignolino", "Barbera"])
+strength = pd.cut(wine.data["color_intensity"], [0, 3, 6, 20], labels=["light", "ruby", "deep"])
+table["colour"] = strength
+rng = np.random.default_rng(0)
+order = rng.permutation(len(table))
+train, unseen = table.iloc[order[:120]], table.iloc[order[120:]]
+print(train.head())
+
+# %%
+# One model, several questions
+# ----------------------------
+# The probability of every cultivar, given all other columns. No classifier was trained for it.
+
+rbm = TabularRBM(20, n_iter=200, random_state=0).fit(train)
+proba = rbm.conditional_proba(unseen, "cultivar")
+names = rbm.categories_[list(table.columns).index("cultivar")]
+guess = np.asarray(names)[proba.argmax(axis=1)]
+print(
+    f"cultivar guessed right for {100 * (guess == unseen['cultivar']).mean():.0f} % of unseen wines"
+)
+
+# %%
+# New wines
+# ---------
+# ``sample`` returns a table like the one that was fitted.
+
+new = rbm.sample(150, n_gibbs_steps=500, random_state=0)
+print(new.head())
+
+figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharex=True, sharey=True)
+for ax, rows, title in zip(axes, (table, new), ("wines", "samples of the model"), strict=True):
+    for name in names:
+        is_own = rows["cultivar"] == name
+        ax.scatter(rows["flavanoids"][is_own], rows["proline"][is_own], s=12, label=name)
+    ax.set(xlabel="flavanoids", title=title)
+axes[0].set_ylabel("proline")
+axes[0].legend()
+figure.tight_layout()
+plt.show()

@@ -1,0 +1,52 @@
+"""
+Digits with few labels
+======================
+
+``RBMClassifier`` models the label as one more column. Rows without a label still teach it what
+digits look like. Give ``generative_weight`` a large value then: the default of 0.01 is for rows that all
+have labels.
+"""
+
+# %%
+# Few labels
+# ----------
+# Of a thousand images, all but 50, 100 or 300 lose their label and get -1.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+
+from skrbm import BernoulliRBM, RBMClassifier
+
+X, y = load_digits(return_X_y=True)
+X, unseen, y, unseen_y = train_test_split(X > 7, y, train_size=1000, stratify=y, random_state=0)
+counts = [50, 100, 300]
+accuracy = {"all rows": [], "labelled rows only": [], "logistic regression": []}
+for count in counts:
+    is_labelled = np.arange(len(X)) < count
+    partly = np.where(is_labelled, y, -1)
+    model = RBMClassifier(
+        BernoulliRBM(60, n_iter=20, random_state=0), generative_weight=1, unlabeled=-1
+    )
+    accuracy["all rows"].append(model.fit(X, partly).score(unseen, unseen_y))
+    model.fit(X[is_labelled], partly[is_labelled])
+    accuracy["labelled rows only"].append(model.score(unseen, unseen_y))
+    linear = LogisticRegression(max_iter=1000).fit(X[is_labelled], y[is_labelled])
+    accuracy["logistic regression"].append(linear.score(unseen, unseen_y))
+
+# %%
+# Accuracy on unseen images
+# -------------------------
+
+figure, ax = plt.subplots(figsize=(7, 4.2))
+for (name, values), style in zip(accuracy.items(), ("o-", "s--", "^:"), strict=True):
+    ax.semilogx(counts, values, style, label=name)
+    print(f"{name:20}", " ".join(f"{value:.3f}" for value in values))
+ax.set(xlabel="labelled images of 1000", ylabel="accuracy", title="Rows without a label help")
+ax.set_xticks(counts, labels=map(str, counts))
+ax.minorticks_off()
+ax.legend()
+figure.tight_layout()
+plt.show()
