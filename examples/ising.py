@@ -3,7 +3,7 @@
 8 x 8 spins on a torus are sampled by the cluster method of Swendsen and Wang at three temperatures, one
 of them the critical one. A SpinRBM learns the states by persistent contrastive divergence, and its
 effective couplings are compared with the true ones: one over the temperature between neighbours, zero
-between others. After half a minute of training, all bonds are found and alike to a few percent, but four
+between others. After half a minute of training the bonds stand out, alike to a few percent, but four
 fifths as strong as they are at T = 5 and 4, and less than two thirds at the critical temperature: the
 model's neighbours still agree less often than those of the data. Run from the repository, with matplotlib:
 
