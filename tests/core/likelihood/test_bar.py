@@ -46,9 +46,9 @@ def test_estimates_agree_with_enumeration_within_their_errors(case, seed, rng):
 def test_standard_error_is_the_spread_of_estimates(kind, rng):
     # Slips: the error of all samples as if they were independent; errors of ratios of neighbours
     # added as if they shared none.
-    p = oracles.random_parameters(kind, 4, 3, rng, scale=1.5)
+    p = oracles.random_parameters(kind, 8, 6, rng, scale={"spin": 2.0, "cho": 3.0}[kind])
     path = path_to(p)
-    results = [bridged_log_partition(path, 20, 150, rng) for _ in range(60)]
+    results = [bridged_log_partition(path, 20, 300, rng) for _ in range(60)]
     spread = np.std([r.value for r in results], ddof=1)
     assert 0.7 < np.mean([r.std_error for r in results]) / spread < 1.4
 
