@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "download_all_examples": False,
     "remove_config_comments": True,
+    "write_computation_times": False,  # a page whose table comes from elsewhere
 }
 
 html_theme = "pydata_sphinx_theme"
