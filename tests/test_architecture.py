@@ -50,7 +50,7 @@ ORDER = (
     {"skrbm.core.training.discriminative"},
     {"skrbm.core.training.optimizer"},
     {"skrbm.core.training.transforms", "skrbm.core.training.state"},
-    {"skrbm.core.training.jumps"},
+    {"skrbm.core.training.jumps", "skrbm.core.training.watch"},
     {"skrbm.core.training.loop"},
     {"skrbm.core.training"},
     {"skrbm.testing"},

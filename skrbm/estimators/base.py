@@ -212,6 +212,11 @@ class BaseRBM(
             was.
         DivergenceError
             If the parameters do not stay finite, or explode.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `X` has surely become less likely than if its features were independent.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
         with restored_on_error(self):

@@ -6,14 +6,20 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, final
 
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.training.monitoring import Plateau, free_energy_gap, record
 from skrbm.core.training.state import TrainingState
+from skrbm.core.training.watch import shortfall
 from skrbm.estimators.tracking import LikelihoodRecorder
+from skrbm.estimators.validation import warn_user
 
 MAX_RECORDED_ROWS = 1000
+LEAST_LOSS = 1.0  # nats
 SLOWDOWN = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
 SMALLEST_RATE = 1e-6
 
@@ -229,3 +235,28 @@ def recorder_of(run: Any, resumes: bool) -> Recorder:
     if resumes and run.held_out is not None:
         recorder.resume(run.model.machine())
     return recorder
+
+
+def warn_if_lost(run: Any) -> None:
+    """Warn of a fit that leaves its rows less likely than if their features were independent.
+
+    Parameters
+    ----------
+    run : Run
+        That has published its arrays.
+    """
+    rbm, recorder = run.rbm, run.recorder
+    if run.completed is not None:  # rows that the model itself has completed say little about it
+        return
+    base = run.model.base_layer(rbm._statistics)
+    with np.errstate(all="ignore"):
+        missing = shortfall(
+            run.model.machine(), base, recorder.rows, run.state.particles, recorder.weight
+        )
+    if missing > LEAST_LOSS:
+        warn_user(
+            f"The fit is worse than none: the mean log-likelihood of X is at least {missing:.3g} nats "
+            f"below that of independent features. Reduce learning_rate={rbm.learning_rate}, or set "
+            f"algorithm='pt' with n_iter={rbm.n_iter} or more.",
+            ConvergenceWarning,
+        )

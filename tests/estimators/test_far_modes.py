@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
 
 from skrbm import AnnealingWarning, BernoulliRBM, GaussianBernoulliRBM, SpinRBM
+from skrbm.core.training import loop
 
 NOISE = 0.02
 
@@ -49,6 +51,17 @@ def test_clusters_of_bits(estimator, shares, rng):
         X = 2 * X - 1
     rbm = estimator(10, random_state=0).fit(X)
     assert exact_mean(rbm, X) > truth - 2
+
+
+def test_a_fit_that_has_lost_its_rows_is_warned_of(rng, monkeypatch):
+    """Catches a run that ran away in silence, and one that is right being blamed."""
+    X, _ = clusters(np.array([0.5, 0.5]), rng)
+    BernoulliRBM(10, random_state=0).fit(X)
+    monkeypatch.setattr(loop, "jump_to_data", lambda *_: None)
+    with pytest.warns(ConvergenceWarning, match=r"at least .* Reduce learning_rate=0\.4"):
+        rbm = BernoulliRBM(10, n_iter=20, random_state=0).fit(X)
+    p = X.mean(axis=0)
+    assert exact_mean(rbm, X) < float((X @ np.log(p) + (1 - X) @ np.log1p(-p)).mean())
 
 
 def test_clusters_of_numbers(rng):

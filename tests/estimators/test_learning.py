@@ -550,6 +550,7 @@ def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
     rbm.partial_fit(X)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # and rightly so
 def test_interrupt_of_a_diverging_epoch_keeps_finite_parameters(monkeypatch):
     """Catches parameters that are gone but published, because no epoch came to its end."""
     update, n_updates = Trainer.update, iter(range(15))

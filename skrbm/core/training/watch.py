@@ -1,0 +1,59 @@
+"""Whether training has lost its data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.units import Units
+
+N_ROWS, N_CHAINS = 100, 100
+CERTAIN = 3  # standard errors
+
+
+def shortfall(
+    machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
+) -> float:
+    r"""By how much data are surely less likely than if their columns were independent.
+
+    No partition function is needed: every hidden state adds to it what it is worth,
+
+    .. math:: \log Z \ge \log \sum_{h \in \text{some}} \int e^{-E(v, h)} dv
+
+    and the states of the chains and those given the data are worth most.
+
+    Parameters
+    ----------
+    machine : Machine
+        As learned.
+    base : Units
+        Visible layer that resembles the data without a field.
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Training data, of which at most a hundred rows are looked at.
+    particles : ndarray of shape (n_chains, n_hidden)
+        Hidden states of the chains.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows; None weighs them alike.
+
+    Returns
+    -------
+    shortfall : float
+        Least difference of the mean log-likelihoods that is certain within three standard errors, in
+        nats; negative where nothing is certain.
+    """
+    machine, base = machine.astype(np.float64), base.astype(np.float64)
+    rows = spread_rows(v, N_ROWS).astype(np.float64)
+    weight = None if sample_weight is None else spread_rows(sample_weight, N_ROWS)
+    given_data = machine.sample_hidden(rows, np.random.default_rng(0))
+    chains = spread_rows(particles, N_CHAINS).astype(np.float64)
+    h = np.unique(np.concatenate([chains, given_data]), axis=0)
+    log_masses = machine.visible.log_partition(machine.visible_field(h)) - machine.hidden.energy(h)
+    independent = -base.energy(rows) - base.log_partition(base.zero_field(1))
+    difference = independent + machine.free_energy(rows) + logsumexp(log_masses)
+    mean = float(np.average(difference, weights=weight))
+    error = float(np.sqrt(np.average((difference - mean) ** 2, weights=weight) / len(difference)))
+    return mean - CERTAIN * error
