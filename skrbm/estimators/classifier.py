@@ -23,9 +23,9 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli import BernoulliRBM
 from skrbm.estimators.callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from skrbm.estimators.label_inference import LabelInferenceMixin, label_numbers
-from skrbm.estimators.label_run import LabelRun
-from skrbm.estimators.labelled import UNKNOWN, LabelledRows
+from skrbm.estimators.labels.inference import LabelInferenceMixin, label_numbers
+from skrbm.estimators.labels.rows import UNKNOWN, LabelledRows
+from skrbm.estimators.labels.run import LabelRun
 from skrbm.estimators.rows import check_weights, present_rows
 from skrbm.estimators.validation import restored_on_error
 

@@ -9,9 +9,9 @@ from sklearn.utils._param_validation import StrOptions
 
 from skrbm.core.units import Bernoulli, Composite
 from skrbm.estimators.base import BaseRBM
-from skrbm.estimators.conditionals import ConditionalMixin
 from skrbm.estimators.gaussian import NOISE_VARIANCE
-from skrbm.estimators.table_rows import TableRows, table_of
+from skrbm.estimators.tables.conditionals import ConditionalMixin
+from skrbm.estimators.tables.rows import TableRows, table_of
 
 
 class TabularRBM(ConditionalMixin, BaseRBM):

@@ -1,6 +1,5 @@
 """Layers of units: one file for each type, all of them answering the same questions."""
 
-from skrbm.core.units.answers import Metric, QuadratureError, Support
 from skrbm.core.units.base import Units
 from skrbm.core.units.bernoulli import Bernoulli
 from skrbm.core.units.categorical import Categorical
@@ -9,6 +8,7 @@ from skrbm.core.units.gaussian import PARAMETERIZATIONS, Gaussian
 from skrbm.core.units.interval import Interval
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.spin import Spin
+from skrbm.core.units.support import Metric, QuadratureError, Support
 
 __all__ = [
     "PARAMETERIZATIONS",

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from skrbm.core.numerics import Array
-from skrbm.core.units.answers import Metric, QuadratureError, Support
+from skrbm.core.units.support import Metric, QuadratureError, Support
 
 
 class Units(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from skrbm.core.units.answers import Support
+from skrbm.core.units.support import Support
 from skrbm.core.units.two_state import TwoStateUnits
 
 

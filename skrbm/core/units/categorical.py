@@ -8,9 +8,9 @@ from typing import Any, Self, final
 import numpy as np
 
 from skrbm.core.numerics import Array
-from skrbm.core.units.answers import Support
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.linear import LinearUnits
+from skrbm.core.units.support import Support
 
 
 @final

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse import hstack, issparse
 
 from skrbm.core.numerics import Array, dense
-from skrbm.core.units.answers import Metric, Support
 from skrbm.core.units.base import Units
 from skrbm.core.units.columns import WideUnits
+from skrbm.core.units.support import Metric, Support
 
 
 @final

@@ -9,8 +9,8 @@ from typing import Any, Self, final
 import numpy as np
 
 from skrbm.core.numerics import Array, average_rows, draw_normal
-from skrbm.core.units.answers import Metric, QuadratureError, Support
 from skrbm.core.units.base import Units
+from skrbm.core.units.support import Metric, QuadratureError, Support
 
 # In standard deviations; the trapezoid rule of this step errs by 2 exp(-2 pi^2 / step^2) = 8e-14,
 # and the margin beyond the outermost means leaves out exp(-margin^2 / 2) = 1e-14.

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import roots_legendre
 
 from skrbm.core.numerics import Array
-from skrbm.core.units.answers import QuadratureError, Support
 from skrbm.core.units.linear import LinearUnits
+from skrbm.core.units.support import QuadratureError, Support
 
 SMALLEST = np.finfo(np.float64).tiny
 SERIES_RANGE = 0.03  # the next terms of the series are below x^5 / 30000

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from skrbm.core.numerics import Array, average_rows, row_products
-from skrbm.core.units.answers import Support
 from skrbm.core.units.base import Units
+from skrbm.core.units.support import Support
 
 LARGEST_START = 2.0**30  # nats; rows that are all alike reach a bias of about their number
 N_BISECTIONS = 100  # leave an interval of 2^-70

@@ -18,8 +18,8 @@ from skrbm.core.numerics import (
     sum_log,
     sum_log_two_cosh,
 )
-from skrbm.core.units.answers import Metric, Support
 from skrbm.core.units.linear import LinearUnits
+from skrbm.core.units.support import Metric, Support
 
 LOST_DIGITS = 0.3  # share of all digits that a difference of probabilities may lose
 

@@ -108,9 +108,7 @@ def test_extreme_models_give_finite_numbers(rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bernoulli", "spin", "cho", "categorical"])
 def test_random_models_of_a_dozen_units(kind, rng):
-    """Nearly all exact values within four standard errors; benchmarks/quality/bridge.py has the
-    large version.
-    """
+    """Nearly all exact values are within four standard errors."""
     n_hits = 0
     for scale in itertools.islice(itertools.cycle([0.5, 1.0, 1.5, 2.0]), 12):
         n_visible, n_hidden = rng.integers(2, [13, 11])

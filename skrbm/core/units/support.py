@@ -1,4 +1,4 @@
-"""What layers answer with: the values of columns, multiples of gradients, and that they cannot."""
+"""What unit types declare: the values of their columns, and the metric of their gradient."""
 
 from __future__ import annotations
 

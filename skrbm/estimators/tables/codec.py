@@ -10,8 +10,8 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval
-from skrbm.estimators.encoded import EncodedTable
-from skrbm.estimators.frames import (
+from skrbm.estimators.tables.encoded import EncodedTable
+from skrbm.estimators.tables.frames import (
     MISSING,
     column_names,
     columns_of,
@@ -21,7 +21,7 @@ from skrbm.estimators.frames import (
     rounded,
     written,
 )
-from skrbm.estimators.kinds import DISCRETE, KINDS, checked_numbers, column_kind, given_kinds
+from skrbm.estimators.tables.kinds import DISCRETE, KINDS, checked_numbers, column_kind, given_kinds
 from skrbm.estimators.validation import DomainWarning, warn_user
 
 MANY_CATEGORIES = np.iinfo(np.int16).max

@@ -27,7 +27,7 @@ from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints
 from skrbm.estimators.callbacks import FitTask
-from skrbm.estimators.labelled import (
+from skrbm.estimators.labels.rows import (
     UNKNOWN,
     LabelledRows,
     joint_arrays,

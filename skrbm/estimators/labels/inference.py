@@ -13,7 +13,7 @@ from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.sampling import clamped_gibbs, sample_base
-from skrbm.estimators.labelled import joint_machine
+from skrbm.estimators.labels.rows import joint_machine
 from skrbm.estimators.sampler import COUNT
 from skrbm.estimators.validation import RANDOM_STATE, finite_results
 

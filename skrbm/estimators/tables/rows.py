@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
-from skrbm.estimators.encoded import EncodedTable
 from skrbm.estimators.formats import RowFormat, checked_mask
-from skrbm.estimators.frames import column_names, container_of
-from skrbm.estimators.tables import Table
+from skrbm.estimators.tables.codec import Table
+from skrbm.estimators.tables.encoded import EncodedTable
+from skrbm.estimators.tables.frames import column_names, container_of
 
 
 def table_of(rbm: Any) -> Table:

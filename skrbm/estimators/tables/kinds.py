@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skrbm.core.numerics import Array
-from skrbm.estimators.frames import declared_categories, factorized, kind_of, numbers_of
+from skrbm.estimators.tables.frames import declared_categories, factorized, kind_of, numbers_of
 
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 KINDS = (*DISCRETE, *REAL)

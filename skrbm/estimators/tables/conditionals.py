@@ -12,7 +12,7 @@ from skrbm.core.likelihood.conditional import conditional_mean
 from skrbm.core.numerics import Array, dense
 from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.sampler import COUNT
-from skrbm.estimators.table_rows import table_of
+from skrbm.estimators.tables.rows import table_of
 from skrbm.estimators.unknown import Unknown
 from skrbm.estimators.validation import advised
 
