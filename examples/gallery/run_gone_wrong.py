@@ -9,7 +9,8 @@ show it: the pseudo-likelihood stops rising or jumps, and the chains drift away 
 # %%
 # Three runs
 # ----------
-# The first with a rate ten times too large that never falls. The second with the same rate, falling
+# The first with a rate ten times too large that never falls: it ends with a warning that the fit is worse
+# than independent pixels. The second with the same rate, falling
 # to zero. The third by defaults.
 
 import matplotlib.pyplot as plt
