@@ -25,12 +25,7 @@ from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints
 from skrbm.estimators.callbacks import FitTask
 from skrbm.estimators.model import ArrayModel, fingerprint
-from skrbm.estimators.recording import (
-    empty_history,
-    recorded_rows,
-    recorder_of,
-    warn_if_lost,
-)
+from skrbm.estimators.recording import empty_history, recorded_rows, recorder_of, warn_if_lost
 from skrbm.estimators.rows import check_weights, present_rows, row_statistics, split_rows
 from skrbm.estimators.settings import SMALL, batch_rows, trainer_of
 from skrbm.estimators.unknown import has_missing
