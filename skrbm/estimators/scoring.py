@@ -68,7 +68,7 @@ class LikelihoodMixin(ModelMixin):
             result = averaged(model, X, scores)
             check(result)
         scale = log_units.sum() if is_known is None else (is_known * log_units).sum(axis=1)
-        return np.asarray(result - scale)
+        return np.asarray(result - scale, dtype=result.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`: what a search without ``scoring=`` maximises.

@@ -15,7 +15,7 @@ METHODS = {
         np.where(X > 0.5, X, np.nan), n_imputations=2, n_gibbs_steps=2, random_state=rng
     ),
     "log_partition": lambda rbm, X, rng: (
-        rbm.log_partition("ais", n_chains=5, n_temperatures=9, X=X, random_state=rng).value
+        rbm.log_partition("ais", n_chains=20, n_temperatures=50, X=X, random_state=rng).value
     ),
 }
 
