@@ -76,16 +76,19 @@ def two_clusters(kind, n_samples=300):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "form"), FORMS)
-def test_every_combination_of_algorithm_optimizer_and_schedule_learns(kind, form):
+def test_every_algorithm_and_every_schedule_learns_by_every_rule(kind, form):
     """Catches descent, a step that a rule takes along another parameter's direction, and rows of
     sparse data that are taken for others: the exact likelihood of correlated rows has to rise over
     that of independent features, which no constant and no random step does.
     """
+    pairs = list(itertools.product(ALGORITHMS, OPTIMIZERS))
+    schedules = list(itertools.islice(itertools.cycle(SCHEDULES), len(pairs)))
+    assert len(set(zip((rule for _, rule in pairs), schedules, strict=True))) == len(pairs)
     dtype = np.float32 if form == "sparse" or kind == "cho" else np.float64
     X = two_clusters(kind).astype(dtype)
     data = sp.csr_array(X) if form == "sparse" else X
     start = new(kind, n_iter=0, random_state=0).fit(data).log_likelihood(X).mean()
-    for algorithm, optimizer, schedule in itertools.product(ALGORITHMS, OPTIMIZERS, SCHEDULES):
+    for (algorithm, optimizer), schedule in zip(pairs, schedules, strict=True):
         rbm = new(
             kind,
             algorithm=algorithm,
