@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from skrbm.core.likelihood.partition import LogPartition
+from skrbm.core.likelihood.partition import LogPartition, log_partition_at_least
 from skrbm.core.numerics import Array, new_streams
 from skrbm.core.parallel import map_blocks
 from skrbm.core.sampling import sample_tempered
@@ -127,9 +127,7 @@ def reversed_log_partition(
 
 
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
-    r"""Lower bound of the partition function: what hidden states given the path's anchors add to it.
-
-    .. math:: \log Z \ge \log \sum_{h \in \text{some}} \int e^{-E(v, h)} dv
+    """Lower bound of the partition function: what hidden states given the path's anchors add to it.
 
     Parameters
     ----------
@@ -146,9 +144,8 @@ def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> floa
     if path.anchors is None:
         return -np.inf
     machine = path.machine.astype(np.float64)
-    h = np.unique(machine.sample_hidden(path.anchors, rng), axis=0)
-    log_masses = machine.visible.log_partition(machine.visible_field(h)) - machine.hidden.energy(h)
-    return float(logsumexp(log_masses) + path.energy_shift)
+    h = machine.sample_hidden(path.anchors, rng)
+    return log_partition_at_least(machine, h) + path.energy_shift
 
 
 def tempered_states(

@@ -6,6 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+from scipy.special import logsumexp
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+
 
 @final
 @dataclass(frozen=True)
@@ -56,3 +62,23 @@ class LogPartition:
             f"{self.n_chains} chains, {self.n_temperatures} temperatures, effective sample size "
             f"{self.effective_sample_size:.1f})"
         )
+
+
+def log_partition_at_least(machine: Machine, h: Array) -> float:
+    r"""Lower bound of a partition function: what some hidden states add to it.
+
+    .. math:: \log Z \ge \log \sum_{h \in \text{some}} \int e^{-E(v, h)} dv
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    h : ndarray of shape (n_samples, n_hidden)
+        Hidden states; one that comes twice counts once.
+
+    Returns
+    -------
+    log_partition : float
+        In nats.
+    """
+    return float(logsumexp(-machine.transposed.free_energy(np.unique(h, axis=0))))

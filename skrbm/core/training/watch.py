@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
+from skrbm.core.likelihood.partition import log_partition_at_least
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.units import Units
@@ -18,13 +18,10 @@ CERTAIN = 3  # standard errors
 def shortfall(
     machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
 ) -> float:
-    r"""By how much data are surely less likely than if their columns were independent.
+    """By how much data are surely less likely than if their columns were independent.
 
-    No partition function is needed: every hidden state adds to it what it is worth,
-
-    .. math:: \log Z \ge \log \sum_{h \in \text{some}} \int e^{-E(v, h)} dv
-
-    and the states of the chains and those given the data are worth most.
+    No partition function is needed: every hidden state adds to it what it is worth, and the states
+    of the chains and those given the data are worth most.
 
     Parameters
     ----------
@@ -50,10 +47,9 @@ def shortfall(
     weight = None if sample_weight is None else spread_rows(sample_weight, N_ROWS)
     given_data = machine.sample_hidden(rows, np.random.default_rng(0))
     chains = spread_rows(particles, N_CHAINS).astype(np.float64)
-    h = np.unique(np.concatenate([chains, given_data]), axis=0)
-    log_masses = machine.visible.log_partition(machine.visible_field(h)) - machine.hidden.energy(h)
+    bound = log_partition_at_least(machine, np.concatenate([chains, given_data]))
     independent = -base.energy(rows) - base.log_partition(base.zero_field(1))
-    difference = independent + machine.free_energy(rows) + logsumexp(log_masses)
+    difference = independent + machine.free_energy(rows) + bound
     mean = float(np.average(difference, weights=weight))
     error = float(np.sqrt(np.average((difference - mean) ** 2, weights=weight) / len(difference)))
     return mean - CERTAIN * error
