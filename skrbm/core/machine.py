@@ -233,11 +233,7 @@ class Machine:
         return self.visible.energy(v) - self.hidden.log_partition(self.hidden_field(v))
 
     def gradient(
-        self,
-        v: Any,
-        *,
-        mean: Array | None = None,
-        sample_weight: Array | None = None,
+        self, v: Any, *, mean: Array | None = None, sample_weight: Array | None = None
     ) -> dict[str, Array]:
         r"""Average over visible states of minus the free energy's gradient.
 
@@ -277,13 +273,23 @@ class Machine:
         weights = self.signal_product(v, signal)
         visible = self.visible.moments(v, sample_weight)
         hidden = self.hidden.expected_moments(mean, field, sample_weight)
-        if not self.visible.is_signal_fixed:
-            pull, work = self.weights @ signal.sum(axis=0), (self.weights * weights).sum(axis=1)
-            _add(visible, self.visible.signal_gradient(pull, work))
         if not self.hidden.is_signal_fixed:
             field = self.hidden_field(v) if field is None else field
             pull, work = average_rows(field, sample_weight), (self.weights * weights).sum(axis=0)
             _add(hidden, self.hidden.signal_gradient(pull, work))
+        return self.assembled_gradient(weights, visible, hidden, signal)
+
+    def assembled_gradient(
+        self, weights: Array, visible: dict[str, Array], hidden: dict[str, Array], signal: Array
+    ) -> dict[str, Array]:
+        """Gradient from sums over states: of both signals' products, of the layers' moments.
+
+        What changes with the visible units' own signal comes in here, from `signal`, the hidden
+        ones times the weights of the states, (n_samples, n_hidden). `visible` is overwritten.
+        """
+        if not self.visible.is_signal_fixed:
+            pull, work = self.weights @ signal.sum(axis=0), (self.weights * weights).sum(axis=1)
+            _add(visible, self.visible.signal_gradient(pull, work))
         return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}
 
     def signal_product(self, v: Any, h: Array) -> Array:

@@ -208,9 +208,8 @@ def _assembled(
     n_labels = weight.shape[1]
     columns = np.arange(v.shape[1] - n_labels, v.shape[1])
     weights = machine.signal_product(v, signal)
-    total = signal.sum(axis=0)
     origin = machine.visible.affine_signal[0][columns]
-    weights[columns] = label_signal + np.outer(origin, total)
+    weights[columns] = label_signal + np.outer(origin, signal.sum(axis=0))
     row_weight = weight.sum(axis=1)
     exchanged = weight.sum(axis=0) - row_weight @ known
     rows = np.zeros((n_labels + 1, v.shape[1]), signal.dtype)
@@ -220,12 +219,4 @@ def _assembled(
         rows, np.append(exchanged, -exchanged.sum()).astype(signal.dtype)
     ).items():
         visible[name] += array
-    if not machine.visible.is_signal_fixed:
-        pull, work = machine.weights @ total, (machine.weights * weights).sum(axis=1)
-        for name, array in machine.visible.signal_gradient(pull, work).items():
-            visible[name] += array
-    return {
-        "weights": weights,
-        **{f"visible_{name}": array for name, array in visible.items()},
-        **{f"hidden_{name}": array for name, array in hidden.items()},
-    }
+    return machine.assembled_gradient(weights, visible, hidden, signal)
