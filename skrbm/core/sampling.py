@@ -6,12 +6,10 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from skrbm.core.jumps import jump
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
-from skrbm.core.tempering import TemperedPath
+from skrbm.core.tempering import LADDER_JUMP_PAUSE, TemperedPath
 
-JUMP_PAUSE = 10  # steps of a ladder
 SMALLEST_REJECTION = 1e-3  # neighbours on a ladder that always exchange keep some distance
 
 
@@ -122,6 +120,41 @@ def clamped_mean(
     return np.where(is_held, v, total / n_gibbs_steps)
 
 
+def communication_barrier(acceptance: Array) -> Array:
+    """Sum of the rejection rates from the first chain of a ladder to each of them.
+
+    Parameters
+    ----------
+    acceptance : ndarray of shape (n_temperatures - 1,)
+        Mean probability of an exchange of each pair of neighbours.
+
+    Returns
+    -------
+    barrier : ndarray of shape (n_temperatures,)
+        Ascending from zero.
+    """
+    rejection = np.maximum(1 - acceptance, SMALLEST_REJECTION)
+    return np.concatenate([[0.0], np.cumsum(rejection)])
+
+
+def evened_ladder(betas: Array, barrier: Array, n_temperatures: int) -> Array:
+    """Inverse temperatures that share the communication barrier equally.
+
+    Parameters
+    ----------
+    betas, barrier : ndarray of shape (n_now,)
+        Present inverse temperatures, and the `communication_barrier` up to each.
+    n_temperatures : int
+        How many there should be.
+
+    Returns
+    -------
+    betas : ndarray of shape (n_temperatures,)
+        Between the same ends.
+    """
+    return np.interp(np.linspace(0, barrier[-1], n_temperatures), barrier, betas)
+
+
 @final
 class Ladder:
     """Inverse temperatures of chains that exchange their states, and how often they did.
@@ -169,10 +202,8 @@ class Ladder:
         if self._n_steps == 0:
             return float("nan")
         acceptance = self.acceptance
-        rejection = np.maximum(1 - acceptance, SMALLEST_REJECTION)
-        barrier = np.concatenate([[0.0], np.cumsum(rejection)])
-        targets = np.linspace(0, barrier[-1], len(self.betas))
-        self._move(np.interp(targets, barrier, self.betas))
+        barrier = communication_barrier(acceptance)
+        self._move(evened_ladder(self.betas, barrier, len(self.betas)))
         return float(acceptance.mean())
 
     def _move(self, betas: Array) -> None:
@@ -276,10 +307,9 @@ def sample_tempered(
         _, h[1:] = parallel_tempering(path, h[1:], Ladder(ladder.betas[1:]), n_warm_steps, rng)
     while n_left > 0:
         n_steps = n_left if 4 * n_round > n_left else n_round
-        for begin in range(0, n_steps, JUMP_PAUSE):
-            if path.anchors is not None:
-                h[0], _ = jump(path.machine, h[0], path.anchors, rng)
-            n_now = min(JUMP_PAUSE, n_steps - begin)
+        for begin in range(0, n_steps, LADDER_JUMP_PAUSE):
+            h[0] = path.jump(h[0], rng)
+            n_now = min(LADDER_JUMP_PAUSE, n_steps - begin)
             states, h = parallel_tempering(path, h, ladder, n_now, rng)
         ladder.settle()
         v, n_left, n_round = states[0], n_left - n_steps, 2 * n_round

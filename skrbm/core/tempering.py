@@ -13,6 +13,10 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
+# Jumps to the anchors are tried now and then.
+LADDER_JUMP_PAUSE = 10  # steps of a ladder
+ANNEALING_JUMP_PAUSE = 20  # temperatures
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -138,6 +142,23 @@ class TemperedPath:
             Visible states.
         """
         return self.visible_base.sample(self.visible_base.zero_field(n_samples), rng)
+
+    def jump(self, h: Array, rng: np.random.Generator) -> Array:
+        """Let chains of the machine itself try to jump to the anchors.
+
+        Parameters
+        ----------
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states after the jumps; the very same on a path without anchors.
+        """
+        return h if self.anchors is None else jump(self.machine, h, self.anchors, rng)[0]
 
     def energy_gap(self, v: Array, h: Array, *, field: Array | None = None) -> Array:
         r"""Derivative of the energy in :math:`\beta`: :math:`E_1(v, h) - E_0(v, h)`.

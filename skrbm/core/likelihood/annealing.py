@@ -11,11 +11,10 @@ from skrbm.core.likelihood.partition import LogPartition, log_partition_at_least
 from skrbm.core.numerics import Array, new_streams
 from skrbm.core.parallel import map_blocks
 from skrbm.core.sampling import sample_tempered
-from skrbm.core.tempering import TemperedPath
+from skrbm.core.tempering import ANNEALING_JUMP_PAUSE, TemperedPath
 
 BLOCK_CHAINS = 50  # a fixed number: what the chains do must not depend on n_jobs
 SCHEDULE_POWER = 2.0
-JUMP_PAUSE = 20  # temperatures
 
 
 def inverse_temperatures(n_temperatures: int) -> Array:
@@ -34,6 +33,30 @@ def inverse_temperatures(n_temperatures: int) -> Array:
         Ascending.
     """
     return np.asarray(1 - np.linspace(1, 0, n_temperatures) ** SCHEDULE_POWER)
+
+
+def chains_at_base(
+    path: TemperedPath, n_chains: int, rng: np.random.Generator
+) -> list[tuple[Array, np.random.Generator]]:
+    """Blocks of independent chains where a path begins, each with a stream of its own.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+    n_chains : int
+        Number of chains.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    blocks : list of tuple of ndarray of shape (n_block, n_visible) and Generator
+        Visible states, and the source of random numbers for what follows.
+    """
+    sizes = [len(block) for block in _blocks(np.arange(n_chains))]
+    streams = new_streams(rng, len(sizes))
+    return [(path.sample_base(n, s), s) for n, s in zip(sizes, streams, strict=True)]
 
 
 def annealed_log_partition(
@@ -80,7 +103,7 @@ def annealed_log_partition(
        ICML, 872-879. :doi:`10.1145/1390156.1390266`
     """
     betas = inverse_temperatures(n_temperatures).tolist()
-    return _estimate("ais", path, _starts(path, n_chains, rng), betas, n_jobs, 1)
+    return _estimate("ais", path, chains_at_base(path, n_chains, rng), betas, n_jobs, 1)
 
 
 def reversed_log_partition(
@@ -180,7 +203,7 @@ def tempered_states(
     """
     blocks = (
         (path, v, n_temperatures, n_gibbs_steps, stream)
-        for v, stream in _starts(path, n_chains, rng)
+        for v, stream in chains_at_base(path, n_chains, rng)
     )
     return np.concatenate(map_blocks(sample_tempered, blocks, n_jobs))
 
@@ -205,7 +228,7 @@ def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Gen
     log_weights = np.zeros(len(v))
     here = path.at(betas[0])
     for number, beta in enumerate(betas[1:], 1):
-        if number % JUMP_PAUSE == 0:
+        if number % ANNEALING_JUMP_PAUSE == 0:
             v = here.jump(v, rng)
         there = path.at(beta)
         change, v = here.step_to(there, v, rng)
@@ -229,15 +252,6 @@ def _summary(
         n_temperatures=n_temperatures,
         effective_sample_size=float(n_chains**2 / np.sum(relative**2)),
     )
-
-
-def _starts(
-    path: TemperedPath, n_chains: int, rng: np.random.Generator
-) -> list[tuple[Array, np.random.Generator]]:
-    """Blocks of chains at the base, each with a stream of its own."""
-    sizes = [len(block) for block in _blocks(np.arange(n_chains))]
-    streams = new_streams(rng, len(sizes))
-    return [(path.sample_base(n, s), s) for n, s in zip(sizes, streams, strict=True)]
 
 
 def _blocks(rows: Array) -> list[Any]:

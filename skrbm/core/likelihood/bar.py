@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from skrbm.core.jumps import jump
-from skrbm.core.likelihood.annealing import BLOCK_CHAINS
+from skrbm.core.likelihood.annealing import chains_at_base
 from skrbm.core.likelihood.partition import LogPartition
-from skrbm.core.numerics import Array, new_streams
+from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
-from skrbm.core.sampling import JUMP_PAUSE, SMALLEST_REJECTION, Ladder, parallel_tempering
-from skrbm.core.tempering import TemperedPath
+from skrbm.core.sampling import (
+    Ladder,
+    communication_barrier,
+    evened_ladder,
+    parallel_tempering,
+)
+from skrbm.core.tempering import LADDER_JUMP_PAUSE, TemperedPath
 
 FIRST_RUNGS = 8
 REJECTION = 0.3  # of exchanges between neighbours, which the number of rungs aims at
@@ -72,9 +76,9 @@ def bridged_log_partition(
     """
     most = max(2, n_temperatures // FEWEST_STEPS)
     betas = np.linspace(1.0, 0.0, min(FIRST_RUNGS, most))
-    sizes = [len(part) for part in np.array_split(range(n_chains), -(-n_chains // BLOCK_CHAINS))]
-    streams = new_streams(rng, len(sizes))
-    h = [_start(path, len(betas), n, stream) for n, stream in zip(sizes, streams, strict=True)]
+    starts, streams = zip(*chains_at_base(path, n_chains, rng), strict=True)
+    sizes = [len(v) for v in starts]
+    h = [_start(path, len(betas), *block) for block in zip(starts, streams, strict=True)]
     for share in ROUNDS:
         n_steps = max(1, int(share * n_temperatures) // len(betas))
         blocks = [(path, *block, betas, n_steps) for block in zip(h, streams, strict=True)]
@@ -88,10 +92,9 @@ def bridged_log_partition(
     return _bridge(differences, path.base_log_partition + path.energy_shift)
 
 
-def _start(path: TemperedPath, n_rungs: int, n_chains: int, rng: np.random.Generator) -> Array:
-    """Hidden states given visible ones from the base, the same on all rungs of a ladder."""
-    h = path.at(1.0).sample_hidden(path.sample_base(n_chains, rng), rng)
-    return np.repeat(h[None], n_rungs, axis=0)
+def _start(path: TemperedPath, n_rungs: int, v: Array, rng: np.random.Generator) -> Array:
+    """Hidden states given visible ones, the same on all rungs of a ladder."""
+    return np.repeat(path.at(1.0).sample_hidden(v, rng)[None], n_rungs, axis=0)
 
 
 def _advance(
@@ -105,10 +108,9 @@ def _advance(
 
 def _places(betas: Array, acceptance: Array, most: int) -> Array:
     """Ladder on which neighbours should reject as many exchanges as is aimed at, all alike."""
-    rejection = np.maximum(1 - acceptance, SMALLEST_REJECTION)
-    barrier = np.concatenate([[0.0], np.cumsum(rejection)])
+    barrier = communication_barrier(acceptance)
     n_rungs = int(np.clip(1 + np.ceil(barrier[-1] / REJECTION), 2, most))
-    return np.interp(np.linspace(0, barrier[-1], n_rungs), barrier, betas)
+    return evened_ladder(betas, barrier, n_rungs)
 
 
 def _sample(
@@ -122,8 +124,8 @@ def _sample(
     n_rungs, n_chains, _ = h.shape
     ladder, differences = Ladder(betas), np.empty((2, n_rungs - 1, n_steps, n_chains))
     for step in range(n_steps):
-        if path.anchors is not None and step % JUMP_PAUSE == 0:
-            h[0], _ = jump(path.machine, h[0], path.anchors, rng)
+        if step % LADDER_JUMP_PAUSE == 0:
+            h[0] = path.jump(h[0], rng)
         v, h = parallel_tempering(path, h, ladder, 1, rng)
         flat = v.reshape(n_rungs * n_chains, -1)
         field = path.machine.hidden_field(flat).reshape(n_rungs, n_chains, -1)

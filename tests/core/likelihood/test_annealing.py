@@ -45,7 +45,7 @@ def path_to(p, dtype=np.float64):
 @pytest.fixture(autouse=True)
 def frequent_jumps(monkeypatch):
     """Jumps at every second temperature."""
-    monkeypatch.setattr(annealing, "JUMP_PAUSE", 2)
+    monkeypatch.setattr(annealing, "ANNEALING_JUMP_PAUSE", 2)
 
 
 @pytest.fixture(params=BALANCED, ids=case_id)
