@@ -63,21 +63,24 @@ def _part(sample_weight: Array | None, rows: Any) -> Array | None:
 
 def _block_statistics(v: Array, sample_weight: Array | None) -> tuple[Any, ...]:
     """Number or total weight of known values, their mean, variance and extremes, of some rows."""
+    low, high = np.fmin.reduce(v, axis=0), np.fmax.reduce(v, axis=0)
     deviation = v.astype(np.float64)
-    low, high = np.fmin.reduce(deviation, axis=0), np.fmax.reduce(deviation, axis=0)
-    if sample_weight is None:
-        sample_weight = np.ones(len(v))
-    is_missing = np.isnan(deviation)
-    total: Any = sample_weight.sum()
-    if is_missing.any():
+    weight = np.ones(len(v)) if sample_weight is None else sample_weight
+    total: Any = weight.sum()
+    share = 1 / total
+    mean = share * (weight @ deviation)
+    has_holes = np.isnan(mean).any()  # found without a look at every value
+    if has_holes:
+        is_missing = np.isnan(deviation)
         deviation[is_missing] = 0
-        total = sample_weight @ ~is_missing
-    share = 1 / np.maximum(total, np.finfo(np.float64).tiny)
-    mean = share * (sample_weight @ deviation)
+        total = weight @ ~is_missing
+        share = 1 / np.maximum(total, np.finfo(np.float64).tiny)
+        mean = share * (weight @ deviation)
     deviation -= mean
     np.square(deviation, out=deviation)
-    deviation[is_missing] = 0
-    return total, mean, share * (sample_weight @ deviation), low, high
+    if has_holes:
+        deviation[is_missing] = 0
+    return total, mean, share * (weight @ deviation), low, high
 
 
 def _merged_blocks(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -51,6 +51,27 @@ def test_column_statistics_are_mean_and_variance(kind, rng, monkeypatch):
     np.testing.assert_allclose(variance, dense.var(axis=0).astype(float), rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_column_statistics_are_those_of_the_known_values(is_weighted, rng, monkeypatch):
+    # Slips: missing values taken for zeros in the mean, or for zero deviations in the number; blocks
+    # in which a column has none not left out, no column without any; the weights forgotten.
+    monkeypatch.setattr(initialization, "BLOCK_ELEMENTS", 300)
+    v = rng.normal(50, [1, 10, 0.1, 1], (501, 4))
+    v[rng.random(v.shape) < 0.3] = np.nan
+    v[:220, 1], v[:, 3] = np.nan, np.nan
+    weight = rng.uniform(0.1, 3, 501) if is_weighted else None
+    mean, variance = column_statistics(v, weight)
+    for i in range(3):
+        is_known = ~np.isnan(v[:, i])
+        own, share = v[is_known, i], None if weight is None else weight[is_known]
+        expected = np.average(own, weights=share)
+        np.testing.assert_allclose(mean[i], expected, rtol=1e-12)
+        expected = np.average((own - expected) ** 2, weights=share)
+        np.testing.assert_allclose(variance[i], expected, rtol=1e-9)
+    assert np.isnan(mean[3])
+    assert variance[3] == 0
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_samples", [1, 7, 1000])
