@@ -3,9 +3,16 @@
 8 x 8 spins on a torus are sampled by the cluster method of Swendsen and Wang at three temperatures, one
 of them the critical one. A SpinRBM learns the states by persistent contrastive divergence, and its
 effective couplings are compared with the true ones: one over the temperature between neighbours, zero
-between others. After half a minute of training the bonds stand out, alike to a few percent, but four
-fifths as strong as they are at T = 5 and 4, and less than two thirds at the critical temperature: the
-model's neighbours still agree less often than those of the data. Run from the repository, with matplotlib:
+between others. After half a minute on one core the bonds are within 5 % of the truth at all three
+temperatures; at T = 5 and 4 no other pair has a coupling of 0.05 or more, at the critical temperature
+some have 0.15.
+
+What it takes: about a hidden unit for every bond, and a small learning rate. At T = 4 the bonds are 3, 6
+and 11 % too weak with rates of 0.04, 0.08 and 0.16: parameters that move on with every update make the
+chains look more alike than the model is. The data and their negative are equally likely, as they are to a
+model without biases. centering=False leads there from the start, at which hidden units are rare; centred
+steps keep them rare, and bonds 14 % too weak in the same number of passes.
+Run from the repository, with matplotlib:
 
     python examples/ising.py [ising.png]
 """
@@ -22,6 +29,13 @@ SIDE = 8
 N_SPINS = SIDE**2
 TEMPERATURES = (5.0, 4.0, 2.269)
 N_CHAINS, N_WARM, N_KEPT, N_APART = 1000, 50, 60, 2
+SETTINGS = {
+    "learning_rate": 0.04,
+    "n_iter": 16,
+    "batch_size": 100,
+    "average": False,  # the rate falls to zero, and earlier models have weaker bonds
+    "centering": False,
+}
 
 
 def bonds():
@@ -55,7 +69,7 @@ def sample(temperature, rng):
 def recovered(temperature, seed=0):
     """Couplings of a model that has learned states at a temperature: (n_spins, n_spins)."""
     X = sample(temperature, np.random.default_rng(seed))
-    rbm = SpinRBM(N_SPINS, learning_rate=0.05, n_iter=8, batch_size=100, random_state=seed)
+    rbm = SpinRBM(2 * N_SPINS, random_state=seed, **SETTINGS)
     return effective_couplings(rbm.fit(X)).pairs
 
 
@@ -104,9 +118,11 @@ def main():
         results[temperature] = pairs
         is_bond = truth > 0
         others = pairs[~is_bond & ~np.eye(N_SPINS, dtype=bool)]
+        mean = pairs[is_bond].mean()
         print(
-            f"T = {temperature}: bonds {1 / temperature:.3f}, recovered {pairs[is_bond].mean():.3f} +- "
-            f"{pairs[is_bond].std():.3f}; others {others.mean():.3f} +- {others.std():.3f}",
+            f"T = {temperature}: bonds {1 / temperature:.3f}, recovered {mean:.3f} +- "
+            f"{pairs[is_bond].std():.3f}, {mean * temperature - 1:+.1%}; others {others.mean():.3f} +- "
+            f"{others.std():.3f}, largest {np.abs(others).max():.3f}",
             flush=True,
         )
     draw(results, sys.argv[1] if len(sys.argv) > 1 else "ising.png")
