@@ -28,7 +28,7 @@ from skrbm.estimators.formats import ArrayRows, RowFormat
 from skrbm.estimators.run import Run
 from skrbm.estimators.sampler import SamplingMixin
 from skrbm.estimators.scoring import LikelihoodMixin
-from skrbm.estimators.unknown import averaged
+from skrbm.estimators.unknown import averaged, known_units
 from skrbm.estimators.validation import RANDOM_STATE, VersionWarning, restored_on_error, warn_user
 
 
@@ -285,7 +285,8 @@ class BaseRBM(
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        return averaged(model, X, lambda v, rows: model.map_rows(Machine.mean_hidden, v))
+        is_known = known_units(model, X)
+        return averaged(model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v))
 
     def inverse_transform(self, X: Any) -> Any:
         """Expected visible states given the hidden ones.

@@ -28,7 +28,7 @@ from skrbm.estimators.model import ArrayModel, fingerprint
 from skrbm.estimators.recording import empty_history, recorded_rows, recorder_of, warn_if_lost
 from skrbm.estimators.rows import check_weights, present_rows, row_statistics, split_rows
 from skrbm.estimators.settings import SMALL, batch_rows, trainer_of
-from skrbm.estimators.unknown import has_missing
+from skrbm.estimators.unknown import known_units
 from skrbm.estimators.validation import (
     InterruptWarned,
     advised,
@@ -310,7 +310,7 @@ class Run:
 
     def _completed(self, n_first_steps: int) -> CompletedRows | None:
         """Rows with draws of what is missing; None where nothing is."""
-        if not has_missing(self.model, self.X):
+        if known_units(self.model, self.X) is None:
             return None
         if self.rbm.track_likelihood:
             raise ValueError(

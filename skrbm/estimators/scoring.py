@@ -21,7 +21,7 @@ from skrbm.estimators.annealing import anneal, warn_if_few, warn_if_too_likely
 from skrbm.estimators.formats import RowFormat
 from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.rows import check_weights
-from skrbm.estimators.unknown import averaged, has_missing
+from skrbm.estimators.unknown import averaged, known_units
 from skrbm.estimators.validation import RANDOM_STATE, advised, finite_results, generators
 
 
@@ -56,16 +56,14 @@ class LikelihoodMixin(ModelMixin):
         model = self._model
         X = model.check_X(X, missing=True)
         log_units = self._row_format.log_units(self)
-        is_known = None
-        if has_missing(model, X):
-            is_known = self._row_format.known_units(self, X)
+        is_known = known_units(model, X)
 
         def scores(v: Any, rows: Any) -> Array:
             counted = None if is_known is None else is_known[rows]
             return pseudo_likelihood(model.machine(v), v, self.n_jobs, counted)
 
         with finite_results() as check, advised():
-            result = averaged(model, X, scores)
+            result = averaged(model, X, is_known, scores)
             check(result)
         scale = log_units.sum() if is_known is None else (is_known * log_units).sum(axis=1)
         return np.asarray(result - scale, dtype=result.dtype)

@@ -96,14 +96,20 @@ class Unknown:
         return result
 
 
-def has_missing(model: ArrayModel, X: Any) -> bool:
-    """Whether checked rows have missing values that the estimator is to sum over."""
+def known_units(model: ArrayModel, X: Any) -> Array | None:
+    """Which units of checked rows are known; None where the estimator has nothing to sum over.
+
+    Of shape (n_samples, n_units).
+    """
     if model.rbm.missing == "raise" or issparse(X) or X.dtype.kind != "f":
-        return False
-    return not bool(model.rbm._row_format.known_units(model.rbm, X).all())
+        return None
+    is_known: Array = model.rbm._row_format.known_units(model.rbm, X)
+    return None if is_known.all() else is_known
 
 
-def averaged(model: ArrayModel, X: Any, answer: Callable[[Any, Any], Array]) -> Array:
+def averaged(
+    model: ArrayModel, X: Any, is_known: Array | None, answer: Callable[[Any, Any], Array]
+) -> Array:
     """Answer about rows, averaged over draws of what is missing of them.
 
     Every call draws the same numbers, and complete rows none.
@@ -114,6 +120,8 @@ def averaged(model: ArrayModel, X: Any, answer: Callable[[Any, Any], Array]) -> 
         To draw from.
     X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
         Checked rows.
+    is_known : ndarray of bool of shape (n_samples, n_units) or None
+        From `known_units`.
     answer : callable
         From complete rows and their numbers among all to an array (n_rows, ...).
 
@@ -122,9 +130,8 @@ def averaged(model: ArrayModel, X: Any, answer: Callable[[Any, Any], Array]) -> 
     average : ndarray of shape (n_samples, ...)
         Of `N_DRAWS` independent draws, each after `N_GIBBS_STEPS` steps of a chain.
     """
-    if not has_missing(model, X):
+    if is_known is None:
         return answer(X, slice(None))
-    is_known = model.rbm._row_format.known_units(model.rbm, X)
     is_complete = is_known.all(axis=1)
     complete, rows = np.flatnonzero(is_complete), np.flatnonzero(~is_complete)
     model.ensure_streams()

@@ -8,6 +8,7 @@ from estimators.instances import KINDS, assert_same_arrays, draw, new
 from estimators.test_tabular import ROWS, discrete, fitted, law, mixed
 
 from skrbm import BernoulliRBM, TabularRBM
+from skrbm.estimators.formats import ArrayRows
 
 
 @pytest.fixture(params=KINDS)
@@ -127,6 +128,24 @@ def test_features_and_scores_are_averaged_over_what_is_missing():
         p_known += np.log(p / p.groupby(rest).transform("sum"))[is_row].to_numpy()
     expected, spread = shares @ p_known, np.sqrt(shares @ (p_known - shares @ p_known) ** 2)
     assert abs(rbm.score_samples(holes).mean() - expected) < 5 * spread / np.sqrt(2000)
+
+
+@pytest.mark.parametrize("method", ["transform", "score_samples"])
+def test_rows_are_looked_through_for_missing_values_once(method, monkeypatch):
+    # Slip: every function that needs the mask makes its own.
+    looks, known_units = [], ArrayRows.known_units
+
+    def counted(*args):
+        looks.append(args)
+        return known_units(*args)
+
+    monkeypatch.setattr(ArrayRows, "known_units", counted)
+    X = draw("bernoulli").astype(float)
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0, missing="marginalize").fit(X)
+    for rows in (X, with_holes(X)):
+        looks.clear()
+        getattr(rbm, method)(rows)
+        assert len(looks) == 1
 
 
 def test_columns_without_a_known_value_are_kept():

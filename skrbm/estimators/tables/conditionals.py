@@ -142,7 +142,7 @@ class ConditionalMixin(ModelMixin):
         model, table = self._model, table_of(self)
         unit = table.order.index(number)
         X = model.check_X(X, finite=False)
-        is_known, v = X.known_units, dense(X)
+        is_known, v = X.known_units.copy(), dense(X)
         end = sum(table.widths[: unit + 1])
         v[:, end - table.widths[unit] : end] = 0  # whatever it is
         is_known[:, unit] = True

@@ -68,7 +68,7 @@ class EncodedTable:
         """Whether nothing is missing."""
         return bool(self.known_units.all())
 
-    @property
+    @cached_property
     def known_units(self) -> Array:
         """Which units of each row are not missing (n_samples, n_units)."""
         return np.concatenate([self._codes >= 0, ~np.isnan(self._numbers)], axis=1)
