@@ -113,11 +113,13 @@ def estimate_pseudo_likelihood(
     spacing = np.arange(n_flips)[:, None] * n_units // n_flips
     bounds = machine.hidden.field_bounds(machine.weights) if bounds is None else bounds
     rows = _Rows(machine, v, bounds)
-    total = np.zeros(len(rows))
-    for step in spacing:
-        index = (first + step) % n_units
-        counted = 1 if is_counted is None else is_counted[np.arange(len(rows)), index]
-        total += counted * rows.log_conditionals(index)
+    total, n_hidden = np.zeros(len(rows)), machine.hidden.n_columns
+    n_together = max(1, BLOCK_ELEMENTS // (len(rows) * n_hidden))
+    for begin in range(0, n_flips, n_together):
+        units = (first + spacing[begin : begin + n_together]) % n_units
+        numbers = np.broadcast_to(np.arange(len(rows)), units.shape)
+        scores = rows.log_conditionals(numbers.ravel(), units.ravel()).reshape(units.shape)
+        total += (scores if is_counted is None else scores * is_counted[numbers, units]).sum(axis=0)
     return np.asarray(total * (n_units / n_flips))
 
 
@@ -210,17 +212,17 @@ class _Rows:
             log_probability[rows] = self._from_all_values(unit, columns, states[rows], rows)
         return log_probability
 
-    def log_conditionals(self, index: Array) -> Array:
-        """Log-probability of a unit of each row, of which `index` has the numbers."""
-        total = np.zeros(len(index))
+    def log_conditionals(self, rows: Array, units: Array) -> Array:
+        """Log-probability of one unit of one row for each pair of their numbers."""
+        log_probability = np.zeros(len(units))
         for group in self._machine.visible.unit_groups:
-            rows = np.flatnonzero(np.isin(index, group))
-            if len(rows):
-                unit = self._machine.visible.take(index[rows])
-                columns = self._machine.visible.unit_columns(index[rows])
-                states = self._v[rows[:, None], columns]
-                total[rows] = self._from_all_values(unit, columns, states, rows)
-        return total
+            pairs = np.flatnonzero(np.isin(units, group))
+            if len(pairs):
+                own, unit = rows[pairs], self._machine.visible.take(units[pairs])
+                columns = self._machine.visible.unit_columns(units[pairs])
+                states = self._v[own[:, None], columns]
+                log_probability[pairs] = self._from_all_values(unit, columns, states, own)
+        return log_probability
 
     def _from_changes(
         self, unit: Units, columns: Array, values: Array, k: int, rows: Array
