@@ -12,16 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, spread_rows
-from skrbm.core.training.monitoring import Plateau, free_energy_gap, record
+from skrbm.core.training.monitoring import Judge, free_energy_gap, record
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.watch import shortfall
+from skrbm.estimators.settings import judge_of
 from skrbm.estimators.tracking import LikelihoodRecorder
 from skrbm.estimators.validation import warn_user
 
 MAX_RECORDED_ROWS = 1000
 LEAST_LOSS = 1.0  # nats
-SLOWDOWN = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
-SMALLEST_RATE = 1e-6
 
 History = dict[str, list[float]]
 
@@ -34,7 +33,7 @@ def empty_history() -> History:
 @final
 @dataclass
 class Recorder:
-    """Keeper of a fit's history, and judge of when it is over.
+    """Keeper of a fit's history.
 
     Parameters
     ----------
@@ -57,14 +56,10 @@ class Recorder:
     held_out : tuple, default=None
         Rows whose score decides, their weights, and which of their units are scored; None for the
         training data's.
-    plateau : Plateau, default=None
-        Judge of the scores; None to go on whatever they are.
-    slows_down : bool, default=False
-        Whether a plateau is answered by a smaller learning rate as long as that is possible.
+    judge : Judge, default=None
+        Of the scores; None to go on whatever they are.
     likelihood : LikelihoodRecorder, default=None
         Keeper of log-likelihoods, which then decide; None for pseudo-likelihoods alone.
-    best : Machine, default=None
-        The one of the best score on held-out rows.
     log_unit : float, default=0.0
         By how much scores of the user's rows are below those of the machine's columns, in nats.
     """
@@ -78,10 +73,8 @@ class Recorder:
     is_persistent: bool = True
     is_counted: Array | None = None
     held_out: tuple[Any, Array | None, Array | None] | None = None
-    plateau: Plateau | None = None
-    slows_down: bool = False
+    judge: Judge | None = None
     likelihood: LikelihoodRecorder | None = None
-    best: Machine | None = None
     log_unit: float = 0.0
     begin: float = field(default_factory=time.perf_counter)
 
@@ -124,23 +117,7 @@ class Recorder:
             )
         notes |= self._likelihoods(machine)
         self._write(notes, n_iter)
-        if self.plateau is None:
-            return False
-        if self.plateau.add(notes[self._score]) and self.held_out is not None:
-            self.best = machine.astype(machine.dtype, copy=True)
-        if not self.plateau.is_reached:
-            return False
-        if self.slows_down and state.learning_rate > SMALLEST_RATE:
-            state.slowdown /= SLOWDOWN
-            self.plateau.n_stale = 0
-            return False
-        return True
-
-    def resume(self, machine: Machine) -> None:
-        """Start from a machine that was published before: what is no better does not replace it."""
-        if self.plateau is not None:
-            self.plateau.best = self._validation_score(machine)
-            self.best = machine.astype(machine.dtype, copy=True)
+        return self.judge is not None and self.judge.add(notes[self._score], machine, state)
 
     @property
     def _score(self) -> str:
@@ -148,7 +125,8 @@ class Recorder:
         prefix = "" if self.held_out is None else "validation_"
         return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
 
-    def _validation_score(self, machine: Machine) -> float:
+    def score(self, machine: Machine) -> float:
+        """What decides of a machine of before, in nats."""
         if self.likelihood is not None:
             return self._likelihoods(machine)[self._score]
         rows, weight, is_counted = self.held_out or (self.rows, self.weight, self.is_counted)
@@ -211,8 +189,6 @@ def recorder_of(run: Any, resumes: bool) -> Recorder:
         For this run alone.
     """
     rbm = run.rbm
-    slows_down = rbm.learning_rate_schedule == "adaptive"
-    is_judged = run.is_planned and (slows_down or rbm.early_stopping)
     log_units = rbm._row_format.log_units(rbm)
     if run.completed is not None:
         log_units = run.completed.known_units.mean(axis=0) * log_units
@@ -227,13 +203,13 @@ def recorder_of(run: Any, resumes: bool) -> Recorder:
         **recorded_rows(run),
         n_samples=run.n_rows,
         is_persistent=run.phase.is_persistent,
-        plateau=Plateau(rbm.tol, rbm.n_iter_no_change) if is_judged else None,
-        slows_down=slows_down,
+        judge=judge_of(rbm, is_planned=run.is_planned),
         log_unit=float(log_units.sum()),
         likelihood=likelihood,
     )
-    if resumes and run.held_out is not None:
-        recorder.resume(run.model.machine())
+    if resumes and recorder.judge is not None and recorder.judge.keeps_best:
+        machine = run.model.machine()
+        recorder.judge.resume(recorder.score(machine), machine)
     return recorder
 
 

@@ -168,8 +168,9 @@ class Run:
 
     def publish(self) -> None:
         """Write what training has arrived at, or the best of it, to the estimator."""
-        if self.recorder.best is not None:
-            self.machine, self.state.average, self.state.memory = self.recorder.best, None, {}
+        judge = self.recorder.judge
+        if judge is not None and judge.best is not None:
+            self.machine, self.state.average, self.state.memory = judge.best, None, {}
         vars(self.rbm).update(self.outcome())
 
     def outcome(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.training.loop import Trainer
+from skrbm.core.training.monitoring import Judge, Plateau
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
 from skrbm.core.training.transforms import Constraints, Penalties
@@ -80,3 +81,12 @@ def trainer_of(
         precision=precision,
         work=Workspace(np.float32 if is_rounded else machine.dtype),
     )
+
+
+def judge_of(rbm: Any, *, is_planned: bool) -> Judge | None:
+    """Judge of a run's scores; None where training goes on whatever they are."""
+    slows_down = rbm.learning_rate_schedule == "adaptive"
+    if not is_planned or not (slows_down or rbm.early_stopping):
+        return None
+    plateau = Plateau(rbm.tol, rbm.n_iter_no_change)
+    return Judge(plateau, slows_down, keeps_best=rbm.early_stopping)

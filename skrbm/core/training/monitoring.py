@@ -1,4 +1,4 @@
-"""What a pass leaves in the history, and whether scores still rise."""
+"""What a pass leaves in the history, and when training is over."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import numpy as np
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows, spread_rows
+from skrbm.core.training.state import TrainingState
 
 RECORDED_ROWS = 100
 GAP_ROWS = 100, 1000
 GAP_SHARE = 50  # rows of a pass for one that is compared
+SLOWDOWN = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
+SMALLEST_RATE = 1e-6
 
 
 def record(
@@ -152,3 +155,66 @@ class Plateau:
     def is_reached(self) -> bool:
         """Whether patience is at its end."""
         return self.n_stale >= self.patience
+
+
+@final
+@dataclass
+class Judge:
+    """Judge of when training is over, and keeper of its best machine.
+
+    Parameters
+    ----------
+    plateau : Plateau
+        Tells whether the scores still rise.
+    slows_down : bool
+        Whether a plateau is answered by a smaller learning rate as long as that is possible.
+    keeps_best : bool
+        Whether to keep the machine of the best score.
+    best : Machine, default=None
+        That machine.
+    """
+
+    plateau: Plateau
+    slows_down: bool
+    keeps_best: bool
+    best: Machine | None = None
+
+    def resume(self, score: float, machine: Machine) -> None:
+        """Start from a machine that only a better one replaces.
+
+        Parameters
+        ----------
+        score : float
+            Of the machine.
+        machine : Machine
+            Published before.
+        """
+        self.plateau.best = score
+        self.best = machine.astype(machine.dtype, copy=True)
+
+    def add(self, score: float, machine: Machine, state: TrainingState) -> bool:
+        """Take note of a pass.
+
+        Parameters
+        ----------
+        score : float
+            Of the machine; NaN is no rise.
+        machine : Machine
+            What would be published now.
+        state : TrainingState
+            Whose learning rate may be lowered.
+
+        Returns
+        -------
+        is_over : bool
+            Whether training should end.
+        """
+        if self.plateau.add(score) and self.keeps_best:
+            self.best = machine.astype(machine.dtype, copy=True)
+        if not self.plateau.is_reached:
+            return False
+        if self.slows_down and state.learning_rate > SMALLEST_RATE:
+            state.slowdown /= SLOWDOWN
+            self.plateau.n_stale = 0
+            return False
+        return True

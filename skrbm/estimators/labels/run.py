@@ -22,7 +22,6 @@ from skrbm.core.training.initialization import (
     merged_statistics,
     resting_layer,
 )
-from skrbm.core.training.monitoring import Plateau
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints
@@ -37,11 +36,10 @@ from skrbm.estimators.labels.rows import (
 )
 from skrbm.estimators.model import fingerprint
 from skrbm.estimators.rows import row_statistics
-from skrbm.estimators.settings import SMALL, batch_rows, trainer_of
+from skrbm.estimators.settings import SMALL, batch_rows, judge_of, trainer_of
 from skrbm.estimators.validation import InterruptWarned, advised, check_width, floating_type
 
 RECORDED_ROWS = 1000
-SLOWDOWN, SMALLEST_RATE = 5.0, 1e-6  # as for other fits
 
 
 @final
@@ -106,10 +104,7 @@ class LabelRun:
         weights = classifier.discriminative_weight, classifier.generative_weight
         self.trainer = replace(trainer, negative_phase=LabelObjective(self.phase, *weights))
         self.state = TrainingState(particles.astype(trainer.work.dtype), **carried)
-        self.best: Machine | None = None
-        slows_down = rbm.learning_rate_schedule == "adaptive"
-        is_judged = is_planned and (slows_down or rbm.early_stopping)
-        self.plateau = Plateau(rbm.tol, rbm.n_iter_no_change) if is_judged else None
+        self.judge = judge_of(rbm, is_planned=is_planned)
         self.begin = time.perf_counter()
 
     def train(self, task: FitTask) -> None:
@@ -248,7 +243,7 @@ class LabelRun:
             notes |= self._scores(machine, self.held_out, "validation_")
             score = -notes["validation_log_loss"]
         self._write(notes)
-        return self.plateau is not None and self._is_over(self.plateau, machine, score)
+        return self.judge is not None and self.judge.add(score, machine, self.state)
 
     def _scores(self, machine: Machine, rows: Array, prefix: str) -> dict[str, float]:
         """Log-loss in nats and accuracy of some labelled rows."""
@@ -265,19 +260,6 @@ class LabelRun:
             f"{prefix}log_loss": -mean_of_rows(own, weight),
             f"{prefix}accuracy": mean_of_rows(is_right, weight),
         }
-
-    def _is_over(self, plateau: Plateau, machine: Machine, score: float) -> bool:
-        """Take note of a score; whether training should end."""
-        if plateau.add(score) and self.held_out is not None:
-            self.best = machine.astype(machine.dtype, copy=True)
-        if not plateau.is_reached:
-            return False
-        slows_down = self.rbm.learning_rate_schedule == "adaptive"
-        if slows_down and self.state.learning_rate > SMALLEST_RATE:
-            self.state.slowdown /= SLOWDOWN
-            plateau.n_stale = 0
-            return False
-        return True
 
     def _write(self, notes: dict[str, float]) -> None:
         """Add a pass to the history and print its line."""
@@ -316,8 +298,9 @@ class LabelRun:
 
     def _publish(self) -> None:
         """Write what training has arrived at, or the best of it, to estimator and classifier."""
-        if self.best is not None:
-            self.machine, self.state.average, self.state.memory = self.best, None, {}
+        judge = self.judge
+        if judge is not None and judge.best is not None:
+            self.machine, self.state.average, self.state.memory = judge.best, None, {}
         own, outcome = self._outcome()
         vars(self.rbm).update(own)
         vars(self.classifier).update(outcome)
