@@ -58,7 +58,12 @@ ORDER = (
     {"skrbm.core.training.loop"},
     {"skrbm.core.training"},
     {"skrbm.testing"},
-    {"skrbm.estimators.validation", "skrbm.estimators.callbacks", "skrbm.estimators.settings"},
+    {
+        "skrbm.estimators.validation",
+        "skrbm.estimators.callbacks",
+        "skrbm.estimators.settings",
+        "skrbm.estimators.history",
+    },
     {"skrbm.estimators.rows"},
     {
         "skrbm.estimators.tables.encoded",

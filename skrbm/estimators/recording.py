@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -15,6 +14,7 @@ from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.training.monitoring import Judge, free_energy_gap, record
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.watch import shortfall
+from skrbm.estimators.history import History
 from skrbm.estimators.settings import judge_of
 from skrbm.estimators.tracking import LikelihoodRecorder
 from skrbm.estimators.validation import warn_user
@@ -22,27 +22,16 @@ from skrbm.estimators.validation import warn_user
 MAX_RECORDED_ROWS = 1000
 LEAST_LOSS = 1.0  # nats
 
-History = dict[str, list[float]]
-
-
-def empty_history() -> History:
-    """Columns that every history has, without a pass."""
-    return {"pseudo_likelihood": [], "time": []}
-
 
 @final
 @dataclass
 class Recorder:
-    """Keeper of a fit's history.
+    """What a fit notes of every pass.
 
     Parameters
     ----------
-    name : str
-        Of the estimator, for the printed lines.
-    history : dict of str to list of float
-        Continued in place.
-    is_verbose : bool
-        Whether to print a line for every pass.
+    history : History
+        To write to.
     rows : {ndarray, sparse matrix} of shape (n_rows, n_visible)
         Training data, or evenly spaced rows of them.
     weight : ndarray of shape (n_rows,) or None
@@ -64,9 +53,7 @@ class Recorder:
         By how much scores of the user's rows are below those of the machine's columns, in nats.
     """
 
-    name: str
     history: History
-    is_verbose: bool
     rows: Any
     weight: Array | None
     n_samples: int
@@ -76,11 +63,8 @@ class Recorder:
     judge: Judge | None = None
     likelihood: LikelihoodRecorder | None = None
     log_unit: float = 0.0
-    begin: float = field(default_factory=time.perf_counter)
 
-    def record(
-        self, machine: Machine, state: TrainingState, n_iter: int, notes: dict[str, float]
-    ) -> bool:
+    def record(self, machine: Machine, state: TrainingState, notes: dict[str, float]) -> bool:
         """Record a pass.
 
         Parameters
@@ -89,8 +73,6 @@ class Recorder:
             What would be published now.
         state : TrainingState
             Whose learning rate may be lowered.
-        n_iter : int
-            Number of passes since the last start.
         notes : dict of str to float
             What the algorithm says of the pass.
 
@@ -116,7 +98,7 @@ class Recorder:
                 reference_weight=self.weight,
             )
         notes |= self._likelihoods(machine)
-        self._write(notes, n_iter)
+        self.history.add(notes, self._line(notes))
         return self.judge is not None and self.judge.add(notes[self._score], machine, state)
 
     @property
@@ -141,23 +123,13 @@ class Recorder:
             rows["validation_"] = self.held_out[:2]
         return self.likelihood.record(machine, rows, self.log_unit)
 
-    def _write(self, notes: dict[str, float], n_iter: int) -> None:
-        """Add a pass to the history and print its line."""
-        end = time.perf_counter()
-        notes["time"], self.begin = end - self.begin, end
-        n_passes = len(self.history["time"])
-        for name in {**self.history, **notes}:
-            column = self.history.setdefault(name, [float("nan")] * n_passes)
-            column.append(notes.get(name, float("nan")))
-        if self.is_verbose:
-            scores = f"pseudo-likelihood = {notes['pseudo_likelihood']:.2f}"
-            if "log_likelihood" in notes:
-                error = notes["log_likelihood_std_error"]
-                scores += f", log-likelihood = {notes['log_likelihood']:.2f} +- {error:.2f}"
-            print(
-                f"[{self.name}] Iteration {n_iter}, {scores}, time = {notes['time']:.2f}s",
-                flush=True,
-            )
+    def _line(self, notes: dict[str, float]) -> str:
+        """Scores of a pass, in words."""
+        line = f"pseudo-likelihood = {notes['pseudo_likelihood']:.2f}"
+        if self.likelihood is not None:
+            error = notes["log_likelihood_std_error"]
+            line += f", log-likelihood = {notes['log_likelihood']:.2f} +- {error:.2f}"
+        return line
 
 
 def recorded_rows(run: Any) -> dict[str, Any]:
@@ -197,9 +169,7 @@ def recorder_of(run: Any, resumes: bool) -> Recorder:
         n_updates = -(-run.n_rows // run.batch_rows)
         likelihood = LikelihoodRecorder(run.model, n_updates, run.trainer.work.dtype)
     recorder = Recorder(
-        type(rbm).__name__,
-        rbm.history_,
-        bool(rbm.verbose),
+        History(rbm, bool(rbm.verbose)),
         **recorded_rows(run),
         n_samples=run.n_rows,
         is_persistent=run.phase.is_persistent,

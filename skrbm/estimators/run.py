@@ -24,8 +24,9 @@ from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints
 from skrbm.estimators.callbacks import FitTask
+from skrbm.estimators.history import empty_history
 from skrbm.estimators.model import ArrayModel, fingerprint
-from skrbm.estimators.recording import empty_history, recorded_rows, recorder_of, warn_if_lost
+from skrbm.estimators.recording import recorded_rows, recorder_of, warn_if_lost
 from skrbm.estimators.rows import check_weights, present_rows, row_statistics, split_rows
 from skrbm.estimators.settings import SMALL, batch_rows, trainer_of
 from skrbm.estimators.unknown import known_units
@@ -157,7 +158,7 @@ class Run:
             if self.held_out is not None:  # training draws for its own rows
                 self.completed.redraw(machine, self.held_out, self.rng)
             vars(self.recorder).update(recorded_rows(self))
-        return self.recorder.record(machine, self.state, self.rbm.n_iter_, notes)
+        return self.recorder.record(machine, self.state, notes)
 
     def _averaged(self) -> Machine:
         """What would be published now."""
@@ -199,7 +200,7 @@ class Run:
     def _start(self) -> Machine:
         """Machine that resembles the data's statistics, new chains and streams."""
         self.model.open_streams()
-        self.rbm.n_iter_, self.rbm.history_ = 0, empty_history()
+        self.rbm.n_iter_, self.rbm.history_ = 0, empty_history("pseudo_likelihood")
         statistics = row_statistics(self.X, self.weight)
         return self._start_from(self.model.with_known_means(statistics))
 
@@ -254,7 +255,8 @@ class Run:
             )
         self.model.ensure_streams()
         if not hasattr(rbm, "_carried"):
-            rbm.n_iter_, rbm.history_, rbm._carried = 0, empty_history(), {}
+            rbm.n_iter_, rbm._carried = 0, {}
+            rbm.history_ = empty_history("pseudo_likelihood")
         rbm._n_components, rbm._varying = rbm.n_components, varying
         before = getattr(rbm, "_statistics", None)
         if before is not None and len(before[1]) == X.shape[1]:
@@ -262,7 +264,6 @@ class Run:
         else:
             statistics = self.model.with_known_means(statistics)
             rbm._statistics = rbm._first_statistics = statistics
-        rbm.history_ = {name: list(column) for name, column in rbm.history_.items()}
         if before is not None and before[0] < FEW_ROWS and self._is_start_open(machine):
             return self._start_from(rbm._statistics), {}
         return self._raw(machine)

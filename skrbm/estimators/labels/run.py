@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, final
@@ -26,6 +25,7 @@ from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints
 from skrbm.estimators.callbacks import FitTask
+from skrbm.estimators.history import History, empty_history
 from skrbm.estimators.labels.rows import (
     UNKNOWN,
     LabelledRows,
@@ -105,7 +105,7 @@ class LabelRun:
         self.trainer = replace(trainer, negative_phase=LabelObjective(self.phase, *weights))
         self.state = TrainingState(particles.astype(trainer.work.dtype), **carried)
         self.judge = judge_of(rbm, is_planned=is_planned)
-        self.begin = time.perf_counter()
+        self.history = History(classifier, bool(rbm.verbose))
 
     def train(self, task: FitTask) -> None:
         """Make the passes, and publish what they lead to whatever stops them."""
@@ -148,8 +148,8 @@ class LabelRun:
         rbm = self.rbm
         rbm._model.open_streams()
         rbm.n_iter_ = self.classifier.n_iter_ = 0
-        rbm.history_ = {"pseudo_likelihood": [], "time": []}
-        self.classifier.history_ = {"log_loss": [], "accuracy": [], "time": []}
+        rbm.history_ = empty_history("pseudo_likelihood")
+        self.classifier.history_ = empty_history("log_loss", "accuracy")
         rbm._statistics = rbm._first_statistics = row_statistics(self.data.X, self.weight)
         n_samples, mean, variance = rbm._statistics
         rbm._varying = (variance > 0) | (n_samples == 1)
@@ -174,7 +174,6 @@ class LabelRun:
         machine = joint_machine(classifier, rbm, varying=rbm._varying)
         check_width(self.data.X, machine.visible.n_columns - self.data.n_labels, rbm)
         classifier._label_counts = classifier._label_counts + self._counts()
-        classifier.history_ = {name: list(c) for name, c in classifier.history_.items()}
         carried = deepcopy(classifier._carried)
         raw, published = carried.pop("raw"), carried.pop("published")
         arrays = joint_arrays(rbm, machine, machine.dtype)
@@ -238,11 +237,12 @@ class LabelRun:
         known = rows[self.data.labels[rows] != UNKNOWN]
         if len(known):
             notes |= self._scores(machine, spread_rows(known, RECORDED_ROWS), "")
-        score = -notes.get("log_loss", float("nan"))
+        loss, accuracy = (notes.get(name, float("nan")) for name in ("log_loss", "accuracy"))
+        score = -loss
         if self.held_out is not None:
             notes |= self._scores(machine, self.held_out, "validation_")
             score = -notes["validation_log_loss"]
-        self._write(notes)
+        self.history.add(notes, f"log-loss = {loss:.4f}, accuracy = {accuracy:.4f}")
         return self.judge is not None and self.judge.add(score, machine, self.state)
 
     def _scores(self, machine: Machine, rows: Array, prefix: str) -> dict[str, float]:
@@ -260,23 +260,6 @@ class LabelRun:
             f"{prefix}log_loss": -mean_of_rows(own, weight),
             f"{prefix}accuracy": mean_of_rows(is_right, weight),
         }
-
-    def _write(self, notes: dict[str, float]) -> None:
-        """Add a pass to the history and print its line."""
-        end = time.perf_counter()
-        notes["time"], self.begin = end - self.begin, end
-        history = self.classifier.history_
-        n_passes = len(history["time"])
-        for name in {**history, **notes}:
-            column = history.setdefault(name, [float("nan")] * n_passes)
-            column.append(notes.get(name, float("nan")))
-        if self.rbm.verbose:
-            print(
-                f"[{type(self.classifier).__name__}] Iteration {self.classifier.n_iter_}, "
-                f"log-loss = {history['log_loss'][-1]:.4f}, "
-                f"accuracy = {history['accuracy'][-1]:.4f}, time = {notes['time']:.2f}s",
-                flush=True,
-            )
 
     def _averaged(self) -> Machine:
         """What would be published now."""
