@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from copy import deepcopy
 from typing import Any, final
 
 import numpy as np
@@ -34,6 +35,8 @@ ROWS = 2048  # of the data at a time in inference
 N_ANCHORS = 100
 N_EXPLORERS, N_STEPS, N_TEMPERATURES = 50, 50, 10  # of the sample that stands in for data
 OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
+
+Carried = dict[str, Any]  # plain data, which every format of pickles can hold
 
 
 @final
@@ -255,3 +258,44 @@ def fingerprint(arrays: dict[str, Array]) -> bytes:
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array.T).data)
     return digest.digest()
+
+
+def raw_machine(
+    machine: Machine, carried: Carried, *, is_published: bool, averages: bool
+) -> tuple[Machine, Carried]:
+    """Machine behind a public average, and what its training carries on.
+
+    Parameters
+    ----------
+    machine : Machine
+        Of the public arrays.
+    carried : dict
+        What training left beside them.
+    is_published : bool
+        Whether they are what training left. Arrays that were edited since are what it goes on
+        from, without the momentum and the average that led to others.
+    averages : bool
+        Whether it goes on to average.
+
+    Returns
+    -------
+    machine : Machine
+        To go on from.
+    carried : dict
+        A copy, of what goes with that machine.
+    """
+    carried = dict(carried)
+    raw = carried.pop("raw", None)
+    carried.pop("published", None)
+    carried = deepcopy(carried)
+    if not is_published:
+        carried |= {"memory": {}, "average": None}
+        offsets: Any = carried.get("visible_offset"), carried.get("hidden_offset")
+        if tuple(map(np.size, offsets)) != machine.weights.shape:
+            carried["visible_offset"] = carried["hidden_offset"] = None
+    elif averages and raw is not None and raw.keys() == machine.parameters.keys():
+        machine = machine.astype(raw["weights"].dtype, copy=True)
+        machine.assign(raw)
+    else:  # average or learn_variance were changed
+        carried["average"] = None
+    return machine, carried

@@ -25,10 +25,10 @@ from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints
 from skrbm.estimators.callbacks import FitTask
 from skrbm.estimators.history import empty_history
-from skrbm.estimators.model import ArrayModel, fingerprint
+from skrbm.estimators.model import ArrayModel, Carried, fingerprint, raw_machine
 from skrbm.estimators.recording import recorded_rows, recorder_of, warn_if_lost
 from skrbm.estimators.rows import check_weights, present_rows, row_statistics, split_rows
-from skrbm.estimators.settings import SMALL, batch_rows, trainer_of
+from skrbm.estimators.settings import batch_rows, trainer_of, working_copy
 from skrbm.estimators.unknown import known_units
 from skrbm.estimators.validation import (
     InterruptWarned,
@@ -42,8 +42,6 @@ from skrbm.estimators.validation import (
 N_FIRST_STEPS = 10  # of chains over what is missing in rows that a trained model has not seen
 FEW_ROWS = 20  # tell a feature's variance within a factor of two
 CHAINS = ("h_samples_", "_replicas", "_betas")
-
-Carried = dict[str, Any]  # plain data, which every format of pickles can hold
 
 
 @final
@@ -99,9 +97,7 @@ class Run:
         self.dtype = check_parameter(rbm, "components_", 2).dtype
         self.ladder, self.phase = self._algorithm()
         particles = self._particles(machine)
-        # Small models spend their time outside the products: double precision costs nothing.
-        working = np.float64 if machine.weights.size <= SMALL else self.dtype
-        self.machine = machine.astype(working, copy=True)
+        self.machine = working_copy(machine, self.dtype)
         variance = rbm._statistics[2]
         self.trainer = trainer_of(
             rbm, self.machine, self.phase, self.batch_rows, self.dtype, variance
@@ -266,7 +262,9 @@ class Run:
             rbm._statistics = rbm._first_statistics = statistics
         if before is not None and before[0] < FEW_ROWS and self._is_start_open(machine):
             return self._start_from(rbm._statistics), {}
-        return self._raw(machine)
+        return raw_machine(
+            machine, rbm._carried, is_published=self._is_published, averages=rbm.average
+        )
 
     def _is_start_open(self, machine: Machine) -> bool:
         """Whether the first rows of a stream, which were few, have set a scale that lasts."""
@@ -277,28 +275,6 @@ class Run:
         """Whether the public arrays are those that training left, not edited since."""
         public = {name: getattr(self.rbm, name) for name in self.rbm._public_names}
         return bool(self.rbm._carried.get("published") == fingerprint(public))
-
-    def _raw(self, machine: Machine) -> tuple[Machine, Carried]:
-        """Machine behind the public average, and what its training carries on.
-
-        Arrays that were edited since are what training goes on from, without the momentum and
-        the average that led to others.
-        """
-        carried = dict(self.rbm._carried)
-        raw = carried.pop("raw", None)
-        carried.pop("published", None)
-        carried = deepcopy(carried)
-        if not self._is_published:
-            carried |= {"memory": {}, "average": None}
-            offsets: Any = carried.get("visible_offset"), carried.get("hidden_offset")
-            if tuple(map(np.size, offsets)) != machine.weights.shape:
-                carried["visible_offset"] = carried["hidden_offset"] = None
-        elif self.rbm.average and raw is not None and raw.keys() == machine.parameters.keys():
-            machine = machine.astype(raw["weights"].dtype, copy=True)
-            machine.assign(raw)
-        else:  # average or learn_variance were changed
-            carried["average"] = None
-        return machine, carried
 
     @property
     def batch_rows(self) -> int:

@@ -27,6 +27,11 @@ def batch_rows(rbm: Any, n_rows: int) -> int:
     return n_batch
 
 
+def working_copy(machine: Machine, dtype: Any) -> Machine:
+    """Machine to train, in the precision of the public arrays or, where that costs nothing, double."""
+    return machine.astype(np.float64 if machine.weights.size <= SMALL else dtype, copy=True)
+
+
 def trainer_of(
     rbm: Any,
     machine: Machine,

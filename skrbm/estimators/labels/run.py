@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.labels import Labels
@@ -34,9 +33,9 @@ from skrbm.estimators.labels.rows import (
     joint_machine,
     started_labels,
 )
-from skrbm.estimators.model import fingerprint
-from skrbm.estimators.rows import row_statistics
-from skrbm.estimators.settings import SMALL, batch_rows, judge_of, trainer_of
+from skrbm.estimators.model import Carried, fingerprint, raw_machine
+from skrbm.estimators.rows import row_statistics, split_rows
+from skrbm.estimators.settings import batch_rows, judge_of, trainer_of, working_copy
 from skrbm.estimators.validation import InterruptWarned, advised, check_width, floating_type
 
 RECORDED_ROWS = 1000
@@ -78,7 +77,7 @@ class LabelRun:
         self.classifier, self.rbm, self.data, self.weight = classifier, rbm, rows, sample_weight
         self.n_iter, self.is_planned = n_iter, is_planned
         self.dtype = floating_type(rows.X, np.float64)
-        carried: dict[str, Any] = {}
+        carried: Carried = {}
         if resumes:
             machine, carried = self._resume()
             self.dtype = machine.dtype
@@ -90,15 +89,15 @@ class LabelRun:
         self.rows: Array | None = None
         self.held_out: Array | None = None
         if is_planned and rbm.early_stopping:
-            self._hold_out()
+            known = np.flatnonzero(rows.labels != UNKNOWN)
+            self.rows, self.held_out = split_rows(rbm, rows.shape[0], known)
         n_rows = rows.shape[0] if self.rows is None else len(self.rows)
         n_batch = batch_rows(rbm, n_rows)
         ladder = Ladder.of(rbm.n_temperatures)
         base = self._layer(rbm._statistics)
         self.phase = ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, base, ladder)
         particles = self._particles(machine, carried.pop("particles", None), n_batch)
-        working = np.float64 if machine.weights.size <= SMALL else self.dtype
-        self.machine = machine.astype(working, copy=True)
+        self.machine = working_copy(machine, self.dtype)
         variance = np.concatenate([rbm._statistics[2], self._frequencies * (1 - self._frequencies)])
         trainer = trainer_of(rbm, self.machine, self.phase, n_batch, self.dtype, variance)
         weights = classifier.discriminative_weight, classifier.generative_weight
@@ -165,7 +164,7 @@ class LabelRun:
             rbm._rng,
         )
 
-    def _resume(self) -> tuple[Machine, dict[str, Any]]:
+    def _resume(self) -> tuple[Machine, Carried]:
         """Machine behind the public arrays, and what its training carries on."""
         rbm, classifier = self.rbm, self.classifier
         own = row_statistics(self.data.X, self.weight)
@@ -174,17 +173,10 @@ class LabelRun:
         machine = joint_machine(classifier, rbm, varying=rbm._varying)
         check_width(self.data.X, machine.visible.n_columns - self.data.n_labels, rbm)
         classifier._label_counts = classifier._label_counts + self._counts()
-        carried = deepcopy(classifier._carried)
-        raw, published = carried.pop("raw"), carried.pop("published")
-        arrays = joint_arrays(rbm, machine, machine.dtype)
-        if published != fingerprint(arrays[0] | arrays[1]):
-            carried |= {"memory": {}, "average": None}
-        elif raw is not None and rbm.average and raw.keys() == machine.parameters.keys():
-            machine = machine.astype(raw["weights"].dtype, copy=True)
-            machine.assign(raw)
-        else:
-            carried["average"] = None
-        return machine, carried
+        features, labels = joint_arrays(rbm, machine, machine.dtype)
+        carried = classifier._carried
+        is_published = carried["published"] == fingerprint(features | labels)
+        return raw_machine(machine, carried, is_published=is_published, averages=rbm.average)
 
     def _counts(self) -> Array:
         """Weight of the rows of every label."""
@@ -214,17 +206,6 @@ class LabelRun:
             return np.asarray(old)
         base = self._layer(self.rbm._statistics)
         return initial_particles(machine, base, n_particles, self.rng)
-
-    def _hold_out(self) -> None:
-        """Keep some labelled rows apart, whose log-loss decides."""
-        known = np.flatnonzero(self.data.labels != UNKNOWN)
-        _, held_out = train_test_split(
-            known,
-            test_size=self.rbm.validation_fraction,
-            random_state=self.rbm._validation_seed,
-        )
-        self.held_out = np.sort(held_out)
-        self.rows = np.setdiff1d(np.arange(self.data.shape[0]), held_out)
 
     def _end_pass(self) -> bool:
         """Record a pass; whether training should end."""
