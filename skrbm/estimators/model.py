@@ -120,26 +120,38 @@ class ArrayModel:
         persistent chains, are in the modes. For arrays assigned by hand both are those of a tempered
         sample from the model.
         """
-        n_visible, n_hidden = machine.weights.shape
-        statistics: Any = getattr(self.rbm, "_statistics", None)
-        is_known = statistics is not None and len(statistics[1]) == n_visible
-        chains: Any = getattr(self.rbm, "h_samples_", ())
         if X is not None:
             X = self.check_X(X)
             anchors = dense(spread_rows(X, N_ANCHORS)).astype(machine.dtype)
-            statistics = X.shape[0], *column_statistics(X)
-        elif is_known and np.shape(chains)[1:] == (n_hidden,) and self._do_chains_move:
+            return self.base_layer((X.shape[0], *column_statistics(X))), anchors
+        statistics = self._known_statistics(machine)
+        if statistics is not None and self._has_chains_of(machine):
             h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_ANCHORS)
             anchors = machine.sample_visible(h.astype(machine.dtype), rng)
         else:
             v, anchors = self._explored(machine, rng)
-            if not is_known:
-                statistics = len(v), *column_statistics(v)
+            statistics = statistics or (len(v), *column_statistics(v))
         return self.base_layer(statistics), anchors
 
-    @property
-    def _do_chains_move(self) -> bool:
-        return ALGORITHMS[self.rbm.algorithm].is_persistent
+    def base(self, machine: Machine, rng: np.random.Generator) -> Units:
+        """Base alone: of a fitted model it needs no chains and no random numbers."""
+        statistics = self._known_statistics(machine)
+        if statistics is None:
+            v, _ = self._explored(machine, rng)
+            statistics = len(v), *column_statistics(v)
+        return self.base_layer(statistics)
+
+    def _known_statistics(self, machine: Machine) -> tuple[float, Array, Array] | None:
+        """Those of the training data; None for arrays of another width assigned by hand."""
+        statistics: Any = getattr(self.rbm, "_statistics", None)
+        is_known = statistics is not None and len(statistics[1]) == machine.visible.n_columns
+        return statistics if is_known else None
+
+    def _has_chains_of(self, machine: Machine) -> bool:
+        """Whether the persistent chains are this machine's, and do not rest."""
+        shape = np.shape(getattr(self.rbm, "h_samples_", ()))
+        is_persistent = ALGORITHMS[self.rbm.algorithm].is_persistent
+        return is_persistent and shape[1:] == (machine.hidden.n_columns,)
 
     def _explored(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
         """A sample of a machine of which nothing else is known, and visible states in its modes.

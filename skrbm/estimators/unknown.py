@@ -12,7 +12,6 @@ from scipy.sparse import issparse
 from skrbm.core import sampling
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
-from skrbm.core.tempering import TemperedPath
 from skrbm.core.units import Units
 from skrbm.estimators.model import ArrayModel
 from skrbm.estimators.validation import check_domain
@@ -87,8 +86,8 @@ class Unknown:
         rows = self._rows
         if len(rows):
             if self._base is None:
-                self._base, _ = self.model.surroundings(machine, self.rng)
-            start = TemperedPath.to(machine, self._base).sample_base(len(rows), self.rng)
+                self._base = self.model.base(machine, self.rng).astype(machine.dtype)
+            start = self._base.sample(self._base.zero_field(len(rows)), self.rng)
             result[rows] = np.where(self._is_held[rows], result[rows], start)
         if not self._is_compared:  # once is enough to warn
             check_domain(result, self.model.rbm._visible_type, self.model.rbm)

@@ -8,6 +8,7 @@ from estimators.instances import DISCRETE_KINDS, KINDS, assigned, new, random_ma
 from scipy.special import softmax
 
 from skrbm import BernoulliRBM, DomainWarning, GaussianBernoulliRBM
+from skrbm.estimators.model import ArrayModel
 
 N_DRAWS = 20_000
 
@@ -55,6 +56,16 @@ def test_inpainted_means_are_conditional_means(kind):
     tolerance = 0.1 * (1 + np.exp(p.log_variance.max() / 2) if p.is_gaussian else 1)
     np.testing.assert_allclose(filled, expected, rtol=0, atol=tolerance)
     np.testing.assert_array_equal(filled[:, :4], v[:3, :4])
+
+
+@pytest.mark.parametrize("algorithm", ["pcd", "cd", "exact"])
+def test_fitted_models_start_from_the_data_s_statistics_alone(algorithm, monkeypatch):
+    # Slip: chains for rows of the model's modes, which no one asks for.
+    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 20, axis=0)
+    rbm = BernoulliRBM(2, algorithm=algorithm, n_iter=5, random_state=0).fit(X)
+    for name in ("_explored", "surroundings"):
+        monkeypatch.delattr(ArrayModel, name)
+    assert np.isfinite(rbm.impute([[1, np.nan]], random_state=0)).all()
 
 
 def test_known_values_stay_to_the_bit_and_unknown_ones_do_not_matter(kind):
