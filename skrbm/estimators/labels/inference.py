@@ -112,7 +112,7 @@ class LabelInferenceMixin:
             Labels to hold, one for all or one for each; None draws them too.
         n_gibbs_steps : int, default=1000
             Steps of every chain, which start from units without a field.
-        random_state : int, RandomState instance, Generator or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
             None draws on from the estimator's own stream, so that successive calls differ.
 
         Returns

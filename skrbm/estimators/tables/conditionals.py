@@ -14,12 +14,12 @@ from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.sampler import COUNT
 from skrbm.estimators.tables.rows import table_of
 from skrbm.estimators.unknown import Unknown
-from skrbm.estimators.validation import advised
+from skrbm.estimators.validation import RANDOM_STATE, advised
 
 DRAWS: dict[str, Any] = {
     "n_gibbs_steps": COUNT,
     "n_chains": COUNT,
-    "random_state": ["random_state"],
+    "random_state": RANDOM_STATE,
 }
 
 
@@ -52,7 +52,7 @@ class ConditionalMixin(ModelMixin):
             Steps of the chain behind every draw.
         n_chains : int, default=10
             Number of draws for each row in which other values are missing.
-        random_state : int, RandomState instance, Generator or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
             None draws on from the estimator's own stream, so that successive calls differ.
 
         Returns
@@ -112,7 +112,7 @@ class ConditionalMixin(ModelMixin):
             Steps of the chain behind every draw.
         n_chains : int, default=10
             Number of draws for each row in which other values are missing.
-        random_state : int, RandomState instance, Generator or None, default=None
+        random_state : int, Generator, RandomState or None, default=None
             None draws on from the estimator's own stream, so that successive calls differ.
 
         Returns
