@@ -185,15 +185,14 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
 def _default(X: Any) -> Any:
     """Model for rows that nobody has said anything about."""
-    if issparse(X):
-        return BernoulliRBM(random_state=0)
-    values = np.asarray(X)
-    if values.dtype == bool:
-        return BernoulliRBM(random_state=0)
-    is_number = values.dtype.kind in "iuf" and values.size > 0
-    if is_number and values.min() >= 0 and values.max() <= 1:
-        return BernoulliRBM(random_state=0)
-    return TabularRBM(random_state=0)
+    kind = BernoulliRBM if issparse(X) or _are_shares(np.asarray(X)) else TabularRBM
+    return kind(random_state=0)
+
+
+def _are_shares(values: Array) -> bool:
+    """Whether all values are numbers or flags from 0 to 1."""
+    is_number = values.dtype.kind in "biuf" and values.size > 0
+    return bool(is_number and values.min() >= 0 and values.max() <= 1)
 
 
 def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:

@@ -17,7 +17,7 @@ def fitted(kind="bernoulli", **params):
 @pytest.mark.parametrize("criterion", ["free_energy", "pseudo_likelihood"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_are_those_of_the_model(kind, criterion):
-    """Slip: free energies that are high for inliers."""
+    """Slips: the sign of either score, or of the distance from the threshold."""
     detector, X = fitted(kind, criterion=criterion)
     rbm = detector.estimator_
     expected = -rbm.free_energy(X) if criterion == "free_energy" else rbm.score_samples(X)
@@ -63,12 +63,13 @@ def test_weight_is_a_number_of_copies(kind):
     ],
 )
 def test_model_is_chosen_by_the_values(X, expected):
-    """Slip: real numbers taken for probabilities."""
+    """Slips: real numbers taken for probabilities, from below or above; flags for categories."""
     assert type(RBMOutlierDetector().fit(X).estimator_) is expected
 
 
 @pytest.mark.parametrize("contamination", [0, -0.1, 0.6, 1.0])
 def test_contamination_has_to_be_a_share_below_a_half(contamination):
+    """Slip: any number up to one."""
     detector, X = fitted()
     before = vars(detector).copy()
     detector.set_params(contamination=contamination)
@@ -79,6 +80,7 @@ def test_contamination_has_to_be_a_share_below_a_half(contamination):
 
 @pytest.mark.parametrize("params", [{"criterion": "energy"}, {"estimator": 3}])
 def test_parameters_that_mean_nothing_are_refused(params):
+    """Slips: a criterion that is not known taken for the free energy; any object an estimator."""
     with pytest.raises(ValueError, match=next(iter(params))):
         RBMOutlierDetector(**params).fit(np.eye(4))
 
