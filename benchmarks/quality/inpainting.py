@@ -1,9 +1,10 @@
 """Does the model know what belongs below the upper half of a digit?
 
-MNIST thresholded at 127, 784 x 500, 20 passes of the defaults; of 1000 test images the lower half is hidden and filled in
-with each pixel's conditional probability, rounded, by clamped Gibbs sampling. Beside it the lower
-half of the training image whose upper half is nearest in Hamming distance, the mean of its 10 nearest
-and the mean of all images. A picture goes to benchmarks/results/inpainting.png. Run from the repository:
+MNIST thresholded at 127, 784 x 500, 20 passes of the defaults; of 1000 test images the lower half is
+hidden and filled in with each pixel's conditional probability, rounded, by clamped Gibbs sampling.
+Beside it the lower half of the training image whose upper half is nearest in Hamming distance, the
+mean of its 10 nearest and the mean of all images. A picture goes to benchmarks/results/inpainting.png.
+Run from the repository:
 
     python -m benchmarks.quality.inpainting [--images 1000]
 """

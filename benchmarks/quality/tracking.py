@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -46,13 +47,11 @@ def noted(passes: set[int] | None) -> Iterator[list[tuple[Machine, Any]]]:
             notes.append((machine.astype(machine.dtype, copy=True), result))
         return result
 
-    many, tracking.MANY_STATES = tracking.MANY_STATES, 0
-    tracking.PartitionTracker.follow = noting  # type: ignore[method-assign]
-    try:
+    with (
+        patch.object(tracking, "MANY_STATES", 0),
+        patch.object(tracking.PartitionTracker, "follow", noting),
+    ):
         yield notes
-    finally:
-        tracking.PartitionTracker.follow = follow  # type: ignore[method-assign]
-        tracking.MANY_STATES = many
 
 
 def bars_and_stripes(side: int) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 transform of 60,000 x 784 rows by 500 hidden units; score_samples, exact, of 10,000 rows of the same model;
 and of the 8x8 digits by 64 units, where scikit-learn's estimate from one random pixel is repeated until the
-standard error of a row's score is a tenth of the rows' spread. Medians over rounds in turn. Run from the repository:
+standard error of a row's score is a tenth of the rows' spread. Medians over rounds in turn. Run from
+the repository:
 
     python -m benchmarks.speed.inference
 """

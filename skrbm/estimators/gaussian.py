@@ -105,7 +105,8 @@ class GaussianBernoulliRBM(BaseRBM):
     max_norm : float or None, default=None
         Largest Euclidean norm of a hidden unit's weights.
     max_gradient_norm : float or None, default=10.0
-        Norm, over all parameters and with states measured in standard deviations, beyond which a gradient is shortened.
+        Norm, over all parameters and with states measured in standard deviations, beyond which a
+        gradient is shortened.
     shuffle : bool, default=True
         Whether every pass visits the rows in a new order.
     early_stopping : bool, default=False

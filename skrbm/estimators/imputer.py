@@ -186,8 +186,9 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X_filled : ndarray of shape (n_samples, n_features_out)
-            Known values as they were; of a `TabularRBM` a table as that of `fit`, of others without the features that had none in `fit` unless
-            `keep_empty_features`, and with those of the indicator if `add_indicator`.
+            Known values as they were; of a `TabularRBM` a table as that of `fit`, of others without
+            the features that had none in `fit` unless `keep_empty_features`, and with those of the
+            indicator if `add_indicator`.
         """
         check_is_fitted(self)
         if self._takes_tables:

@@ -193,8 +193,8 @@ class LikelihoodMixin(ModelMixin):
             "exact" sums over all states of the smaller discrete layer, of at most 25 units;
             "ais" anneals chains from independent features to the model; "reverse_ais" back from
             samples of the model; "bar" takes Bennett's ratios [3]_ between the temperatures of
-            parallel tempering, which set themselves: its errors are on neither side. "auto" is "exact" where that visits no more states than "ais",
-            else "ais".
+            parallel tempering, which set themselves: its errors are on neither side. "auto" is
+            "exact" where that visits no more states than "ais", else "ais".
         n_chains : int, default=100
             Number of annealed chains or, for "bar", of ladders.
         n_temperatures : int, default=10_000

@@ -74,8 +74,8 @@ def annealed_log_partition(
         \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
 
     with :math:`v_0` from the base and :math:`v_k` one Gibbs step at :math:`\beta_k` behind
-    :math:`v_{k - 1}`; now and then the chains may jump to the path's anchors. :math:`\hat Z` is unbiased, so that :math:`\log \hat Z` tends to be too low,
-    and likelihoods too high.
+    :math:`v_{k - 1}`; now and then the chains may jump to the path's anchors. :math:`\hat Z` is
+    unbiased, so that :math:`\log \hat Z` tends to be too low, and likelihoods too high.
 
     Parameters
     ----------

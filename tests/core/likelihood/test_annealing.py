@@ -58,7 +58,8 @@ def balanced(request, seed):
 def test_mean_weight_is_the_ratio_of_the_partition_functions(balanced, n_temperatures, rng):
     # Slips: weights taken after the step in place of before; the last temperature forgotten; a
     # step at the old temperature; the base's own partition function forgotten; a jump at the
-    # temperature to come, or with the field of the machine itself. With two temperatures, it is plain importance sampling.
+    # temperature to come, or with the field of the machine itself. With two temperatures, it is
+    # plain importance sampling.
     path = path_to(balanced)
     v = path.sample_base(N_CHAINS, rng)
     betas = inverse_temperatures(n_temperatures).tolist()
