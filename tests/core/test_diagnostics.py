@@ -37,8 +37,8 @@ def exact_time(kernel, probabilities, values):
 @pytest.mark.parametrize("slope", [0.0, 0.8])
 @pytest.mark.parametrize("shape", [(1, 100_000), (1_000, 100)])
 def test_time_of_autoregressive_chains(slope, shape, rng):
-    # Slips: one half for one at lag zero; the mean of each chain of its own subtracted; a circular
-    # transform. The error of the estimate is that of Sokal's eq. 3.19, 2 (2 M + 1) / n.
+    # Slips: one half for one at lag zero; the mean of each chain of its own subtracted. The error of
+    # the estimate is that of Sokal's eq. 3.19, 2 (2 M + 1) / n.
     expected = (1 + slope) / (1 - slope)
     n = shape[0] * shape[1]
     error = expected * np.sqrt(2 * (2 * 5 * max(expected, 1) + 1) / n)
@@ -46,6 +46,18 @@ def test_time_of_autoregressive_chains(slope, shape, rng):
     assert abs(autocorrelation_time(autoregressive(slope, shape, rng)) - expected) < (
         4 * error + bias + 2 / 1_000
     )
+
+
+@pytest.mark.parametrize("n_steps", [10, 37, 64])
+def test_time_is_that_of_sums_over_pairs_of_steps(n_steps, rng):
+    # Slips: a circular transform, in which the beginning of a chain follows its end; sums divided by
+    # the number of steps, not of pairs; a window of another width.
+    trace = autoregressive(0.7, (3, n_steps), rng) + np.linspace(0, 1, n_steps)
+    deviation = trace - trace.mean()
+    covariance = [np.mean(deviation[:, t:] * deviation[:, : n_steps - t]) for t in range(n_steps)]
+    times = 2 * np.cumsum(covariance) / covariance[0] - 1
+    window = next((t for t in range(n_steps) if t >= 5 * times[t]), n_steps - 1)
+    assert autocorrelation_time(trace) == pytest.approx(max(times[window], 0.01), rel=1e-9)
 
 
 def test_time_of_a_two_by_two_model_is_that_of_its_second_eigenvalue(rng):

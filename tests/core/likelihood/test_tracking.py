@@ -38,8 +38,8 @@ def ratios(models, base, rng, max_steps, n_trackers=N_TRACKERS):
 @pytest.mark.parametrize("few", [0.5, 1.0])
 def test_mean_ratio_to_the_exact_partition_function_is_one(kind, few, monkeypatch, rng):
     # Slips: weights taken after the step; a step at the model that is left; weights kept when the
-    # chains are drawn anew; the energy of a Gaussian layer taken from the one between, which is it
-    # up to a constant; the shift of a centred machine forgotten. Drawn anew at times, always.
+    # chains are drawn anew; the shift of a centred machine forgotten or of the wrong sign. Drawn
+    # anew at times, always.
     monkeypatch.setattr(tracking, "FEW", few)
     models, base = sequence(kind, rng)
     means, _ = ratios(models, base, rng, 3)
