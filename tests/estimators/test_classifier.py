@@ -167,6 +167,19 @@ def test_partial_fit_resumes_bit_for_bit_after_pickling():
     assert one.n_iter_ == 2
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_warm_starts_are_one_long_fit(kind):
+    """Slip: arrays that training itself has left taken for edited ones, without its momentum."""
+    X, y = labelled(kind)
+    options = {"learning_rate_schedule": "constant", "momentum": 0.5, "random_state": 0}
+    once = RBMClassifier(new(kind, n_iter=4, **options)).fit(X, y)
+    warm = RBMClassifier(new(kind, n_iter=1, warm_start=True, **options))
+    for _ in range(4):
+        warm.fit(X, y)
+    assert_same(warm, once, atol=1e-9)
+    assert warm.n_iter_ == len(warm.history_["log_loss"]) == 4
+
+
 def test_early_stopping_keeps_the_best_log_loss_of_held_out_rows():
     """Slips: the last parameters kept, rows without a label held out."""
     X, y = labelled(n_samples=90)
@@ -200,9 +213,12 @@ def test_many_classes_take_memory_for_a_few_rows_at_a_time():
 
 
 def test_precision_is_that_of_the_rows():
+    """Slip: that of the raw parameters, which are double where that costs nothing."""
     X, y = labelled()
     classifier = RBMClassifier(new("bernoulli", **FAST)).fit(X.astype(np.float32), y)
-    assert {array.dtype for array in everything(classifier)} == {np.dtype(np.float32)}
+    for _ in range(3):
+        assert {array.dtype for array in everything(classifier)} == {np.dtype(np.float32)}
+        classifier.partial_fit(X, y)
     assert classifier.predict_proba(X.astype(np.float32)).dtype == np.float32
 
 

@@ -80,7 +80,7 @@ class LabelRun:
         carried: Carried = {}
         if resumes:
             machine, carried = self._resume()
-            self.dtype = machine.dtype
+            self.dtype = rbm.components_.dtype
         else:
             machine = self._start()
         if is_planned:
@@ -173,9 +173,11 @@ class LabelRun:
         machine = joint_machine(classifier, rbm, varying=rbm._varying)
         check_width(self.data.X, machine.visible.n_columns - self.data.n_labels, rbm)
         classifier._label_counts = classifier._label_counts + self._counts()
-        features, labels = joint_arrays(rbm, machine, machine.dtype)
+        public = {name: getattr(rbm, name) for name in rbm._public_names}
+        for name in ("label_components_", "intercept_label_"):
+            public[name] = getattr(classifier, name)
         carried = classifier._carried
-        is_published = carried["published"] == fingerprint(features | labels)
+        is_published = carried["published"] == fingerprint(public)
         return raw_machine(machine, carried, is_published=is_published, averages=rbm.average)
 
     def _counts(self) -> Array:
