@@ -41,14 +41,14 @@ def main() -> None:
     path: list[dict[str, Any]] = []
     record = Recorder.record
 
-    def recording(recorder: Recorder, machine: Any, state: Any, notes: Any) -> bool:
+    def recording(recorder: Recorder, machine: Any, particles: Any, notes: Any) -> float:
         n_iter = patient.n_iter_
         if n_iter % EVERY == 0:
             snapshot = BernoulliRBM(500, random_state=0)
             snapshot._model.publish(machine)
             path.append({"n_iter": n_iter, **judged(snapshot)})
             print(path[-1], flush=True)
-        return record(recorder, machine, state, notes)
+        return record(recorder, machine, particles, notes)
 
     patient = BernoulliRBM(500, n_iter=N_ITER, **SETTINGS)
     with mock.patch.object(Recorder, "record", recording):

@@ -274,9 +274,7 @@ class RBMClassifier(
             )
         self.estimator_, self.classes_ = rbm, own
         rows = LabelledRows(checked, numbers, len(own))
-        return LabelRun(
-            self, rbm, rows, weights, resumes=resumes, n_iter=n_iter, is_planned=is_planned
-        )
+        return LabelRun(self, rows, weights, resumes=resumes, n_iter=n_iter, is_planned=is_planned)
 
     def _is_known(self, y: Array) -> Array:
         """Which labels are not `unlabeled`."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
-from copy import deepcopy
 from typing import Any, final
 
 import numpy as np
@@ -36,11 +36,39 @@ N_ANCHORS = 100
 N_EXPLORERS, N_STEPS, N_TEMPERATURES = 50, 50, 10  # of the sample that stands in for data
 OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
 
-Carried = dict[str, Any]  # plain data, which every format of pickles can hold
+Statistics = tuple[float, Array, Array]  # number of rows, mean and variance of every feature
+
+
+class Model(ABC):
+    """What is learned: the way between public arrays and a machine."""
+
+    owner: Any  # estimator that is fitted
+    rbm: Any  # the owner or a part of it: has parameters, streams, chains and statistics of rows
+
+    @abstractmethod
+    def machine(self, X: Any = None, varying: Any = True) -> Machine:
+        """Machine of the public arrays, in the precision of `X` if that is floating-point."""
+
+    @abstractmethod
+    def publish(self, machine: Machine) -> None:
+        """Make a plain machine the public arrays."""
+
+    @property
+    @abstractmethod
+    def public(self) -> dict[str, Array]:
+        """The public arrays as they are."""
+
+    @abstractmethod
+    def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
+        """Visible layer without a field that has the statistics of some rows."""
+
+    @abstractmethod
+    def moments(self, statistics: Statistics) -> tuple[Array, Array]:
+        """Mean and variance of all visible columns."""
 
 
 @final
-class ArrayModel:
+class ArrayModel(Model):
     """The model that an estimator's public arrays are.
 
     Every method builds its machine from the arrays, so that arrays assigned by hand are as good as
@@ -53,7 +81,7 @@ class ArrayModel:
     """
 
     def __init__(self, rbm: Any) -> None:
-        self.rbm = rbm
+        self.owner = self.rbm = rbm
 
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
         """Machine of the public arrays, in the precision of `X` if that is floating-point."""
@@ -90,6 +118,11 @@ class ArrayModel:
     def publish(self, machine: Machine) -> None:
         """Make a plain machine the public arrays."""
         vars(self.rbm).update(self.public_arrays(machine))
+
+    @property
+    def public(self) -> dict[str, Array]:
+        """The public arrays as they are."""
+        return {name: getattr(self.rbm, name) for name in self.rbm._public_names}
 
     def open_streams(self) -> None:
         """Start the random streams of training and, apart from it, of inference."""
@@ -141,7 +174,7 @@ class ArrayModel:
             statistics = len(v), *column_statistics(v)
         return self.base_layer(statistics)
 
-    def _known_statistics(self, machine: Machine) -> tuple[float, Array, Array] | None:
+    def _known_statistics(self, machine: Machine) -> Statistics | None:
         """Those of the training data; None for arrays of another width assigned by hand."""
         statistics: Any = getattr(self.rbm, "_statistics", None)
         is_known = statistics is not None and len(statistics[1]) == machine.visible.n_columns
@@ -170,13 +203,16 @@ class ArrayModel:
             anchors = np.concatenate([anchors, v])
         return v, anchors
 
-    def base_layer(self, statistics: tuple[float, Array, Array]) -> Units:
+    def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
         """Visible layer without a field that has the statistics of some rows."""
         n_samples, mean, variance = statistics
-        layer: Units = self.rbm._visible_type.start(
-            mean, variance, n_samples, **self.rbm._unit_options(True)
-        )
+        options = self.rbm._unit_options(varying)
+        layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)
         return layer
+
+    def moments(self, statistics: Statistics) -> tuple[Array, Array]:
+        """Mean and variance of all columns."""
+        return statistics[1:]
 
     def check_X(
         self, X: Any, *, reset: bool = False, finite: bool = True, missing: bool = False
@@ -189,9 +225,7 @@ class ArrayModel:
         form = self.rbm._row_format
         return form.read(self.rbm, X, reset=reset, finite=finite, missing=missing)
 
-    def with_known_means(
-        self, statistics: tuple[float, Array, Array]
-    ) -> tuple[float, Array, Array]:
+    def with_known_means(self, statistics: Statistics) -> Statistics:
         """Statistics in which columns without a known value are as if no value were likelier."""
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
@@ -270,44 +304,3 @@ def fingerprint(arrays: dict[str, Array]) -> bytes:
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array.T).data)
     return digest.digest()
-
-
-def raw_machine(
-    machine: Machine, carried: Carried, *, is_published: bool, averages: bool
-) -> tuple[Machine, Carried]:
-    """Machine behind a public average, and what its training carries on.
-
-    Parameters
-    ----------
-    machine : Machine
-        Of the public arrays.
-    carried : dict
-        What training left beside them.
-    is_published : bool
-        Whether they are what training left. Arrays that were edited since are what it goes on
-        from, without the momentum and the average that led to others.
-    averages : bool
-        Whether it goes on to average.
-
-    Returns
-    -------
-    machine : Machine
-        To go on from.
-    carried : dict
-        A copy, of what goes with that machine.
-    """
-    carried = dict(carried)
-    raw = carried.pop("raw", None)
-    carried.pop("published", None)
-    carried = deepcopy(carried)
-    if not is_published:
-        carried |= {"memory": {}, "average": None}
-        offsets: Any = carried.get("visible_offset"), carried.get("hidden_offset")
-        if tuple(map(np.size, offsets)) != machine.weights.shape:
-            carried["visible_offset"] = carried["hidden_offset"] = None
-    elif averages and raw is not None and raw.keys() == machine.parameters.keys():
-        machine = machine.astype(raw["weights"].dtype, copy=True)
-        machine.assign(raw)
-    else:  # average or learn_variance were changed
-        carried["average"] = None
-    return machine, carried

@@ -11,11 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, spread_rows
-from skrbm.core.training.monitoring import Judge, free_energy_gap, record
-from skrbm.core.training.state import TrainingState
+from skrbm.core.training.monitoring import free_energy_gap, record
 from skrbm.core.training.watch import shortfall
 from skrbm.estimators.history import History
-from skrbm.estimators.settings import judge_of
+from skrbm.estimators.settings import batch_rows
 from skrbm.estimators.tracking import LikelihoodRecorder
 from skrbm.estimators.validation import warn_user
 
@@ -45,8 +44,6 @@ class Recorder:
     held_out : tuple, default=None
         Rows whose score decides, their weights, and which of their units are scored; None for the
         training data's.
-    judge : Judge, default=None
-        Of the scores; None to go on whatever they are.
     likelihood : LikelihoodRecorder, default=None
         Keeper of log-likelihoods, which then decide; None for pseudo-likelihoods alone.
     log_unit : float, default=0.0
@@ -60,30 +57,30 @@ class Recorder:
     is_persistent: bool = True
     is_counted: Array | None = None
     held_out: tuple[Any, Array | None, Array | None] | None = None
-    judge: Judge | None = None
     likelihood: LikelihoodRecorder | None = None
     log_unit: float = 0.0
 
-    def record(self, machine: Machine, state: TrainingState, notes: dict[str, float]) -> bool:
+    def record(self, machine: Machine, particles: Array, notes: dict[str, float]) -> float:
         """Record a pass.
 
         Parameters
         ----------
         machine : Machine
             What would be published now.
-        state : TrainingState
-            Whose learning rate may be lowered.
+        particles : ndarray of shape (n_particles, n_hidden)
+            Hidden states of the chains.
         notes : dict of str to float
             What the algorithm says of the pass.
 
         Returns
         -------
-        is_over : bool
-            Whether training should end.
+        score : float
+            What decides, in nats.
         """
-        notes = {"learning_rate": state.learning_rate} | notes
-        particles = state.particles if self.is_persistent else None
-        notes |= record(machine, self.rows, particles, self.n_samples, self.weight, self.is_counted)
+        chains = particles if self.is_persistent else None
+        notes = notes | record(
+            machine, self.rows, chains, self.n_samples, self.weight, self.is_counted
+        )
         notes["pseudo_likelihood"] -= self.log_unit
         if self.held_out is not None:
             rows, weight, is_counted = self.held_out
@@ -99,10 +96,10 @@ class Recorder:
             )
         notes |= self._likelihoods(machine)
         self.history.add(notes, self._line(notes))
-        return self.judge is not None and self.judge.add(notes[self._score], machine, state)
+        return notes[self._deciding]
 
     @property
-    def _score(self) -> str:
+    def _deciding(self) -> str:
         """Name of what decides in the history."""
         prefix = "" if self.held_out is None else "validation_"
         return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
@@ -110,7 +107,7 @@ class Recorder:
     def score(self, machine: Machine) -> float:
         """What decides of a machine of before, in nats."""
         if self.likelihood is not None:
-            return self._likelihoods(machine)[self._score]
+            return self._likelihoods(machine)[self._deciding]
         rows, weight, is_counted = self.held_out or (self.rows, self.weight, self.is_counted)
         return monitor(machine, rows, self.n_samples, weight, is_counted) - self.log_unit
 
@@ -135,7 +132,7 @@ class Recorder:
 def recorded_rows(run: Any) -> dict[str, Any]:
     """What a run's recorder looks at: rows, their weights, and which of their units are known."""
     is_known = None if run.completed is None else run.completed.known_units
-    arrays = run.X, run.weight, is_known
+    arrays = run.data, run.weight, is_known
 
     def some(numbers: Array) -> tuple[Any, ...]:
         return tuple(None if array is None else array[numbers] for array in arrays)
@@ -145,15 +142,13 @@ def recorded_rows(run: Any) -> dict[str, Any]:
     return dict(zip(("rows", "weight", "is_counted"), own, strict=True)) | {"held_out": held_out}
 
 
-def recorder_of(run: Any, resumes: bool) -> Recorder:
-    """Keeper of a run's history, which ends the run only if that has a plan.
+def recorder_of(run: Any) -> Recorder:
+    """Recorder of a run.
 
     Parameters
     ----------
     run : Run
         About to train.
-    resumes : bool
-        Whether it goes on from a model that was published before.
 
     Returns
     -------
@@ -166,21 +161,16 @@ def recorder_of(run: Any, resumes: bool) -> Recorder:
         log_units = run.completed.known_units.mean(axis=0) * log_units
     likelihood = None
     if rbm.track_likelihood:
-        n_updates = -(-run.n_rows // run.batch_rows)
+        n_updates = -(-run.n_rows // batch_rows(rbm, run.n_rows))
         likelihood = LikelihoodRecorder(run.model, n_updates, run.trainer.work.dtype)
-    recorder = Recorder(
-        History(rbm, bool(rbm.verbose)),
+    return Recorder(
+        run.history,
         **recorded_rows(run),
         n_samples=run.n_rows,
         is_persistent=run.phase.is_persistent,
-        judge=judge_of(rbm, is_planned=run.is_planned),
         log_unit=float(log_units.sum()),
         likelihood=likelihood,
     )
-    if resumes and recorder.judge is not None and recorder.judge.keeps_best:
-        machine = run.model.machine()
-        recorder.judge.resume(recorder.score(machine), machine)
-    return recorder
 
 
 def warn_if_lost(run: Any) -> None:

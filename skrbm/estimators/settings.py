@@ -8,12 +8,14 @@ import numpy as np
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.sampling import Ladder
 from skrbm.core.training.loop import Trainer
 from skrbm.core.training.monitoring import Judge, Plateau
-from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
 from skrbm.core.training.transforms import Constraints, Penalties
 from skrbm.core.training.workspace import Workspace
+from skrbm.core.units import Units
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100
 SMALL = 2**12  # number of weights of a machine that spends its time outside the products
@@ -25,6 +27,14 @@ def batch_rows(rbm: Any, n_rows: int) -> int:
     if isinstance(n_batch, str):  # "auto": a hundred updates in a pass
         return min(max(n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
     return n_batch
+
+
+def algorithm_of(rbm: Any, base: Units) -> tuple[Ladder, NegativePhase]:
+    """Negative phase, with the temperatures of before unless another number is asked for."""
+    betas: Any = getattr(rbm, "_betas", ())
+    n_temperatures = rbm.n_temperatures
+    ladder = Ladder(betas) if len(betas) == n_temperatures else Ladder.of(n_temperatures)
+    return ladder, ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, base, ladder)
 
 
 def working_copy(machine: Machine, dtype: Any) -> Machine:

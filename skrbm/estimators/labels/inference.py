@@ -13,7 +13,7 @@ from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.sampling import clamped_gibbs, sample_base
-from skrbm.estimators.labels.rows import joint_machine
+from skrbm.estimators.labels.model import LabelModel
 from skrbm.estimators.sampler import COUNT
 from skrbm.estimators.validation import RANDOM_STATE, finite_results
 
@@ -130,7 +130,7 @@ class LabelInferenceMixin:
         check_is_fitted(self)
         rbm = self.estimator_
         rng = rbm._model.inference_rng(random_state)
-        machine = joint_machine(self, rbm)
+        machine = LabelModel(self).machine()
         n_features = machine.visible.n_columns - len(self.classes_)
         v = sample_base(machine, n_samples, rng)
         if y is not None:
@@ -150,7 +150,7 @@ class LabelInferenceMixin:
         model = self.estimator_._model
         checked = model.check_X(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        labels = Labels(joint_machine(self, self.estimator_, checked))
+        labels = Labels(LabelModel(self).machine(checked))
 
         def answer(machine: Machine, v: Any) -> Array:
             return np.asarray(question(labels, machine.hidden_field(v)))

@@ -1,0 +1,227 @@
+"""What training begins from: a new machine, or the one that an estimator is."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, final
+
+import numpy as np
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.training.initialization import (
+    initial_machine,
+    initial_particles,
+    merged_statistics,
+    resting_layer,
+)
+from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.estimators.history import empty_history
+from skrbm.estimators.model import Model, Statistics, fingerprint
+from skrbm.estimators.rows import row_statistics
+from skrbm.estimators.validation import (
+    check_parameter,
+    check_width,
+    floating_type,
+    parameter_shape,
+    warn_user,
+)
+
+FEW_ROWS = 20  # tell a feature's variance within a factor of two
+ROW_STATISTICS = "_statistics", "_first_statistics", "_varying"
+CHAINS = "h_samples_", "_replicas", "_betas"
+
+Carried = dict[str, Any]  # plain data, which every format of pickles can hold
+
+
+@final
+class Beginning:
+    """Machine from which training begins.
+
+    Parameters
+    ----------
+    model : Model
+        Of the estimator, whose statistics, streams and history are opened or continued.
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Rows to learn from.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Their weights.
+    scores : tuple of str
+        Columns of a new history.
+    resumes : bool
+        Whether to go on from the public arrays.
+
+    Attributes
+    ----------
+    machine : Machine
+        Plain.
+    carried : dict
+        What training goes on with beside the machine.
+    before : dict
+        Statistics without these rows, to go back to.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        X: Any,
+        sample_weight: Array | None,
+        scores: tuple[str, ...],
+        *,
+        resumes: bool,
+    ) -> None:
+        self.model, self.rbm, self.X, self._scores = model, model.rbm, X, scores
+        self.before: dict[str, Any] = {}
+        statistics = row_statistics(X, sample_weight)
+        if resumes:
+            self.machine, self.carried = self._resume(statistics)
+        else:
+            self.rbm._model.open_streams()
+            self._open_history()
+            self.machine, self.carried = self._start(self._known(statistics)), {}
+
+    def _start(self, statistics: Statistics) -> Machine:
+        """Machine that resembles some statistics, and new chains."""
+        rbm, model = self.rbm, self.model
+        n_samples, _, variance = rbm._statistics = rbm._first_statistics = statistics
+        rbm._varying = (variance > 0) | (n_samples == 1)
+        constant = rbm._row_format.constant_features(rbm, rbm._varying)
+        if constant:
+            warn_user(
+                f"Features {constant[:10]} of X are constant; their "
+                f"noise_variance_ stays at 1. Drop them, for example with "
+                f"sklearn.feature_selection.VarianceThreshold.",
+                UserWarning,
+            )
+        visible = model.base_layer(statistics, rbm._varying)
+        hidden = resting_layer(rbm._hidden_type, rbm.n_components)
+        machine = initial_machine(visible, hidden, *model.moments(statistics), rbm._rng)
+        dtype = floating_type(self.X, np.float64)
+        with np.errstate(over="ignore", under="ignore"):
+            model.publish(machine.astype(dtype))
+        try:
+            model.machine()
+        except ValueError as error:
+            raise ValueError(
+                f"The statistics of X are beyond the range of {dtype}: {error} Rescale X, for "
+                f"example with sklearn.preprocessing.StandardScaler."
+            ) from error
+        rbm._n_components = rbm.n_components
+        for name in CHAINS:
+            vars(rbm).pop(name, None)
+        return machine
+
+    def _resume(self, statistics: Statistics) -> tuple[Machine, Carried]:
+        """Machine behind the public arrays, and what its training carries on."""
+        rbm, model, width = self.rbm, self.model, self.X.shape[1]
+        self.before = {name: getattr(rbm, name) for name in ROW_STATISTICS if hasattr(rbm, name)}
+        varying = self.before.get("_varying", True)
+        is_known = np.size(varying) in (1, width)
+        varying = not is_known or varying | (statistics[2] > 0)  # what was constant may vary now
+        machine = model.machine(varying=varying)
+        n_hidden, n_columns = parameter_shape(rbm, "components_", 2)
+        check_width(self.X, n_columns, rbm)
+        if rbm.n_components not in (n_hidden, getattr(rbm, "_n_components", rbm.n_components)):
+            raise ValueError(
+                f"n_components={rbm.n_components} was changed since fit, but components_ has "
+                f"{n_hidden} rows. Call fit to start anew, or set n_components={n_hidden} to go on."
+            )
+        rbm._model.ensure_streams()
+        if not hasattr(model.owner, "_carried"):
+            self._open_history()
+        rbm._n_components, rbm._varying = rbm.n_components, varying
+        before = self.before.get("_statistics")
+        if before is not None and len(before[1]) == width:
+            rbm._statistics = merged_statistics(before, statistics)
+        else:
+            rbm._statistics = rbm._first_statistics = self._known(statistics)
+        carried = model.owner._carried
+        is_published = carried.get("published") == fingerprint(model.public)
+        is_open = is_published and before is not None and before[0] < FEW_ROWS
+        if is_open and machine.visible.bounds(model.moments(rbm._statistics)[1]):
+            # the first rows of a stream, which were few, have set a scale that lasts
+            return self._start(rbm._statistics), {}
+        return raw_machine(machine, carried, is_published=is_published, averages=rbm.average)
+
+    def _open_history(self) -> None:
+        owner = self.model.owner
+        owner.n_iter_, owner.history_, owner._carried = 0, empty_history(*self._scores), {}
+
+    def _known(self, statistics: Statistics) -> Statistics:
+        known: Statistics = self.rbm._model.with_known_means(statistics)
+        return known
+
+
+def first_particles(model: Model, machine: Machine, phase: NegativePhase, n_batch: int) -> Array:
+    """Chains as they are; new ones where more are asked for or the width changed.
+
+    Parameters
+    ----------
+    model : Model
+        Whose estimator has them.
+    machine : Machine
+        That they sample.
+    phase : NegativePhase
+        Says how many chains belong to a particle.
+    n_batch : int
+        Number of particles, if none is set and there are none.
+
+    Returns
+    -------
+    particles : ndarray of shape (n_chains * n_particles, n_hidden)
+        Those of the model itself first.
+    """
+    rbm, n_hidden = model.rbm, machine.hidden.n_columns
+    old = np.empty((0, n_hidden), dtype=machine.dtype)
+    if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
+        old = check_parameter(rbm, "h_samples_", 2).astype(machine.dtype)
+    n_particles = rbm.n_particles or len(old) or n_batch
+    base = model.base_layer(rbm._statistics)
+    n_missing = max(n_particles - len(old), 0)
+    more = initial_particles(machine, base, n_missing, rbm._rng)
+    n_replicas = (phase.n_chains - 1) * n_particles
+    replicas = getattr(rbm, "_replicas", old[:0])
+    if replicas.shape != (n_replicas, n_hidden):
+        replicas = initial_particles(machine, base, n_replicas, rbm._rng)
+    return np.concatenate([old[:n_particles], more, replicas])
+
+
+def raw_machine(
+    machine: Machine, carried: Carried, *, is_published: bool, averages: bool
+) -> tuple[Machine, Carried]:
+    """Machine behind a public average, and what its training carries on.
+
+    Parameters
+    ----------
+    machine : Machine
+        Of the public arrays.
+    carried : dict
+        What training left beside them.
+    is_published : bool
+        Whether they are what training left. Arrays that were edited since are what it goes on
+        from, without the momentum and the average that led to others.
+    averages : bool
+        Whether it goes on to average.
+
+    Returns
+    -------
+    machine : Machine
+        To go on from.
+    carried : dict
+        A copy, of what goes with that machine.
+    """
+    carried = dict(carried)
+    raw = carried.pop("raw", None)
+    carried.pop("published", None)
+    carried = deepcopy(carried)
+    if not is_published:
+        carried |= {"memory": {}, "average": None}
+        offsets: Any = carried.get("visible_offset"), carried.get("hidden_offset")
+        if tuple(map(np.size, offsets)) != machine.weights.shape:
+            carried["visible_offset"] = carried["hidden_offset"] = None
+    elif averages and raw is not None and raw.keys() == machine.parameters.keys():
+        machine = machine.astype(raw["weights"].dtype, copy=True)
+        machine.assign(raw)
+    else:  # average or learn_variance were changed
+        carried["average"] = None
+    return machine, carried

@@ -1,0 +1,196 @@
+"""The passes of a fit, whatever it learns from: how they are made, judged, ended and published."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import deepcopy
+from typing import Any, ClassVar
+
+from skrbm.core.centering import gauged
+from skrbm.core.interrupts import deferred_interrupts
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.training.holes import CompletedRows
+from skrbm.core.training.loop import DivergenceError
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.transforms import Constraints
+from skrbm.estimators.beginning import Beginning, Carried, first_particles
+from skrbm.estimators.callbacks import FitTask
+from skrbm.estimators.history import History
+from skrbm.estimators.model import Model, fingerprint
+from skrbm.estimators.rows import split_rows
+from skrbm.estimators.settings import (
+    algorithm_of,
+    batch_rows,
+    judge_of,
+    trainer_of,
+    working_copy,
+)
+from skrbm.estimators.validation import InterruptWarned, advised, check_parameter
+
+
+class Passes(ABC):
+    """One call of `fit` or `partial_fit`.
+
+    It trains a copy of the machine that an estimator is; whatever ends the passes, `publish` writes
+    it back.
+
+    Parameters
+    ----------
+    model : Model
+        To be trained.
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Checked rows.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Positive weights.
+    resumes : bool
+        Whether to go on from the arrays, chains and streams of a fitted estimator.
+    n_iter : int
+        Largest number of passes.
+    is_planned : bool
+        Whether training is over after them: rows may be held out, and the rate may fall to zero.
+    candidates : ndarray of shape (n_candidates,), default=None
+        Numbers of the rows that may be held out; None for all.
+    """
+
+    scores: ClassVar[tuple[str, ...]]  # columns that every history has
+
+    def __init__(
+        self,
+        model: Model,
+        X: Any,
+        sample_weight: Array | None,
+        *,
+        resumes: bool,
+        n_iter: int,
+        is_planned: bool,
+        candidates: Array | None = None,
+    ) -> None:
+        self.model, self.owner, self.rbm = model, model.owner, model.rbm
+        self.data, self.weight = X, sample_weight
+        self.n_iter, self.is_planned = n_iter, is_planned
+        begin = Beginning(model, X, sample_weight, self.scores, resumes=resumes)
+        self._before = [(self.rbm, begin.before)]
+        rbm, carried = self.rbm, begin.carried
+        if is_planned:
+            carried["slowdown"] = 1.0
+        self.rng = rbm._rng = deepcopy(rbm._rng)
+        self.rows: Array | None = None
+        self.held_out: Array | None = None
+        if is_planned and rbm.early_stopping:
+            self.rows, self.held_out = split_rows(rbm, X.shape[0], candidates)
+        self.n_rows = int(X.shape[0] if self.rows is None else len(self.rows))
+        n_batch = batch_rows(rbm, self.n_rows)
+        self.dtype = check_parameter(rbm, "components_", 2).dtype
+        self.ladder, self.phase = algorithm_of(rbm, model.base_layer(rbm._first_statistics))
+        particles = first_particles(model, begin.machine, self.phase, n_batch)
+        self.machine = working_copy(begin.machine, self.dtype)
+        _, variance = model.moments(rbm._statistics)
+        self.trainer = trainer_of(rbm, self.machine, self.phase, n_batch, self.dtype, variance)
+        self.state = TrainingState(particles.astype(self.trainer.work.dtype), **carried)
+        self.completed: CompletedRows | None = None
+        self.judge = judge_of(rbm, is_planned=is_planned)
+        self.history = History(self.owner, bool(rbm.verbose))
+
+    @abstractmethod
+    def _record(self, machine: Machine, notes: dict[str, float]) -> float:
+        """Write a pass to the history; what judges it, in nats."""
+
+    @abstractmethod
+    def _warn(self) -> None:
+        """Say what is wrong with a fit that is over."""
+
+    @abstractmethod
+    def outcome(self) -> dict[str, Any]:
+        """Attributes of the estimator: public arrays, chains, streams and what is carried on."""
+
+    def train(self, task: FitTask) -> None:
+        """Make the passes, and publish what they lead to whatever stops them."""
+        with deferred_interrupts() as interrupts:
+            passes = self.trainer.run(
+                self.machine,
+                self.state,
+                self.data,
+                self.n_iter,
+                self.rng,
+                rows=self.rows,
+                sample_weight=self.weight,
+                is_planned=self.is_planned,
+                before_update=None if self.completed is None else self.completed.redraw,
+                after_update=interrupts.check,
+            )
+            n_iter = self.owner.n_iter_
+            try:
+                with InterruptWarned(), advised():
+                    for _ in range(self.n_iter):
+                        task.begin_pass()
+                        next(passes)
+                        is_over = self._end_pass()
+                        if task.end_pass(self.snapshot) or is_over:
+                            break
+            except DivergenceError:
+                if self.owner.n_iter_ == n_iter:
+                    self._forget_rows()
+                raise
+            finally:
+                self.publish()
+            task.end(self.snapshot)
+            if self.is_planned:
+                self._warn()
+            with InterruptWarned():
+                interrupts.check()
+
+    def _end_pass(self) -> bool:
+        """Record a pass; whether training should end."""
+        self.owner.n_iter_ += 1
+        notes = {"learning_rate": self.state.learning_rate} | self.phase.finish_pass()
+        if not (self.is_planned or self.rbm.verbose):
+            return False
+        machine = self._averaged()
+        score = self._record(machine, notes)
+        return self.judge is not None and self.judge.add(score, machine, self.state)
+
+    def _forget_rows(self) -> None:
+        """Go back to the statistics of the rows before these."""
+        for estimator, attributes in self._before:
+            vars(estimator).update(attributes)
+
+    def _averaged(self) -> Machine:
+        """What would be published now."""
+        machine = self.state.averaged(self.machine)
+        if machine is not self.machine:  # an average of what was allowed before may not be now
+            Constraints(self.rbm.max_norm).enforce(machine.parameters)
+        return machine
+
+    def publish(self) -> None:
+        """Write what training has arrived at, or the best of it, to the estimator."""
+        if self.judge is not None and self.judge.best is not None:
+            self.machine, self.state.average, self.state.memory = self.judge.best, None, {}
+        vars(self.owner).update(self.outcome())
+
+    def snapshot(self) -> dict[str, Any]:
+        """The estimator's attributes as of now, in arrays of their own."""
+        return deepcopy(self.outcome())
+
+    def _published(self) -> Machine:
+        """What would be published now, in the precision of the public arrays."""
+        return gauged(self._averaged()).astype(self.dtype)
+
+    def _chains(self) -> dict[str, Array]:
+        """Chains and temperatures as attributes of an estimator."""
+        chains = self.state.particles.astype(self.dtype)
+        n_particles = len(chains) // self.phase.n_chains
+        return {
+            "h_samples_": chains[:n_particles],
+            "_replicas": chains[n_particles:],
+            "_betas": self.ladder.betas,
+        }
+
+    def _carried(self, public: dict[str, Array]) -> Carried:
+        """What training carries on beside public arrays and chains."""
+        carried = vars(self.state) | {
+            "raw": None if self.state.average is None else self.machine.parameters,
+            "published": fingerprint(public),
+        }
+        del carried["particles"]
+        return carried
