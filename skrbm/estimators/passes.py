@@ -97,12 +97,22 @@ class Passes(ABC):
         """Write a pass to the history; what judges it, in nats."""
 
     @abstractmethod
+    def _score(self, machine: Machine) -> float:
+        """What judges a machine, in nats."""
+
+    @abstractmethod
     def _warn(self) -> None:
         """Say what is wrong with a fit that is over."""
 
     @abstractmethod
     def outcome(self) -> dict[str, Any]:
         """Attributes of the estimator: public arrays, chains, streams and what is carried on."""
+
+    def _keep_present(self) -> None:
+        """Let only a better machine replace the one that was published before."""
+        if self.judge is not None and self.judge.keeps_best:
+            machine = self.model.machine()
+            self.judge.resume(self._score(machine), machine)
 
     def train(self, task: FitTask) -> None:
         """Make the passes, and publish what they lead to whatever stops them."""

@@ -56,9 +56,8 @@ class Run(Passes):
         if known_units(model, X) is not None:
             self.data = self.completed = self._completed(X, N_FIRST_STEPS if resumes else 1)
         self.recorder = recorder_of(self)
-        if resumes and self.judge is not None and self.judge.keeps_best:
-            machine = model.machine()
-            self.judge.resume(self.recorder.score(machine), machine)
+        if resumes:
+            self._keep_present()
 
     def _completed(self, X: Any, n_first_steps: int) -> CompletedRows:
         """Rows with draws of what is missing."""
@@ -76,6 +75,9 @@ class Run(Passes):
                 self.completed.redraw(machine, self.held_out, self.rng)
             vars(self.recorder).update(recorded_rows(self))
         return self.recorder.record(machine, self.state.particles, notes)
+
+    def _score(self, machine: Machine) -> float:
+        return self.recorder.score(machine)
 
     def _warn(self) -> None:
         warn_if_lost(self)

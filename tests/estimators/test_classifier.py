@@ -1,6 +1,7 @@
 """The classifier against the enumerated joint, and what it promises about rows and labels."""
 
 import pickle
+import signal
 import tracemalloc
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
+from skrbm.core.training.loop import DivergenceError, Trainer
 
 FAST = {"n_iter": 3, "random_state": 0}
 EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}
@@ -167,11 +169,16 @@ def test_partial_fit_resumes_bit_for_bit_after_pickling():
     assert one.n_iter_ == 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_warm_starts_are_one_long_fit(kind):
-    """Slip: arrays that training itself has left taken for edited ones, without its momentum."""
+@pytest.mark.parametrize(
+    ("kind", "algorithm"), [*((kind, "pcd") for kind in KINDS), ("bernoulli", "pt")]
+)
+def test_warm_starts_are_one_long_fit(kind, algorithm):
+    """Slips: arrays that training itself has left taken for edited ones, without its momentum;
+    temperatures or hot chains that are lost.
+    """
     X, y = labelled(kind)
     options = {"learning_rate_schedule": "constant", "momentum": 0.5, "random_state": 0}
+    options |= {"algorithm": algorithm, "n_temperatures": 3}
     once = RBMClassifier(new(kind, n_iter=4, **options)).fit(X, y)
     warm = RBMClassifier(new(kind, n_iter=1, warm_start=True, **options))
     for _ in range(4):
@@ -198,6 +205,96 @@ def test_early_stopping_keeps_the_best_log_loss_of_held_out_rows():
     np.testing.assert_allclose(-own.mean(), min(losses), rtol=0, atol=1e-9)
     worse = RBMClassifier(rbm.set_params(early_stopping=False)).fit(X, y)
     assert "validation_log_loss" not in worse.history_
+
+
+def test_early_stopping_keeps_the_best_of_an_earlier_fit():
+    """Slip: a warm start that forgets what was best, and publishes what it makes worse."""
+    X, y = labelled(n_samples=90)
+    rbm = new("bernoulli", 20, early_stopping=True, learning_rate=2, n_iter=20, random_state=0)
+    classifier = RBMClassifier(rbm).fit(X, y)
+    best, before = min(classifier.history_["validation_log_loss"]), everything(classifier)
+    rbm.set_params(warm_start=True, l2=0.4, n_iter=3)
+    after = classifier.fit(X, y)
+    assert min(after.history_["validation_log_loss"][-3:]) > best
+    for array, kept in zip(everything(after), before, strict=True):
+        np.testing.assert_allclose(array, kept, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pass_that_diverges_leaves_no_trace_of_its_rows(kind):
+    """Slips: statistics of the rows, or numbers of their labels, that are counted all the same."""
+    X, y = labelled(kind)
+    classifier = RBMClassifier(new(kind, **FAST)).fit(X, y)
+    before, counts = everything(classifier), classifier._label_counts
+    statistics = classifier.estimator_._statistics
+    classifier.estimator_.set_params(learning_rate=1e30)
+    with pytest.raises(DivergenceError, match="epoch 1"):
+        classifier.partial_fit(X[:20], y[:20])
+    assert classifier._label_counts is counts
+    for now, then in zip(classifier.estimator_._statistics, statistics, strict=True):
+        np.testing.assert_array_equal(now, then)
+    for array, kept in zip(everything(classifier), before, strict=True):
+        np.testing.assert_allclose(array, kept, rtol=0, atol=1e-12)
+
+
+def test_an_interrupt_keeps_what_was_learned(monkeypatch):
+    """Slips: an update that is lost or half done, an interrupt that is not named."""
+    X, y = labelled()
+    update, machines = Trainer.update, []
+
+    def interrupted(trainer, machine, *arguments):
+        machines.append(machine)
+        if len(machines) == 7:
+            signal.raise_signal(signal.SIGINT)
+        update(trainer, machine, *arguments)
+
+    monkeypatch.setattr(Trainer, "update", interrupted)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        rbm = BernoulliRBM(3, batch_size=12, n_iter=100, average=False, random_state=0)
+        with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
+            classifier = RBMClassifier(rbm).fit(X, y)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert classifier._carried["n_updates"] == 7
+    assert classifier.n_iter_ == classifier.estimator_.n_iter_ == 1  # of five updates
+    assert np.isfinite(classifier.predict_proba(X)).all()
+
+
+def test_a_gaussian_stream_starts_anew_until_its_scale_is_known():
+    """Slip: the variance of the first two rows as that of all."""
+    X, y = labelled("cho")
+    rbm = new("cho", learning_rate=0.0, n_iter=0, random_state=0)
+    whole = RBMClassifier(rbm).fit(X, y).estimator_
+    stream = RBMClassifier(rbm).partial_fit(X[:2], y[:2], classes=np.unique(y))
+    assert np.abs(np.log(stream.estimator_.noise_variance_ / whole.noise_variance_)).max() > 0.1
+    stream.partial_fit(X[2:], y[2:])
+    np.testing.assert_allclose(stream.estimator_.noise_variance_, whole.noise_variance_, rtol=1e-9)
+
+
+def test_arrays_assigned_by_hand_are_what_a_stream_goes_on_from():
+    """Slip: a stream that asks for what only a fit leaves."""
+    classifier, _ = by_hand("bernoulli")
+    classifier.estimator_.set_params(learning_rate=0.0)
+    before = everything(classifier)
+    classifier.partial_fit(np.eye(4), ["a", "b", "c", "a"])
+    proba = classifier.predict_proba(np.eye(4))
+    again, _ = by_hand("bernoulli")
+    np.testing.assert_allclose(proba, again.predict_proba(np.eye(4)), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(everything(classifier)[2], before[2], rtol=0, atol=1e-12)
+    assert classifier.n_iter_ == 1
+
+
+def test_another_number_of_components_needs_a_new_start():
+    """Slip: a warm start that ignores it."""
+    X, y = labelled()
+    rbm = new("bernoulli", **FAST)
+    classifier = RBMClassifier(rbm).fit(X, y)
+    rbm.set_params(n_components=5, warm_start=True)
+    with pytest.raises(ValueError, match="n_components=5 was changed since fit"):
+        classifier.fit(X, y)
+    rbm.set_params(warm_start=False)
+    assert classifier.fit(X, y).estimator_.components_.shape == (5, 4)
 
 
 def test_many_classes_take_memory_for_a_few_rows_at_a_time():

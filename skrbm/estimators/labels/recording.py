@@ -60,14 +60,16 @@ class LabelRecorder:
         if len(self.learned):
             loss, accuracy = self._scores(machine, spread_rows(self.learned, RECORDED_ROWS))
             notes = notes | {"log_loss": loss, "accuracy": accuracy}
-        score = -loss
+        deciding = loss
         if self.held_out is not None:
-            held_out = self._scores(machine, self.held_out)
-            score = -held_out[0]
-            names = "validation_log_loss", "validation_accuracy"
-            notes = notes | dict(zip(names, held_out, strict=True))
+            deciding, share = self._scores(machine, self.held_out)
+            notes = notes | {"validation_log_loss": deciding, "validation_accuracy": share}
         self.history.add(notes, f"log-loss = {loss:.4f}, accuracy = {accuracy:.4f}")
-        return score
+        return -deciding
+
+    def score(self, machine: Machine) -> float:
+        """Mean log-probability of the labels that decide, in nats."""
+        return -self._scores(machine, self.learned if self.held_out is None else self.held_out)[0]
 
     def _scores(self, machine: Machine, rows: Array) -> tuple[float, float]:
         """Log-loss in nats and accuracy of some labelled rows."""

@@ -73,9 +73,14 @@ class LabelRun(Passes):
         self.trainer = replace(self.trainer, negative_phase=LabelObjective(self.phase, *weights))
         learned = known if self.rows is None else np.intersect1d(known, self.rows)
         self.recorder = LabelRecorder(self.history, rows, sample_weight, learned, self.held_out)
+        if resumes:
+            self._keep_present()
 
     def _record(self, machine: Machine, notes: dict[str, float]) -> float:
         return self.recorder.record(machine, notes)
+
+    def _score(self, machine: Machine) -> float:
+        return self.recorder.score(machine)
 
     def _warn(self) -> None:
         """Nothing: labels may be learned at the expense of the rows' likelihood."""
