@@ -36,10 +36,10 @@ ORDER = (
     {
         "skrbm.core.centering",
         "skrbm.core.couplings",
-        "skrbm.core.diagnostics",
         "skrbm.core.tempering",
     },
     {"skrbm.core.sampling"},
+    {"skrbm.core.diagnostics"},
     {"skrbm.core.likelihood"},
     {
         "skrbm.core.training.workspace",
@@ -78,7 +78,11 @@ ORDER = (
     {"skrbm.estimators.passes"},
     {"skrbm.estimators.labels.rows", "skrbm.estimators.labels.model"},
     {"skrbm.estimators.labels.recording"},
-    {"skrbm.estimators.annealing", "skrbm.estimators.unknown"},
+    {
+        "skrbm.estimators.annealing",
+        "skrbm.estimators.diagnostics",
+        "skrbm.estimators.unknown",
+    },
     {"skrbm.estimators.run", "skrbm.estimators.sampler", "skrbm.estimators.scoring"},
     {"skrbm.estimators.labels.run", "skrbm.estimators.labels.inference"},
     {"skrbm.estimators"},

@@ -99,13 +99,13 @@ def fit_in_turn(rbms: list[BernoulliRBM], X: np.ndarray) -> np.ndarray:
     begin, seconds = [0.0] * len(rbms), [[] for _ in rbms]
     record, own = Recorder.record, threading.local()
 
-    def recording(recorder: Recorder, *args: Any) -> bool:
-        is_over, k = record(recorder, *args), own.number
+    def recording(recorder: Recorder, *args: Any) -> float:
+        score, k = record(recorder, *args), own.number
         seconds[k].append(time.perf_counter() - begin[k])
         turns[(k + 1) % len(rbms)].release()
         turns[k].acquire()
         begin[k] = time.perf_counter()
-        return is_over
+        return score
 
     def fit(k: int) -> None:
         own.number = k

@@ -12,9 +12,11 @@ from scipy.stats import norm, rankdata
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.sampling import gibbs
 
 WINDOW = 5.0  # autocorrelation times that a sum over autocorrelations extends
 MIXED, UNMIXED = 1.01, 1.1  # R-hat of chains that can be believed, and of those that cannot
+LAG = 25  # steps, from which and from twice as many the memory of more is inferred
 FEW_SAMPLES = 400  # effective ones, below which R-hat itself is not to be believed
 
 
@@ -117,12 +119,60 @@ def trace_chains(
         mean, h = machine.hidden.mean_and_sample(field, rng)
         mean_activation[:, step] = mean.mean(axis=1, dtype=np.float64)
         activations[:, step] = mean
-    activations -= activations.mean(axis=(0, 1))
+    return ChainDiagnostics(free_energy, mean_activation, _first_coordinate(activations))
+
+
+def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Generator) -> float:
+    r"""Tell from a few steps how much Gibbs chains remember after many.
+
+    The visible states make a reversible chain without negative eigenvalues: an autocorrelation
+    :math:`\rho` of it is a mixture of powers of numbers between 0 and 1, its logarithm is convex, and
+
+    .. math:: \rho(n) \ge \rho(t) \left( \frac{\rho(2 t)}{\rho(t)} \right)^{(n - t) / t}, \quad n \ge 2 t
+
+    Here it is that of the expected hidden states, along the direction in which they vary most.
+
+    Parameters
+    ----------
+    machine : Machine
+        Whose distribution the chains leave invariant.
+    v : ndarray of shape (n_chains, n_visible)
+        Visible states in all modes of the distribution, as many in each as it weighs.
+    n_steps : int
+        Number of steps, at least `2 * LAG`.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    memory : float
+        What the correlation between states `n_steps` apart is at least, from 0 to 1.
+    """
+    states = [v]
+    for _ in range(2):
+        states.append(gibbs(machine, states[-1], LAG, rng))
+    first, middle, last = _first_coordinate(np.stack([machine.mean_hidden(v) for v in states]))
+    variance = (first @ first + middle @ middle + last @ last) / 3
+    near, far = (first @ middle + middle @ last) / 2, first @ last
+    if not (near > 0 and far > 0):
+        return 0.0
+    return float(min(near / variance, 1.0) * min(far / near, 1.0) ** (n_steps / LAG - 1))
+
+
+def _first_coordinate(activations: Array) -> Array:
+    """Coordinate along the direction of largest variance, in double precision.
+
+    Of shape (n, m) for activations of shape (n, m, n_hidden).
+    """
     flat = activations.reshape(-1, activations.shape[-1])
-    direction = np.linalg.eigh(flat.T @ flat)[1][:, -1]
-    return ChainDiagnostics(
-        free_energy, mean_activation, (activations @ direction).astype(np.float64)
-    )
+    flat = flat - flat[0]  # exactly zero where nothing varies
+    flat -= flat.mean(axis=0)
+    if len(flat) < flat.shape[1]:
+        values, vectors = np.linalg.eigh(flat @ flat.T)
+        coordinate = np.sqrt(max(values[-1], 0)) * vectors[:, -1]
+    else:
+        coordinate = flat @ np.linalg.eigh(flat.T @ flat)[1][:, -1]
+    return np.asarray(coordinate.reshape(activations.shape[:-1]), dtype=np.float64)
 
 
 def autocorrelation_time(trace: Array) -> float:

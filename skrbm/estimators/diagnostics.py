@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from numbers import Integral
 from typing import Any
 
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, validate_params
 
-from skrbm.core.diagnostics import ChainDiagnostics, trace_chains
+from skrbm.core.diagnostics import LAG, ChainDiagnostics, chain_memory, trace_chains
+from skrbm.core.machine import Machine
 from skrbm.core.numerics import dense
 from skrbm.core.sampling import gibbs, sample_base
-from skrbm.estimators.validation import RANDOM_STATE
+from skrbm.estimators.model import ArrayModel
+from skrbm.estimators.validation import RANDOM_STATE, warn_user
 
 FEWEST_STEPS = 4  # that halves of chains have a variance
+FEWEST_CHAINS = 20  # whose correlations tell something
+LARGE_MEMORY = 0.5
 
 
 @validate_params(
@@ -109,3 +115,34 @@ def chain_diagnostics(
                 f"{v.shape}."
             )
     return trace_chains(machine, gibbs(machine, v, n_steps // 2, rng), n_steps, rng)
+
+
+def warn_if_chains_stay(model: ArrayModel, machine: Machine, n_steps: int) -> None:
+    """Warn of a sample from Gibbs chains that stay in the mode that they find first.
+
+    The persistent chains of training jump between modes, and so are in all of them. Copies of them
+    that do not jump tell how long a chain stays.
+
+    Parameters
+    ----------
+    model : ArrayModel
+        Of the estimator, whose random streams it leaves where they are.
+    machine : Machine
+        That model's.
+    n_steps : int
+        Number of steps of the sample's chains. What would take a few more does not count.
+    """
+    model.ensure_streams()
+    rng = deepcopy(model.rbm._annealing_rng)  # the same verdict in every call
+    v = model.chain_states(machine, rng)
+    if v is None or len(v) < FEWEST_CHAINS:
+        return
+    n_steps = max(n_steps, 2 * LAG)
+    memory = chain_memory(machine, v, n_steps, rng)
+    if memory > LARGE_MEMORY:
+        warn_user(
+            f"The chains do not mix: after {n_steps} Gibbs steps the correlation with where they "
+            f"started is still {memory:.2f}. Modes of the model appear as often as chains happen to "
+            f"start near them. Set n_temperatures=10.",
+            ConvergenceWarning,
+        )

@@ -158,13 +158,11 @@ class ArrayModel(Model):
             anchors = dense(spread_rows(X, N_ANCHORS)).astype(machine.dtype)
             return self.base_layer((X.shape[0], *column_statistics(X))), anchors
         statistics = self._known_statistics(machine)
-        if statistics is not None and self._has_chains_of(machine):
-            h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_ANCHORS)
-            anchors = machine.sample_visible(h.astype(machine.dtype), rng)
-        else:
-            v, anchors = self._explored(machine, rng)
-            statistics = statistics or (len(v), *column_statistics(v))
-        return self.base_layer(statistics), anchors
+        v = None if statistics is None else self.chain_states(machine, rng)
+        if statistics is not None and v is not None:
+            return self.base_layer(statistics), v
+        v, anchors = self._explored(machine, rng)
+        return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
 
     def base(self, machine: Machine, rng: np.random.Generator) -> Units:
         """Base alone: of a fitted model it needs no chains and no random numbers."""
@@ -180,11 +178,17 @@ class ArrayModel(Model):
         is_known = statistics is not None and len(statistics[1]) == machine.visible.n_columns
         return statistics if is_known else None
 
-    def _has_chains_of(self, machine: Machine) -> bool:
-        """Whether the persistent chains are this machine's, and do not rest."""
+    def chain_states(self, machine: Machine, rng: np.random.Generator) -> Array | None:
+        """Visible states given those of the persistent chains, at most a hundred.
+
+        None where there are no chains of this machine, or the algorithm lets them rest.
+        """
         shape = np.shape(getattr(self.rbm, "h_samples_", ()))
         is_persistent = ALGORITHMS[self.rbm.algorithm].is_persistent
-        return is_persistent and shape[1:] == (machine.hidden.n_columns,)
+        if not is_persistent or shape[1:] != (machine.hidden.n_columns,):
+            return None
+        h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_ANCHORS)
+        return machine.sample_visible(h.astype(machine.dtype), rng)
 
     def _explored(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
         """A sample of a machine of which nothing else is known, and visible states in its modes.

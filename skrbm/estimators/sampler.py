@@ -12,6 +12,7 @@ from skrbm.core import sampling
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.core.tempering import TemperedPath
+from skrbm.estimators.diagnostics import warn_if_chains_stay
 from skrbm.estimators.formats import RowFormat
 from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.unknown import Unknown
@@ -97,6 +98,12 @@ class SamplingMixin(ModelMixin):
         ValueError
             If `n_samples` is given and not the number of rows of `init`.
 
+        Warns
+        -----
+        ConvergenceWarning
+            If Gibbs chains without `init` hardly leave the modes in which they start. Fifty steps
+            from the persistent chains of training, which are in all modes, tell.
+
         References
         ----------
         .. [1] Desjardins, Courville, Bengio, Vincent, Delalleau (2010), "Tempered Markov chain
@@ -115,6 +122,8 @@ class SamplingMixin(ModelMixin):
                 )
         rng = model.inference_rng(random_state)
         surroundings = model.surroundings(machine, rng) if n_temperatures > 1 else None
+        if n_temperatures == 1 and init is None:
+            warn_if_chains_stay(model, machine, n_gibbs_steps)
 
         def run(machine: Machine, v: Any) -> Array:
             n_chains = v.shape[0]

@@ -6,7 +6,7 @@ import pytest
 from core.models import machine_from
 from scipy.special import softmax
 
-from skrbm.core.diagnostics import autocorrelation_time, split_r_hat, trace_chains
+from skrbm.core.diagnostics import autocorrelation_time, chain_memory, split_r_hat, trace_chains
 
 
 def autoregressive(slope, shape, rng):
@@ -78,6 +78,33 @@ def test_time_of_a_two_by_two_model_is_that_of_its_second_eigenvalue(rng):
     assert autocorrelation_time(result.free_energy) == pytest.approx(fast, rel=0.05)
     assert result.effective_sample_size == pytest.approx(1e6 / expected, rel=0.05)
     assert result.verdict.startswith("The chains mix: ")
+
+
+def test_memory_of_a_two_by_two_model_is_a_power_of_its_second_eigenvalue(rng):
+    # Slips: the two lags exchanged; an exponent of n_steps / LAG; drawn hidden states for means.
+    p = oracles.Parameters(
+        "spin", np.full((2, 2), 1.8), np.zeros(2), np.zeros(2), np.zeros(2), np.zeros(2)
+    )
+    second = np.sort(np.linalg.eigvals(gibbs_kernel(p)).real)[-2]
+    v = oracles.sample_exact(p, 20_000, rng)[0]
+    for n_steps in (50, 150):
+        expected = second**n_steps
+        assert 0.1 < expected < 0.9
+        error = n_steps / 25 * expected / second**50 / np.sqrt(len(v))
+        assert abs(chain_memory(machine_from(p), v, n_steps, rng) - expected) < 4 * error
+
+
+@pytest.mark.parametrize("n_hidden", [2, 400])
+@pytest.mark.parametrize(("weight", "expected"), [(0.0, 0.0), (2.0, 1.0)])
+def test_uncoupled_and_frozen_chains_have_no_and_full_memory(n_hidden, weight, expected, rng):
+    # Slips: rounding of what does not vary; of wide layers, the direction of least variance.
+    bias = np.full(n_hidden, 0.3)
+    weights = np.zeros((12, n_hidden))
+    weights[:, :2] = weight
+    zeros = np.zeros(12), np.zeros(n_hidden)
+    p = oracles.Parameters("spin", weights, zeros[0], bias, *zeros)
+    v = np.where(np.arange(100)[:, None] % 2, -1.0, 1.0) * np.ones((1, 12))
+    assert abs(chain_memory(machine_from(p), v, 1_000, rng) - expected) < 0.1
 
 
 def test_traces_are_those_of_the_chains(rng):
