@@ -80,7 +80,7 @@ def test_probabilities_of_all_rows_are_those_of_the_sum_over_hidden_states():
 
 
 def test_score_has_one_conditional_law_for_each_column():
-    """Catches a conditional for each one-hot column."""
+    """Catches a column without one, and the energies of the values left out."""
     rbm = discrete()
     p, expected = np.exp(law(rbm)), np.zeros(len(ROWS))
     for name in ROWS:
@@ -117,7 +117,10 @@ def test_unit_and_origin_of_a_column_change_densities_by_the_log_of_the_unit_alo
 
 
 def test_exact_training_reaches_the_entropy_of_dependent_columns():
-    """Within 0.02 nat of the best that any model can; independent columns are 0.3 above it."""
+    """Within 0.02 nat of the best that any model can; independent columns are 0.3 above it.
+
+    Catches a negative phase of other probabilities than the model's.
+    """
     counts = np.array([[30, 5, 5], [2, 40, 3], [5, 5, 25]])
     cells = np.repeat(np.arange(9), counts.ravel())
     X = pd.DataFrame(
@@ -134,7 +137,7 @@ def test_exact_training_reaches_the_entropy_of_dependent_columns():
 
 
 def test_conditional_probabilities_are_ratios_of_joint_ones():
-    """Catches the present value left in the field, and categories in another order."""
+    """Catches a category's own energy left out, and categories in another order."""
     rbm = discrete()
     p = pd.Series(np.exp(law(rbm)))
     for name, values in zip(ROWS, SIZES, strict=True):
@@ -149,14 +152,20 @@ def test_conditional_probabilities_are_ratios_of_joint_ones():
 
 
 def test_other_missing_values_are_averaged_over():
-    """Catches draws given what is asked for; 4 standard errors of draws that are never rarer than half."""
-    rbm, n_chains = discrete(), 400
+    """Catches draws given the column that is asked for, or as if it had no value at all; 4 standard
+    errors of a number in [0, 1].
+    """
+    rbm, n_rows, n_chains = discrete(), 100, 100
+    are_coupled = np.isin(rbm.columns_, ["color=red", "is_new=True"])
+    rbm.components_[0], rbm.intercept_hidden_[0] = 6 * are_coupled, -8
+    rbm.intercept_visible_ = -2.0 * (rbm.columns_ == "color=red")
     p = pd.Series(np.exp(law(rbm)))
     expected = [p[(ROWS["size"] == 2) & (ROWS["color"] == color)].sum() for color in SIZES[0]]
-    X = pd.DataFrame({"color": ["red"], "size": [2], "is_new": pd.array([None], dtype="boolean")})
-    proba = rbm.conditional_proba(X, "color", n_chains=n_chains, random_state=0)[0]
+    is_new = pd.array([None] * n_rows, dtype="boolean")
+    X = pd.DataFrame({"color": ["red"] * n_rows, "size": [2] * n_rows, "is_new": is_new})
+    proba = rbm.conditional_proba(X, "color", n_chains=n_chains, random_state=0).mean(axis=0)
     order = [list(SIZES[0]).index(value) for value in rbm.categories_[0]]
-    error = 4 * 0.5 / np.sqrt(n_chains)
+    error = 4 * 0.5 / np.sqrt(n_rows * n_chains)
     np.testing.assert_allclose(proba, (expected / np.sum(expected))[order], rtol=0, atol=error)
 
 
@@ -175,6 +184,7 @@ def test_conditional_mean_is_that_of_the_density(name):
 
 
 def test_conditional_laws_of_other_columns_are_refused():
+    """Catches either check left out, and names that are not looked up."""
     X, rbm = mixed(), fitted()
     with pytest.raises(ValueError, match=r"'age' expected to have categories.*'numeric'"):
         rbm.conditional_proba(X, "age")
@@ -186,7 +196,7 @@ def test_conditional_laws_of_other_columns_are_refused():
 
 
 def test_samples_follow_the_law():
-    """Chi-square over all rows, for every seed; catches codes of one column read by another."""
+    """Chi-square over all rows, for every seed; catches categories or flags read the other way round."""
     rbm = discrete()
     expected, p_values = np.exp(law(rbm)) * 1000, []
     for seed in range(20):
@@ -197,6 +207,7 @@ def test_samples_follow_the_law():
 
 
 def test_columns_are_described():
+    """Catches a flag named by the value that it is not."""
     rbm = fitted()
     assert list(rbm.columns_) == [
         "alone=True",
@@ -228,6 +239,7 @@ def to_polars(X):
 
 
 def test_polars_frames_are_learned_as_pandas_frames_are():
+    """Catches flags of one library taken for categories."""
     X = mixed()
     one, other = fitted(X), fitted(to_polars(X))
     np.testing.assert_array_equal(one.transform(X), other.transform(to_polars(X)))
@@ -253,6 +265,7 @@ def test_types_of_pandas_are_kept():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, object])
 def test_arrays_come_back_as_arrays(dtype):
+    """Catches objects in place of numbers, and features in double precision."""
     X = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(dtype)
     rbm = TabularRBM(2, kinds={1: "categorical"}, n_iter=2, random_state=0).fit(X)
     table = rbm.sample(20)
@@ -284,6 +297,7 @@ def test_category_that_is_listed_but_absent_has_a_probability():
 
 
 def test_features_of_constant_columns_stay_finite():
+    """Catches a division by a deviation of zero."""
     X = mixed().assign(one="a", two=2.0)
     with pytest.warns(UserWarning, match=r"Features \['two'\] of X are constant"):
         rbm = fitted(X)
@@ -309,6 +323,7 @@ def through_skops(rbm):
 
 @pytest.mark.parametrize("copier", COPIERS)
 def test_copies_resume_training_and_know_their_columns(copier, tmp_path):
+    """Catches a stream that begins anew in a copy."""
     X = mixed()
     rbm = fitted(X).partial_fit(X)
     twin = COPIERS[copier](rbm, tmp_path / "rbm")
@@ -329,11 +344,15 @@ def test_every_algorithm_learns_a_mixed_table():
 
 
 def test_history_is_in_units_of_the_columns():
-    """Catches a curve per standard deviation beside scores per unit."""
+    """Catches curves per standard deviation beside scores per unit."""
     X = mixed()
-    one, other = fitted(X), fitted(X.assign(fare=X["fare"] * 1000))
-    drop = np.subtract(one.history_["pseudo_likelihood"], other.history_["pseudo_likelihood"])
-    np.testing.assert_allclose(drop, np.log(1000), rtol=0, atol=1e-6)
+    one, other = (
+        fitted(table, track_likelihood=True) for table in (X, X.assign(fare=X["fare"] * 1000))
+    )
+    for name in ("pseudo_likelihood", "log_likelihood"):
+        drop = np.subtract(one.history_[name], other.history_[name])
+        np.testing.assert_allclose(drop, np.log(1000), rtol=0, atol=1e-6)
+    assert abs(one.history_["log_likelihood"][-1] - one.log_likelihood(X).mean()) < 1e-6
 
 
 NO_KIND = r"Kind of column 'age' expected to be one of .*got "
@@ -369,6 +388,7 @@ NO_KIND = r"Kind of column 'age' expected to be one of .*got "
     ],
 )
 def test_bad_columns_are_refused_by_name_and_leave_no_trace(change, params, message):
+    """Catches each of the checks left out, and attributes of a fit that failed."""
     X = mixed().assign(**change)
     rbm = TabularRBM(2, n_iter=1, **params)
     before = set(vars(rbm))
@@ -378,6 +398,7 @@ def test_bad_columns_are_refused_by_name_and_leave_no_trace(change, params, mess
 
 
 def test_frames_of_other_columns_are_refused():
+    """Catches columns read by their place whatever their names."""
     X, rbm = mixed(), fitted()
     for other in (X.drop(columns="fare"), X[X.columns[::-1]], X.rename(columns={"fare": "fee"})):
         with pytest.raises(ValueError, match="feature names should match"):
@@ -389,6 +410,7 @@ def test_frames_of_other_columns_are_refused():
 
 
 def test_empty_frames_and_names_that_come_twice_are_refused():
+    """Catches pandas' own errors, or none."""
     X = mixed()
     with pytest.raises(ValueError, match=r"0 sample\(s\) .*shape=\(0, 5\)"):
         fitted(X.iloc[:0])
@@ -399,6 +421,7 @@ def test_empty_frames_and_names_that_come_twice_are_refused():
 
 
 def test_unknown_categories_are_refused_or_missing():
+    """Catches either check left out, and known numbers that are standardised and back."""
     X = mixed()
     new = X.assign(port="Oslo")
     with pytest.raises(
@@ -409,10 +432,12 @@ def test_unknown_categories_are_refused_or_missing():
         fitted(X).free_energy(new)
     filled = fitted(X).impute(new, n_gibbs_steps=5)
     assert set(filled["port"]) <= {"C", "Q", "S"}
-    pd.testing.assert_frame_equal(filled.drop(columns="port"), X.drop(columns="port"))
+    known = X.drop(columns="port")
+    pd.testing.assert_frame_equal(filled.drop(columns="port"), known, check_exact=True)
 
 
 def test_numbers_outside_their_interval_warn():
+    """Catches numbers that are not compared."""
     with pytest.warns(DomainWarning, match=r"'share' is an interval from 0 to 50, but .* to 9"):
         fitted(kinds={"share": ("interval", 0, 50)})
 
