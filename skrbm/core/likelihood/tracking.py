@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.tempering import natural_machine
+from skrbm.core.tempering import TemperedPath, natural_machine
 from skrbm.core.units import Units
 
 N_CHAINS = 100
@@ -68,18 +68,13 @@ class PartitionTracker:
         dtype: Any = np.float64,
         n_chains: int = N_CHAINS,
     ) -> None:
-        natural, _ = natural_machine(machine.astype(dtype))
-        visible = base.natural().astype(dtype)
-        hidden = natural.hidden.map_arrays(np.zeros_like)
-        self._here = Machine(visible, hidden, np.zeros_like(natural.weights))
+        path = TemperedPath.to(machine.astype(dtype), base)
+        uncoupled = np.zeros_like(path.machine.weights)
+        self._here = Machine(path.visible_base, path.hidden_base, uncoupled)
         self._rng, self._dtype = rng, dtype
-        layers = (visible, hidden)
         # What the chains know up to the last time that they were drawn anew.
-        self._log_partition = float(
-            sum(layer.log_partition(layer.zero_field(1))[0] for layer in layers)
-        )
-        self._variance = 0.0
-        self._v = visible.sample(visible.zero_field(n_chains), rng)
+        self._log_partition, self._variance = path.base_log_partition, 0.0
+        self._v = path.sample_base(n_chains, rng)
         self._log_weights = np.zeros(n_chains)
         self._families = np.arange(n_chains)
 
