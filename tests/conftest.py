@@ -2,10 +2,12 @@
 
 import os
 
+os.environ["SCIPY_ARRAY_API"] = "1"  # without it, one of scikit-learn's common checks skips
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers whose threads wait for each other are slower
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
-
-os.environ["SCIPY_ARRAY_API"] = "1"  # without it, one of scikit-learn's common checks skips
 
 
 def pytest_configure(config):

@@ -20,6 +20,7 @@ def examples(page):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if examples(page)], ids=lambda page: page.stem
 )

@@ -25,6 +25,7 @@ def test_a_slip_in_any_answer_is_found_and_named(units, words, seed):
     assert words in broken_units.refusal(units, seed)
 
 
+@pytest.mark.slow
 def test_slips_are_found_without_assert_statements():
     # Slip: `assert`, which python -O leaves out.
     done = subprocess.run(

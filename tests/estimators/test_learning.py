@@ -97,6 +97,7 @@ def test_ragged_batches_keep_fair_coins_fair():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chunk", "n_passes", "every"), [(1, 3, 10), (7, 22, 3), (100, 50, 1), (1000, 50, 1)]
 )

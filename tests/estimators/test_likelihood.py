@@ -294,6 +294,7 @@ def test_starts_that_would_be_ignored_or_say_nothing_are_refused():
         rbm.log_partition("reverse_ais", init=np.eye(3)[:1], n_temperatures=9)
 
 
+@pytest.mark.slow
 def test_scores_of_wide_laws_take_bounded_memory():
     """Catches arrays of as many rows as the data times as many nodes as the quadrature."""
     rbm = GaussianBernoulliRBM(1)

@@ -20,6 +20,7 @@ def with_holes(X, share=0.3, seed=0):
     return np.where(np.random.default_rng(seed).random(X.shape) < share, np.nan, X)
 
 
+@pytest.mark.slow
 def test_exact_training_recovers_the_law_of_the_complete_data():
     """What is missing depends on what is known; 4 standard errors of the best estimate there is.
 

@@ -207,6 +207,7 @@ def test_bad_arguments_are_named(method, arguments, name):
         getattr(rbm, method)(*([] if method == "sample" else [v]), **arguments)
 
 
+@pytest.mark.slow
 def test_learned_structure_fills_in_what_means_cannot():
     """Features that copy each other: the missing one is read off its twin."""
     rng = np.random.default_rng(0)

@@ -67,6 +67,7 @@ def fit_interrupted_at(n_lines, rbm, X):
         sys.settrace(before)
 
 
+@pytest.mark.slow
 @INTERRUPTED
 @pytest.mark.parametrize("kind", ["bernoulli", "cho"])
 def test_an_interrupt_at_any_line_keeps_whole_updates(kind):

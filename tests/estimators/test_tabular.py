@@ -116,6 +116,7 @@ def test_unit_and_origin_of_a_column_change_densities_by_the_log_of_the_unit_alo
     np.testing.assert_allclose(twin.free_energy(other), one.free_energy(X), rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_exact_training_reaches_the_entropy_of_dependent_columns():
     """Within 0.02 nat of the best that any model can; independent columns are 0.3 above it.
 
@@ -151,6 +152,7 @@ def test_conditional_probabilities_are_ratios_of_joint_ones():
         np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_other_missing_values_are_averaged_over():
     """Catches draws given the column that is asked for, or as if it had no value at all; 4 standard
     errors of a number in [0, 1].
@@ -333,6 +335,7 @@ def test_copies_resume_training_and_know_their_columns(copier, tmp_path):
     pd.testing.assert_frame_equal(twin.sample(5), rbm.sample(5))
 
 
+@pytest.mark.slow
 def test_every_algorithm_learns_a_mixed_table():
     X = mixed()
     independent = fitted(X, n_iter=0).score(X)
