@@ -64,13 +64,21 @@ def _check_types(units: Units, field: Array, rng: np.random.Generator) -> None:
         _require(array is own, f"parameters[{name!r}] is not the layer's own array")
     single, h = units.astype(np.float32), field.astype(np.float32)
     states = single.sample(h, rng)
+    own = [h.copy(), h.copy(), states.copy()]
     answers = {
         "mean": single.mean(h),
         "sample": states,
         "signal": single.signal(states),
+        "mean in place": single.mean(own[0], out=own[0]),
+        "sample in place": single.sample(own[1], rng, out=own[1]),
+        "signal in place": single.signal(own[2], out=own[2]),
         "energy": single.energy(states),
         "log_partition": single.log_partition(h),
     }
+    for name, array in zip(("mean", "sample", "signal"), own, strict=True):
+        expected = array if name == "sample" else answers[name]
+        _equal(answers[f"{name} in place"], expected, f"{name} in place")
+        _equal(array, expected, f"{name} in place")
     for name, answer in answers.items():
         _require(answer.dtype == np.float32, f"{name} of single precision returned {answer.dtype}")
         shape = h.shape if answer.ndim == 2 else h.shape[:1]
@@ -87,11 +95,8 @@ def _check_law(units: Units, field: Array, rng: np.random.Generator) -> None:
 def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
     rows = np.repeat(field[:1], N_DRAWS, axis=0)
     low, high = units.column_bounds
-    both = {
-        "sample": units.sample(rows, rng),
-        "mean_and_sample": units.mean_and_sample(rows, rng)[1],
-    }
-    for name, draws in both.items():
+    both = units.sample(rows, rng), units.mean_and_sample(rows, rng)[1]
+    for name, draws in zip(("sample", "mean_and_sample"), both, strict=True):
         _require(((draws >= low) & (draws <= high)).all(), f"{name} left the support")
         for i in range(units.n_units):
             values, own = units.unit_values(i), draws[:, units.unit_columns(i)]
@@ -320,7 +325,7 @@ def _require(is_kept: Any, broken: str) -> None:
         raise AssertionError(broken)
 
 
-def _equal(actual: Array, expected: Array, what: str) -> None:
+def _equal(actual: Any, expected: Any, what: str) -> None:
     _require(np.array_equal(actual, expected), f"{what} expected {expected}, got {actual}")
 
 
@@ -340,10 +345,4 @@ def _average(draws: Array, expected: Array, variance: Array, broken: str) -> Non
     _require((gap < STANDARD_ERRORS * error).all(), f"{broken} by {gap}")
 
 
-# fmt: off
-CHECKS = (
-    _check_columns, _check_types, _check_law, _check_draws, _check_signal, _check_gradient,
-    _check_recentering, _check_natural, _check_tempered, _check_rows, _check_changes,
-    _check_counting, _check_conditional_values, _check_gauge, _check_start,
-)
-# fmt: on
+CHECKS = [check for name, check in list(vars().items()) if name.startswith("_check_")]

@@ -17,7 +17,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 ORDER = (
     {"skrbm._version"},
     {"skrbm.core.interrupts", "skrbm.core.numerics"},
-    {"skrbm.core.parallel"},
+    {"skrbm.core.parallel", "skrbm.core.draws"},
     {"skrbm.core.units.support"},
     {"skrbm.core.units.base"},
     {"skrbm.core.units.columns", "skrbm.core.units.linear"},

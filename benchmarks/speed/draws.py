@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from benchmarks import machine as where
-from skrbm.core.numerics import draw_bernoulli
+from skrbm.core.draws import draw_bernoulli
 
 N_DRAWS, N_BLOCK = 10**9, 10**6
 PROBABILITIES = (1e-6, 1e-3, 0.1, 0.5, 0.9)

@@ -32,7 +32,8 @@ from benchmarks import data
 from benchmarks import machine as where
 from benchmarks.timing import ratio, seconds, take_turns
 from skrbm import BernoulliRBM
-from skrbm.core.numerics import draw_bernoulli, logistic
+from skrbm.core.draws import draw_bernoulli
+from skrbm.core.numerics import logistic
 
 N_VISIBLE, N_HIDDEN, N_ROUNDS = 784, 500, 7
 N_UPDATES = {10: 200, 100: 60, 500: 20}

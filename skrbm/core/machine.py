@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from scipy.sparse import issparse
 
-from skrbm.core.numerics import Array, average_rows
+from skrbm.core.numerics import Array, average_rows, placed
 from skrbm.core.units import Units
 
 
@@ -100,22 +100,27 @@ class Machine:
             self.weights.astype(dtype, order="C" if copy else "K", copy=copy),
         )
 
-    def hidden_field(self, v: Any) -> Array:
+    def hidden_field(self, v: Any, out: Array | None = None) -> Array:
         """Field that the hidden units feel.
 
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
+        out : ndarray of shape (n_samples, n_hidden), default=None
+            Where the answer is written, here and in what follows; None for a new array.
 
         Returns
         -------
         field : ndarray of shape (n_samples, n_hidden)
             Hidden bias excluded.
         """
-        return np.asarray(self.visible.signal(v) @ self.weights)
+        signal = self.visible.signal(v)
+        if issparse(signal):
+            return placed(np.asarray(signal @ self.weights), out)
+        return np.matmul(signal, self.weights, out=out)
 
-    def visible_field(self, h: Any) -> Array:
+    def visible_field(self, h: Any, out: Array | None = None) -> Array:
         """Field that the visible units feel.
 
         Parameters
@@ -128,9 +133,9 @@ class Machine:
         field : ndarray of shape (n_samples, n_visible)
             Visible bias excluded.
         """
-        return self.transposed.hidden_field(h)
+        return self.transposed.hidden_field(h, out=out)
 
-    def mean_hidden(self, v: Any) -> Array:
+    def mean_hidden(self, v: Any, out: Array | None = None) -> Array:
         """Expected hidden states given the visible ones.
 
         Parameters
@@ -143,7 +148,8 @@ class Machine:
         h : ndarray of shape (n_samples, n_hidden)
             Hidden states, or means between them.
         """
-        return self.hidden.mean(self.hidden_field(v))
+        field = self.hidden_field(v, out=out)
+        return self.hidden.mean(field, out=field)
 
     def mean_visible(self, h: Any) -> Array:
         """Expected visible states given the hidden ones.
@@ -158,9 +164,10 @@ class Machine:
         v : ndarray of shape (n_samples, n_visible)
             Visible states, or means between them.
         """
-        return self.visible.mean(self.visible_field(h))
+        field = self.visible_field(h)
+        return self.visible.mean(field, out=field)
 
-    def sample_hidden(self, v: Any, rng: np.random.Generator) -> Array:
+    def sample_hidden(self, v: Any, rng: np.random.Generator, out: Array | None = None) -> Array:
         """Draw hidden states given the visible ones.
 
         Parameters
@@ -175,9 +182,10 @@ class Machine:
         h : ndarray of shape (n_samples, n_hidden)
             Hidden states.
         """
-        return self.hidden.sample(self.hidden_field(v), rng)
+        field = self.hidden_field(v, out=out)
+        return self.hidden.sample(field, rng, out=field)
 
-    def sample_visible(self, h: Any, rng: np.random.Generator) -> Array:
+    def sample_visible(self, h: Any, rng: np.random.Generator, out: Array | None = None) -> Array:
         """Draw visible states given the hidden ones.
 
         Parameters
@@ -192,7 +200,8 @@ class Machine:
         v : ndarray of shape (n_samples, n_visible)
             Visible states.
         """
-        return self.visible.sample(self.visible_field(h), rng)
+        field = self.visible_field(h, out=out)
+        return self.visible.sample(field, rng, out=field)
 
     def energy(self, v: Any, h: Any, *, field: Array | None = None) -> Array:
         """Energy of pairs of states.
@@ -233,7 +242,12 @@ class Machine:
         return self.visible.energy(v) - self.hidden.log_partition(self.hidden_field(v))
 
     def gradient(
-        self, v: Any, *, mean: Array | None = None, sample_weight: Array | None = None
+        self,
+        v: Any,
+        *,
+        mean: Array | None = None,
+        sample_weight: Array | None = None,
+        out: Array | None = None,
     ) -> dict[str, Array]:
         r"""Average over visible states of minus the free energy's gradient.
 
@@ -255,6 +269,9 @@ class Machine:
         sample_weight : ndarray of shape (n_samples,), default=None
             Weights of the states, of either sign for a difference of averages; None weighs them
             alike.
+        out : ndarray of shape (n_visible, n_hidden), default=None
+            Where the weights' part is written. Dense `v` and `mean` are then used up: their signals
+            take their place.
 
         Returns
         -------
@@ -265,17 +282,19 @@ class Machine:
         if mean is None:
             field = self.hidden_field(v)
             mean = self.hidden.mean(field)
-        elif not self.hidden.is_mean_sufficient:
+        elif not (self.hidden.is_mean_sufficient and self.hidden.is_signal_fixed):
             field = self.hidden_field(v)
         if sample_weight is None:
             sample_weight = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
-        signal = self.hidden.signal(mean) * sample_weight[:, None]
-        weights = self.signal_product(v, signal)
         visible = self.visible.moments(v, sample_weight)
         hidden = self.hidden.expected_moments(mean, field, sample_weight)
+        spent = None if out is None else mean
+        signal = self.hidden.signal(mean, out=spent)
+        signal = np.multiply(signal, sample_weight[:, None], out=spent)
+        weights = self.signal_product(v, signal, out=out)
         if not self.hidden.is_signal_fixed:
-            field = self.hidden_field(v) if field is None else field
-            pull, work = average_rows(field, sample_weight), (self.weights * weights).sum(axis=0)
+            pull = average_rows(field, sample_weight)
+            work = np.einsum("ij,ij->j", self.weights, weights)
             _add(hidden, self.hidden.signal_gradient(pull, work))
         return self.assembled_gradient(weights, visible, hidden, signal)
 
@@ -288,11 +307,12 @@ class Machine:
         ones times the weights of the states, (n_samples, n_hidden). `visible` is overwritten.
         """
         if not self.visible.is_signal_fixed:
-            pull, work = self.weights @ signal.sum(axis=0), (self.weights * weights).sum(axis=1)
+            pull = self.weights @ signal.sum(axis=0)
+            work = np.einsum("ij,ij->i", self.weights, weights)
             _add(visible, self.visible.signal_gradient(pull, work))
         return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}
 
-    def signal_product(self, v: Any, h: Array) -> Array:
+    def signal_product(self, v: Any, h: Array, out: Array | None = None) -> Array:
         """Visible signals, transposed, times rows of numbers; sparse states stay sparse.
 
         Parameters
@@ -301,41 +321,24 @@ class Machine:
             Visible states.
         h : ndarray of shape (n_samples, n_hidden)
             Any numbers.
+        out : ndarray of shape (n_visible, n_hidden), default=None
+            Where the product is written. Dense `v` are then used up.
 
         Returns
         -------
         product : ndarray of shape (n_visible, n_hidden)
             Sum over samples of the outer products.
         """
-        if not issparse(v) or self.visible.offset is None:
-            return np.asarray(self.visible.signal(v).T @ h)
+        if not issparse(v):
+            signal = self.visible.signal(v, out=None if out is None else v)
+            return np.matmul(signal.T, h, out=out)
+        if self.visible.offset is None:
+            return placed(np.asarray(self.visible.signal(v).T @ h), out)
         origin, slope = self.visible.affine_signal
         product = np.asarray(v.T @ h)
         product *= slope[:, None]
         product += np.outer(origin, h.sum(axis=0))
-        return product
-
-
-def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
-    """Parameters or gradient of a machine from those of its transpose.
-
-    Parameters
-    ----------
-    parameters : dict of str to ndarray
-        As in `Machine.parameters` of the transposed machine.
-
-    Returns
-    -------
-    exchanged : dict of str to ndarray
-        Views, under the names that they have in the machine itself.
-    """
-    other = {"visible": "hidden", "hidden": "visible"}
-    exchanged = {"weights": parameters["weights"].T}
-    for name, array in parameters.items():
-        layer, _, own = name.partition("_")
-        if own:
-            exchanged[f"{other[layer]}_{own}"] = array
-    return exchanged
+        return placed(product, out)
 
 
 def _add(total: dict[str, Array], part: dict[str, Array]) -> None:

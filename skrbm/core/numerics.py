@@ -1,7 +1,8 @@
-"""Elementwise functions that do not overflow, random draws, and averages over rows."""
+"""Elementwise functions that do not overflow, and work on rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ Array = NDArray[Any]
 
 SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
 MAX_EXPONENT = 80  # and so is e^80
-MANY_DRAWS = 2**12
+BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
 SERIES_RANGE = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
 
@@ -133,92 +134,44 @@ def expm1(x: Array, largest: float) -> Array:
     return x
 
 
-def draw_bernoulli(probability: Array, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Independent draws that are true with the given probabilities.
-
-    Single and double precision models see the same random numbers, and no probability is rounded:
-    many draws take 16 bits each, and the few that these leave open a number in double precision.
+def row_blocks(array: Array) -> Iterator[slice]:
+    """Rows of an array in blocks of `BLOCK_BYTES`, of which all but the last have a multiple of four.
 
     Parameters
     ----------
-    probability : ndarray
-        Any shape.
-    rng : numpy.random.Generator
-        Source of random numbers.
+    array : ndarray of shape (n_rows, ...)
+        What will be worked on block by block.
 
-    Returns
-    -------
-    draws : ndarray of bool
-        Same shape as `probability`.
+    Yields
+    ------
+    rows : slice
+        The next rows.
     """
-    size = probability.size
-    if size < MANY_DRAWS:
-        return np.less(rng.random(probability.shape), probability)
-    n_words = -(-size // 4)
-    # As many for every precision, and far more than the draws that can be expected to stay open.
-    bits = _random_bits(rng, n_words + 16 + size // 2**14)
-    words, spare = bits[:n_words].view(np.uint16)[:size], bits[n_words:]
-    threshold = probability * 2**16
-    np.minimum(threshold, 2**16 - 1, out=threshold)
-    threshold = threshold.astype(np.uint16).ravel()
-    draws = words < threshold
-    (is_open,) = np.nonzero(words == threshold)
-    if len(is_open):
-        if len(is_open) > len(spare):
-            spare = _random_bits(rng, len(is_open))
-        rest = probability.ravel()[is_open] * 2.0**16 - threshold[is_open]
-        draws[is_open] = (spare[: len(is_open)] >> 11) * 2.0**-53 < rest
-    return draws.reshape(probability.shape)
+    row_bytes = array.itemsize * max(1, array[:1].size)
+    n_own = max(4, BLOCK_BYTES // row_bytes // 4 * 4)  # random words are those of four numbers
+    for begin in range(0, len(array), n_own):
+        yield slice(begin, begin + n_own)
 
 
-def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:
-    """Words of 64 random bits, without the checks of `rng.integers`, which cost as much as many."""
-    if isinstance(rng.bit_generator, np.random.MT19937):  # the one whose words have 32
-        return rng.integers(2**64, size=n_words, dtype=np.uint64)
-    return np.asarray(rng.bit_generator.random_raw(n_words))
-
-
-def draw_normal(mean: Array, standard_deviation: Array, rng: np.random.Generator) -> Array:
-    """Independent normal draws, drawn in double precision and returned in that of `mean`.
+def placed(answer: Array, out: Array | None) -> Array:
+    """Answer in the array that was asked for, a copy only where it is not there yet.
 
     Parameters
     ----------
-    mean : ndarray of shape (n_samples, n_units)
-        Expectations.
-    standard_deviation : ndarray of shape (n_units,)
-        Standard deviations.
-    rng : numpy.random.Generator
-        Source of random numbers.
+    answer : ndarray
+        Wherever it is.
+    out : ndarray or None
+        Where it should be; None for anywhere.
 
     Returns
     -------
-    draws : ndarray of shape (n_samples, n_units)
-        Same dtype as `mean`.
+    answer : ndarray
+        In `out` unless that is None.
     """
-    noise = rng.standard_normal(mean.shape).astype(mean.dtype, copy=False)
-    return np.asarray(mean + standard_deviation * noise)
-
-
-def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Generator]:
-    """Independent streams that are seeded by draws from another.
-
-    `Generator.spawn` would leave the other one where it is, but gives other streams to its copies:
-    before NumPy 2, those have forgotten their seed.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Moved on.
-    n_streams : int
-        How many.
-
-    Returns
-    -------
-    streams : list of numpy.random.Generator
-        The same for the same state of `rng`.
-    """
-    seeds = rng.integers(2**32, size=(n_streams, 4), dtype=np.uint64)
-    return [np.random.default_rng(seed) for seed in seeds]
+    if out is None or answer is out:
+        return answer
+    out[...] = answer
+    return out
 
 
 def row_products(rows: Any, vectors: Array) -> Array:

@@ -22,9 +22,8 @@ from core.models import (
 )
 from scipy import sparse
 
-from skrbm.core.likelihood.exact import log_partition
+from skrbm.core.likelihood.exact import exchange_layers, log_partition
 from skrbm.core.likelihood.pseudo import pseudo_likelihood
-from skrbm.core.machine import exchange_layers
 
 
 @pytest.fixture(params=CASES, ids=case_id)

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skrbm import BernoulliRBM, GaussianBernoulliRBM, RBMImputer, SpinRBM, TabularRBM
+from skrbm.core.machine import Machine
 
 RNG = np.random.default_rng(0)
 TWINS = np.repeat(RNG.random((200, 3)) < 0.5, 2, axis=1).astype(float)
@@ -206,13 +207,15 @@ def test_bad_parameters_and_data_are_refused_and_leave_no_trace():
 def test_an_interrupt_ends_the_fit_and_keeps_what_was_learned(monkeypatch):
     step, calls = imputer(50), []
 
-    def interrupted(machine, v):
+    hidden_field = Machine.hidden_field
+
+    def interrupted(machine, v, out=None):
         calls.append(1)
         if len(calls) > 300:
             raise KeyboardInterrupt
-        return v @ machine.weights
+        return hidden_field(machine, v, out=out)
 
-    monkeypatch.setattr("skrbm.core.machine.Machine.hidden_field", interrupted)
+    monkeypatch.setattr(Machine, "hidden_field", interrupted)
     with pytest.warns(UserWarning, match="interrupted by user"):
         step.fit(INCOMPLETE)
     monkeypatch.undo()

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from skrbm.core.draws import new_streams
 from skrbm.core.likelihood.partition import LogPartition, log_partition_at_least
-from skrbm.core.numerics import Array, new_streams
+from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 from skrbm.core.sampling import sample_tempered
 from skrbm.core.tempering import ANNEALING_JUMP_PAUSE, TemperedPath

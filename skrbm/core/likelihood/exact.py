@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
-from skrbm.core.machine import Machine, exchange_layers
+from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import Units
@@ -153,3 +153,25 @@ def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
         log_partition = marginal.hidden.log_partition(field + marginal.hidden_field(first))
         log_weights.append(log_partition - energy - units.energy(first))
     return float(logsumexp(np.concatenate(log_weights)))
+
+
+def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
+    """Parameters or gradient of a machine from those of its transpose.
+
+    Parameters
+    ----------
+    parameters : dict of str to ndarray
+        As in `Machine.parameters` of the transposed machine.
+
+    Returns
+    -------
+    exchanged : dict of str to ndarray
+        Views, under the names that they have in the machine itself.
+    """
+    other = {"visible": "hidden", "hidden": "visible"}
+    exchanged = {"weights": parameters["weights"].T}
+    for name, array in parameters.items():
+        layer, _, own = name.partition("_")
+        if own:
+            exchanged[f"{other[layer]}_{own}"] = array
+    return exchanged

@@ -155,7 +155,8 @@ class Trainer:
                         own = None if weight is None else weight[batch]
                         if before_update is not None:
                             before_update(self.work.rounded(machine), batch, rng)
-                        self.update(machine, state, v[batch], rng, progress, own)
+                        mini_batch = self.work.batch(v, batch, machine)
+                        self.update(machine, state, mini_batch, rng, progress, own)
                         if after_update is not None:
                             after_update()
             finally:

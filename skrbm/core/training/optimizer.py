@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, row_blocks
 
 Arrays = dict[str, Array]
 Memory = dict[str, Any]
@@ -31,7 +31,25 @@ class Optimizer(ABC):
 
     momentum: float = 0.0
 
+    @property
     @abstractmethod
+    def remembered(self) -> tuple[str, ...]:
+        """What every step leaves for the next one, in an array of the parameter's shape each."""
+
+    @abstractmethod
+    def move(
+        self,
+        array: Array,
+        direction: Array,
+        learning_rate: float,
+        n_steps: int,
+        *remembered: Array,
+    ) -> None:
+        """Move a part of an array, and of what is remembered of it, in place.
+
+        The direction is used up; `n_steps` counts this step too.
+        """
+
     def step(
         self, parameters: Arrays, direction: Arrays, learning_rate: float, memory: Memory
     ) -> None:
@@ -48,6 +66,14 @@ class Optimizer(ABC):
         memory : dict
             What earlier steps left for this one, empty at first; changed in place.
         """
+        memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
+        for name, array in parameters.items():
+            remembered = [
+                _remembered(memory, f"{kind} of {name}", array) for kind in self.remembered
+            ]
+            for rows in row_blocks(array):
+                own = (kept[rows] for kept in remembered)
+                self.move(array[rows], direction[name][rows], learning_rate, n_steps, *own)
 
 
 @final
@@ -79,17 +105,24 @@ class SGD(Optimizer):
 
     nesterov: bool = False
 
-    def step(
-        self, parameters: Arrays, direction: Arrays, learning_rate: float, memory: Memory
+    @property
+    def remembered(self) -> tuple[str, ...]:
+        return ("velocity",) if self.momentum else ()
+
+    def move(
+        self,
+        array: Array,
+        direction: Array,
+        learning_rate: float,
+        n_steps: int,
+        *remembered: Array,
     ) -> None:
-        for name, array in parameters.items():
-            move = np.multiply(direction[name], learning_rate, out=direction[name])
-            if self.momentum:
-                velocity = _remembered(memory, f"velocity of {name}", array)
-                velocity *= self.momentum
-                velocity += move
-                move = move + self.momentum * velocity if self.nesterov else velocity
-            array += move
+        step = np.multiply(direction, learning_rate, out=direction)
+        for velocity in remembered:
+            velocity *= self.momentum
+            velocity += step
+            step = step + self.momentum * velocity if self.nesterov else velocity
+        array += step
 
 
 @final
@@ -115,24 +148,29 @@ class Adam(Optimizer):
        :doi:`10.48550/arXiv.1412.6980`
     """
 
-    def step(
-        self, parameters: Arrays, direction: Arrays, learning_rate: float, memory: Memory
+    @property
+    def remembered(self) -> tuple[str, ...]:
+        return ("square", "mean") if self.momentum else ("square",)
+
+    def move(
+        self,
+        array: Array,
+        direction: Array,
+        learning_rate: float,
+        n_steps: int,
+        *remembered: Array,
     ) -> None:
-        memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
+        square, *means = remembered
+        square *= SQUARE_DECAY
+        square += (1 - SQUARE_DECAY) * direction**2
+        for mean in means:
+            mean *= self.momentum
+            mean += np.multiply(direction, 1 - self.momentum, out=direction)
+            direction = mean
+        root = np.sqrt(square / (1 - SQUARE_DECAY**n_steps))
+        root += SMALLEST_ROOT
         rate = learning_rate / (1 - self.momentum**n_steps)
-        for name, array in parameters.items():
-            gradient = direction[name]
-            square = _remembered(memory, f"square of {name}", array)
-            square *= SQUARE_DECAY
-            square += (1 - SQUARE_DECAY) * gradient**2
-            if self.momentum:
-                mean = _remembered(memory, f"mean of {name}", array)
-                mean *= self.momentum
-                mean += np.multiply(gradient, 1 - self.momentum, out=gradient)
-                gradient = mean
-            root = np.sqrt(square / (1 - SQUARE_DECAY**n_steps))
-            root += SMALLEST_ROOT
-            array += np.divide(rate * gradient, root, out=root)
+        array += np.divide(rate * direction, root, out=root)
 
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, row_blocks
 from skrbm.core.training.optimizer import Memory
 
 OFFSET_RATE = 0.01
@@ -187,9 +187,11 @@ class TrainingState:
 def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:
     """Move an average towards present arrays, in place."""
     for name, array in present.items():
-        average[name] -= array  # three steps in place are faster than one with a copy
-        average[name] *= 1 - share
-        average[name] += array
+        for rows in row_blocks(array):
+            own, other = average[name][rows], array[rows]
+            own -= other  # three steps in place are faster than one with a copy
+            own *= 1 - share
+            own += other
 
 
 def _moved(offset: Array | None, mean: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, row_blocks
 from skrbm.core.training.optimizer import Arrays
 
 
@@ -60,7 +60,9 @@ class Penalties:
             Mean of the hidden units over the mini-batch.
         """
         if self.l2:
-            direction["weights"] -= self.l2 * _gauged(machine, machine.weights)
+            weights = _gauged(machine, machine.weights)
+            for rows in row_blocks(weights):
+                direction["weights"][rows] -= self.l2 * weights[rows]
         if self.l1:
             signs = np.sign(_gauged(machine, machine.weights))
             direction["weights"] -= self.l1 * _gauged(machine, signs)
@@ -149,7 +151,7 @@ def preconditioned_direction(
     if metric_unit != 1:
         multiples = {name: metric_unit * multiples.get(name, 1.0) for name in gradient}
     if max_norm is not None:
-        norm = math.sqrt(sum((a**2 * multiples.get(n, 1.0)).sum() for n, a in gradient.items()))
+        norm = math.sqrt(sum(_square(a, multiples.get(n, 1.0)) for n, a in gradient.items()))
         if norm > max_norm:
             for array in gradient.values():
                 array *= max_norm / norm
@@ -157,6 +159,12 @@ def preconditioned_direction(
         if np.ndim(multiples[name]) or multiples[name] != 1:
             gradient[name] *= multiples[name]
     return gradient
+
+
+def _square(array: Array, multiples: Any) -> float:
+    """Weighted sum of squares."""
+    weights = np.broadcast_to(multiples, array.shape)
+    return float(sum((array[rows] ** 2 * weights[rows]).sum() for rows in row_blocks(array)))
 
 
 def _gauged(machine: Machine, weights: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, row_blocks
 
 
 @final
@@ -29,6 +29,32 @@ class Workspace:
     def __init__(self, dtype: Any = None) -> None:
         self.dtype = None if dtype is None else np.dtype(dtype)
         self._arrays: dict[Hashable, Array] = {}
+
+    def batch(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
+        """Mini-batch in the precision of states; dense ones are overwritten by the next.
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Data, or anything else that its rows can be taken from by their numbers.
+        rows : ndarray of shape (n_rows,) or slice
+            Their numbers.
+        machine : Machine
+            With the present parameters.
+
+        Returns
+        -------
+        batch : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+            In the precision of states.
+        """
+        if not isinstance(v, np.ndarray):
+            return self.rows(v[rows], machine)
+        if isinstance(rows, slice):
+            rows = np.arange(rows.start, rows.stop)
+        batch = self.array("v", (len(rows), v.shape[1]), self.dtype or machine.dtype)
+        for own in row_blocks(batch):
+            batch[own] = v[rows[own]]
+        return batch
 
     def rows(self, v: Any, machine: Machine) -> Any:
         """Mini-batch in the precision of states, the very same if it has that."""
@@ -53,7 +79,7 @@ class Workspace:
         if self.dtype is None or machine.dtype == self.dtype:
             return machine
         if weights is None:
-            weights = self._array("weights", machine.weights.shape, self.dtype)
+            weights = self.array("weights", machine.weights.shape, self.dtype)
             weights[...] = machine.weights
         return replace(machine, weights=weights).astype(self.dtype)
 
@@ -62,11 +88,18 @@ class Workspace:
 
         Rows that are in it already are left where they are.
         """
-        n_rows = len(first) + len(second)
-        stacked = self._array(name, (n_rows, first.shape[1]), first.dtype)
-        if first.base is second.base is stacked.base:
-            return stacked
-        return np.concatenate((first, second), out=stacked)
+        n_first = len(first)
+        stacked = self.extended(name, first, len(second))
+        if second.base is not stacked.base:
+            stacked[n_first:] = second
+        return stacked
+
+    def extended(self, name: str, first: Array, n_more: int) -> Array:
+        """Rows of an array and, below them, room for more; the next call overwrites both."""
+        rows = self.array(name, (len(first) + n_more, first.shape[1]), first.dtype)
+        if first.base is not rows.base:
+            rows[: len(first)] = first
+        return rows
 
     def signed_shares(self, n_first: int, n_second: int, dtype: Any) -> Array:
         """Weights of rows whose sum is the mean of the first ones minus that of the others."""
@@ -76,8 +109,8 @@ class Workspace:
             self._arrays[n_first, n_second] = shares
         return shares
 
-    def _array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
-        """First rows of an array that grows when more are asked for."""
+    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+        """First rows of the array of this name, which grows when more are asked for."""
         array = self._arrays.get(name)
         if (
             array is None

@@ -13,6 +13,8 @@ import numpy as np
 from skrbm.core.numerics import Array
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
+Outs = tuple[Array | None, Array | None]
+
 
 class Units(ABC):
     r"""A layer of units that are independent of each other given the other layer.
@@ -31,6 +33,9 @@ class Units(ABC):
     do more. Throughout, `states`, `field` and `mean` are of shape (n_samples, n_columns), energies
     and log-partitions of shape (n_samples,) and in nats. Arrays of a layer have a value for each
     column, or a row of them for each sample: so come layers out of `take` and `tempered`.
+
+    Training asks without allocating: `out`, as in NumPy, is the array to write the answer into,
+    and may be the very one that is asked about; None stands for a new array.
 
     Attributes
     ----------
@@ -67,10 +72,11 @@ class Units(ABC):
         """Arrays that training may change, by attribute name; no copies."""
 
     @abstractmethod
-    def signal(self, states: Any) -> Any:
+    def signal(self, states: Any, out: Array | None = None) -> Any:
         """What the layer sends through the weights: affine in each column of its states.
 
-        Sparse if the states are, which a type may refuse.
+        Sparse if the states are, which a type may refuse. Where they are what is sent, the states
+        themselves, and `out` is left alone.
         """
 
     @abstractmethod
@@ -82,11 +88,11 @@ class Units(ABC):
         """Log-normaliser of the layer given its field."""
 
     @abstractmethod
-    def mean(self, field: Array) -> Array:
+    def mean(self, field: Array, out: Array | None = None) -> Array:
         """Expected states given the field."""
 
     @abstractmethod
-    def sample(self, field: Array, rng: np.random.Generator) -> Array:
+    def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         """Draw states given the field, in its precision."""
 
     @abstractmethod
@@ -272,9 +278,15 @@ class Units(ABC):
         """
         return {}
 
-    def mean_and_sample(self, field: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Expected states, and draws; a type whose mean tells the law may draw from that."""
-        return self.mean(field), self.sample(field, rng)
+    def mean_and_sample(
+        self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
+    ) -> tuple[Array, Array]:
+        """Expected states, and draws; a type whose mean tells the law may draw from that.
+
+        Of the two arrays of `out`, the first may be the field itself.
+        """
+        states = self.sample(field, rng, out=out[1])
+        return self.mean(field, out=out[0]), states
 
     def log_partition_change(
         self, other: Self, field: Array, other_field: Array, other_mean: Array

@@ -10,8 +10,8 @@ from typing import Any, Self, final
 import numpy as np
 from scipy.sparse import hstack, issparse
 
-from skrbm.core.numerics import Array, dense
-from skrbm.core.units.base import Units
+from skrbm.core.numerics import Array, dense, placed
+from skrbm.core.units.base import Outs, Units
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.support import Metric, Support
 
@@ -138,13 +138,18 @@ class Composite(WideUnits):
     def parameters(self) -> dict[str, Array]:
         return self._named(lambda part: part.parameters)
 
-    def signal(self, states: Any) -> Any:
+    def signal(self, states: Any, out: Array | None = None) -> Any:
         if all(part.offset is None and part.is_signal_fixed for part in self.parts):
             return states
-        signals = [part.signal(s) for part, s in self._split(states)]
-        if all(map(issparse, signals)):
-            return hstack(signals, "csr")
-        return self._join([dense(signal) for signal in signals])  # offsets fill sparse states
+        if issparse(states):
+            signals = [part.signal(s) for part, s in self._split(states)]
+            if all(map(issparse, signals)):
+                return hstack(signals, "csr")
+            return self._join([dense(signal) for signal in signals])  # offsets fill sparse states
+        out = np.empty_like(states, dtype=np.result_type(states, self.bias)) if out is None else out
+        for (part, s), (_, o) in zip(self._split(states), self._split(out), strict=True):
+            placed(part.signal(s, out=o), o)
+        return out
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:
@@ -157,16 +162,26 @@ class Composite(WideUnits):
     def log_partition(self, field: Array) -> Array:
         return np.asarray(sum(part.log_partition(f) for part, f in self._split(field)))
 
-    def mean(self, field: Array) -> Array:
-        return self._join([part.mean(f) for part, f in self._split(field)])
+    def mean(self, field: Array, out: Array | None = None) -> Array:
+        out = np.empty_like(field) if out is None else out
+        for (part, f), (_, o) in zip(self._split(field), self._split(out), strict=True):
+            part.mean(f, out=o)
+        return out
 
-    def sample(self, field: Array, rng: np.random.Generator) -> Array:
-        return self._join([part.sample(f, rng) for part, f in self._split(field)])
+    def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
+        out = np.empty_like(field) if out is None else out
+        for (part, f), (_, o) in zip(self._split(field), self._split(out), strict=True):
+            part.sample(f, rng, out=o)
+        return out
 
-    def mean_and_sample(self, field: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        both = [part.mean_and_sample(f, rng) for part, f in self._split(field)]
-        means, samples = zip(*both, strict=True)
-        return self._join(means), self._join(samples)
+    def mean_and_sample(
+        self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
+    ) -> tuple[Array, Array]:
+        mean, states = (np.empty_like(field) if array is None else array for array in out)
+        splits = map(self._split, (field, mean, states))
+        for (part, f), (_, m), (_, s) in zip(*splits, strict=True):
+            part.mean_and_sample(f, rng, out=(m, s))
+        return mean, states
 
     def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
         return self._named(lambda part, s: part.moments(s, sample_weight), states)

@@ -8,8 +8,9 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, average_rows, draw_normal
-from skrbm.core.units.base import Units
+from skrbm.core.draws import draw_normal
+from skrbm.core.numerics import Array, average_rows, dense
+from skrbm.core.units.base import Outs, Units
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
 # In standard deviations; the trapezoid rule of this step errs by 2 exp(-2 pi^2 / step^2) = 8e-14,
@@ -118,9 +119,13 @@ class Gaussian(Units):
             learned["log_variance"] = self.log_variance
         return learned
 
-    def signal(self, states: Any) -> Any:
-        centred = states if self.offset is None else states - self.offset
-        return (centred - self._kind.subtracts_bias * self.bias) / self._scale
+    def signal(self, states: Any, out: Array | None = None) -> Any:
+        signal = dense(states)
+        if self.offset is not None:
+            signal = np.subtract(signal, self.offset, out=out)
+        if self._kind.subtracts_bias:
+            signal = np.subtract(signal, self.bias, out=out)
+        return np.divide(signal, self._scale, out=out)
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:
@@ -137,15 +142,20 @@ class Gaussian(Units):
             (own + field * (drift + 0.5 * self._gain * field / self._scale)).sum(axis=1)
         )
 
-    def mean(self, field: Array) -> Array:
-        return np.asarray(self._location + self._gain * field)
+    def mean(self, field: Array, out: Array | None = None) -> Array:
+        mean = np.multiply(field, self._gain, out=out)
+        mean += self._location
+        return mean
 
-    def sample(self, field: Array, rng: np.random.Generator) -> Array:
-        return draw_normal(self.mean(field), np.sqrt(self._variance), rng)
+    def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
+        mean = self.mean(field, out=out)
+        return draw_normal(mean, np.sqrt(self._variance), rng, out=mean)
 
-    def mean_and_sample(self, field: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        mean = self.mean(field)
-        return mean, draw_normal(mean, np.sqrt(self._variance), rng)
+    def mean_and_sample(
+        self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
+    ) -> tuple[Array, Array]:
+        mean = self.mean(field, out=out[0])
+        return mean, draw_normal(mean, np.sqrt(self._variance), rng, out=out[1])
 
     def log_partition_shift(self, field: Array, shift: Array, mean: Array, rows: Array) -> Array:
         spread = 0.5 * self._gain / self._scale

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skrbm.core.numerics import Array, average_rows, row_products
+from skrbm.core.numerics import Array, average_rows, dense, placed, row_products
 from skrbm.core.units.base import Units
 from skrbm.core.units.support import Support
 
@@ -75,8 +75,10 @@ class LinearUnits(Units):
     def parameters(self) -> dict[str, Array]:
         return {"bias": self.bias}
 
-    def signal(self, states: Any) -> Any:
-        return states if self.offset is None else np.asarray(states - self.offset)
+    def signal(self, states: Any, out: Array | None = None) -> Any:
+        if self.offset is None:
+            return states
+        return np.subtract(dense(states), self.offset, out=out)
 
     def energy(self, states: Any) -> Array:
         return -row_products(self.signal(states), self.bias)
@@ -86,11 +88,11 @@ class LinearUnits(Units):
         linear = 0.0 if self.offset is None else (self.offset * x).sum(axis=1, dtype=np.float64)
         return np.asarray((self.log_normaliser(x) - linear).astype(field.dtype))
 
-    def mean(self, field: Array) -> Array:
-        return self.expectation(field + self.bias)
+    def mean(self, field: Array, out: Array | None = None) -> Array:
+        return placed(self.expectation(np.add(field, self.bias, out=out)), out)
 
-    def sample(self, field: Array, rng: np.random.Generator) -> Array:
-        return self.draw(field + self.bias, rng)
+    def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
+        return placed(self.draw(np.add(field, self.bias, out=out), rng), out)
 
     def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
         average = average_rows(states, sample_weight)

@@ -7,17 +7,18 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from skrbm.core.draws import draw_bernoulli
 from skrbm.core.numerics import (
     MAX_EXPONENT,
     SHARED_FACTORS,
     Array,
-    draw_bernoulli,
     expm1,
     logistic,
     row_products,
     sum_log,
     sum_log_two_cosh,
 )
+from skrbm.core.units.base import Outs
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
@@ -58,7 +59,7 @@ class TwoStateUnits(LinearUnits):
         return mean
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        return self._draw_from(self.expectation(x), rng)
+        return self._draw_from(self.expectation(x), rng, x)
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
@@ -66,9 +67,11 @@ class TwoStateUnits(LinearUnits):
         polarity = np.clip((mean - cls.middle) / cls.reach, -extreme, extreme)
         return cls(np.arctanh(polarity) / cls.reach, **options)
 
-    def mean_and_sample(self, field: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-        mean = self.mean(field)
-        return mean, self._draw_from(mean, rng)
+    def mean_and_sample(
+        self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
+    ) -> tuple[Array, Array]:
+        mean = self.mean(field, out=out[0])
+        return mean, self._draw_from(mean, rng, out[1])
 
     @property
     def n_states(self) -> float:
@@ -119,13 +122,15 @@ class TwoStateUnits(LinearUnits):
         share = (self.high - self.low) ** -2.0
         return Metric(signal=share, parameters={"bias": share})
 
-    def _draw_from(self, mean: Array, rng: np.random.Generator) -> Array:
-        is_bit = (self.low, self.high) == (0, 1)
-        probability = mean if is_bit else (mean - self.low) / (self.high - self.low)
-        states = draw_bernoulli(probability, rng).astype(mean.dtype)
-        states = _scaled(states, self.high - self.low)
-        if self.low != 0:
-            states += self.low
+    def _draw_from(self, mean: Array, rng: np.random.Generator, out: Array | None) -> Array:
+        states, distance = np.empty_like(mean) if out is None else out, self.high - self.low
+        if (self.low, self.high) == (0, 1):
+            return draw_bernoulli(mean, rng, out=states)
+        probability = np.subtract(mean, self.low, out=states)
+        probability /= distance
+        draw_bernoulli(probability, rng, out=states)
+        states *= distance
+        states += self.low
         return states
 
 

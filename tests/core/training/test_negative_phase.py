@@ -58,7 +58,8 @@ def flat(gradient):
 def negative(phase, machine, v, particles, rng):
     """The model's part of the gradient, and the particles' new states."""
     work = Workspace()
-    phases = phase(machine, v, particles, rng, work)
+    own = particles.copy() if phase.is_persistent else particles
+    phases = phase(machine, v, own, rng, work)
     np.testing.assert_array_equal(phases.positive.v, v)
     np.testing.assert_allclose(phases.positive.mean, machine.mean_hidden(v), rtol=1e-12)
     positive, both = machine.gradient(v), phases.gradient(machine, work)
@@ -167,7 +168,7 @@ def test_weighted_rows_are_copies_and_the_model_is_not_weighted(algorithm, conta
     n_copies, particles = rng.integers(1, 4, 9), rng.integers(0, 2, (5, 3)).astype(float)
     gradients = []
     for rows, share in ((v, n_copies / n_copies.sum()), (np.repeat(v, n_copies, axis=0), None)):
-        work = Workspace()
-        phases = algorithm()(machine, container(rows), particles, np.random.default_rng(0), work)
+        work, rng = Workspace(), np.random.default_rng(0)
+        phases = algorithm()(machine, container(rows), particles.copy(), rng, work)
         gradients.append(phases.gradient(machine, work, share))
     assert_same_arrays(*gradients, atol=1e-12)

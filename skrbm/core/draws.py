@@ -1,0 +1,122 @@
+"""Random draws, the same for single and double precision, and streams of random numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skrbm.core.numerics import Array, row_blocks
+
+MANY_DRAWS = 2**12
+
+
+def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
+    """Independent draws that are true with the given probabilities.
+
+    Single and double precision models see the same random numbers, and no probability is rounded:
+    many draws take 16 bits each, and the few that these leave open a number in double precision.
+
+    Parameters
+    ----------
+    probability : ndarray
+        Any shape of at least one dimension.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    out : ndarray, default=None
+        Same shape: where draws are written, as one and zero if it is not boolean. It may be
+        `probability` itself.
+
+    Returns
+    -------
+    draws : ndarray of bool, or of the dtype of `out`
+        Same shape.
+    """
+    out = np.empty(probability.shape, dtype=bool) if out is None else out
+    size = probability.size
+    if size < MANY_DRAWS:
+        return np.less(rng.random(probability.shape), probability, out=out)
+    first, places, rests = 0, [], []
+    for rows in row_blocks(probability):
+        scaled = probability[rows] * 2**16
+        np.minimum(scaled, 2**16 - 1, out=scaled)
+        threshold = scaled.astype(np.uint16)
+        words = _random_bits(rng, -(-scaled.size // 4)).view(np.uint16)[: scaled.size]
+        words = words.reshape(scaled.shape)
+        (is_open,) = np.nonzero((words == threshold).ravel())
+        if len(is_open):
+            places.append(first + is_open)
+            exact = probability[rows].ravel()[is_open] * 2.0**16
+            rests.append(exact - threshold.ravel()[is_open])
+        np.less(words, threshold, out=out[rows])
+        first += scaled.size
+    # As many for every precision, and far more than the draws that can be expected to stay open.
+    spare = _random_bits(rng, 16 + size // 2**14)
+    if places:
+        rest = np.concatenate(rests)
+        if len(rest) > len(spare):
+            spare = _random_bits(rng, len(rest))
+        is_one = (spare[: len(rest)] >> 11) * 2.0**-53 < rest
+        out[np.unravel_index(np.concatenate(places), out.shape)] = is_one
+    return out
+
+
+def draw_normal(
+    mean: Array,
+    standard_deviation: Array,
+    rng: np.random.Generator,
+    out: Array | None = None,
+) -> Array:
+    """Independent normal draws, drawn in double precision and returned in that of `mean`.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_samples, n_units)
+        Expectations.
+    standard_deviation : ndarray of shape (n_units,) or (n_samples, n_units)
+        Standard deviations.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    out : ndarray of shape (n_samples, n_units), default=None
+        Where draws are written; it may be `mean` itself.
+
+    Returns
+    -------
+    draws : ndarray of shape (n_samples, n_units)
+        Same dtype as `mean`.
+    """
+    out = np.empty_like(mean) if out is None else out
+    deviation = np.broadcast_to(standard_deviation, mean.shape)
+    for rows in row_blocks(mean):
+        noise = rng.standard_normal(mean[rows].shape).astype(mean.dtype, copy=False)
+        noise *= deviation[rows]
+        np.add(mean[rows], noise, out=out[rows])
+    return out
+
+
+def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Generator]:
+    """Independent streams that are seeded by draws from another.
+
+    `Generator.spawn` would leave the other one where it is, but gives other streams to its copies:
+    before NumPy 2, those have forgotten their seed.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Moved on.
+    n_streams : int
+        How many.
+
+    Returns
+    -------
+    streams : list of numpy.random.Generator
+        The same for the same state of `rng`.
+    """
+    seeds = rng.integers(2**32, size=(n_streams, 4), dtype=np.uint64)
+    return [np.random.default_rng(seed) for seed in seeds]
+
+
+def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:
+    """Words of 64 random bits, without the checks of `rng.integers`, which cost as much as many."""
+    if isinstance(rng.bit_generator, np.random.MT19937):  # the one whose words have 32
+        return rng.integers(2**64, size=n_words, dtype=np.uint64)
+    return np.asarray(rng.bit_generator.random_raw(n_words))

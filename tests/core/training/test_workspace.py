@@ -1,0 +1,96 @@
+"""What an update reuses: mini-batches where they belong, and no large array after the first."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skrbm.core.machine import Machine
+from skrbm.core.training.loop import Trainer
+from skrbm.core.training.negative_phase import (
+    ContrastiveDivergence,
+    PersistentContrastiveDivergence,
+)
+from skrbm.core.training.optimizer import OPTIMIZERS
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.transforms import Penalties
+from skrbm.core.training.workspace import Workspace
+from skrbm.core.units import Bernoulli, Spin
+
+N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 200
+LARGEST = 300_000  # bytes at once, in blocks of 2^16; the smallest of the arrays has 400,000
+
+
+def machine_of(kind, n_visible, n_hidden, dtype):
+    rng = np.random.default_rng(0)
+    weights = rng.normal(0, 0.01, (n_visible, n_hidden)).astype(dtype)
+    layers = (kind(np.zeros(n, dtype)) for n in weights.shape)
+    return Machine(*layers, weights)
+
+
+@pytest.mark.parametrize("algorithm", [ContrastiveDivergence, PersistentContrastiveDivergence])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("kind", [Bernoulli, Spin])
+def test_updates_after_the_first_allocate_no_large_array(algorithm, optimizer, kind):
+    # Slips: any sum, product, cast or draw of the size of rows, chains or weights in an array of its
+    # own.
+    rng = np.random.default_rng(1)
+    machine, work = machine_of(kind, N_VISIBLE, N_HIDDEN, np.float32), Workspace(np.float32)
+    trainer = Trainer(
+        algorithm(2),
+        learning_rate=0.01,
+        batch_size=N_ROWS,
+        optimizer=OPTIMIZERS[optimizer](momentum=0.5),
+        average=True,
+        penalties=Penalties(l2=1e-4),
+        max_gradient_norm=10.0,
+        work=work,
+    )
+    states = np.array([machine.visible.low, machine.visible.high], np.float32)
+    v = states[rng.integers(2, size=(3 * N_ROWS, N_VISIBLE))]
+    h = states[rng.integers(2, size=(N_ROWS, N_HIDDEN))]
+    state = TrainingState(h)
+    sizes, last = [], []
+
+    def watch():
+        now, peak = tracemalloc.get_traced_memory()
+        sizes.append(peak - last[-1] if last else peak)
+        tracemalloc.reset_peak()
+        last.append(now)
+
+    passes = trainer.run(machine, state, v, 5, rng, after_update=watch)
+    next(passes)
+    tracemalloc.start()
+    try:
+        sizes.clear()
+        last.clear()
+        next(passes)  # its first update comes after copies of all that a failure would bring back
+    finally:
+        tracemalloc.stop()
+    assert max(sizes[1:]) < LARGEST
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_batches_are_the_rows_asked_for_and_can_be_extended_in_place(container, dtype, rng):
+    # Slips: rows of the block before; a mini-batch that is copied to where it is already; one that
+    # is overwritten by the chains.
+    work, machine = Workspace(np.float32), machine_of(Bernoulli, 3000, 2, np.float64)
+    v = rng.integers(2, size=(50, 3000)).astype(dtype)
+    for rows in (rng.permutation(50)[:37], slice(3, 31)):
+        batch = work.batch(container(v), rows, machine)
+        assert batch.dtype == np.float32
+        assert batch.shape == v[rows].shape
+        np.testing.assert_array_equal(batch[[0, 5, -1]] @ np.eye(3000), v[rows][[0, 5, -1]])
+    if container is np.asarray:
+        for _ in range(2):  # once it has grown it stays
+            batch = work.batch(v, rows, machine)
+            longer = work.extended("v", batch, 7)
+            np.testing.assert_array_equal(longer[:-7], v[rows])
+        assert longer.base is batch.base
+        longer[-7:] = 5
+        stacked = work.stack("v", longer[:-7], longer[-7:])
+        np.testing.assert_array_equal(stacked, longer)
+        other = work.stack("v", longer[:-7], np.ones((7, 3000), np.float32))
+        np.testing.assert_array_equal(other[-7:], 1)
