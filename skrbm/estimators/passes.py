@@ -90,7 +90,9 @@ class Passes(ABC):
         self.state = TrainingState(particles.astype(self.trainer.work.dtype), **carried)
         self.completed: CompletedRows | None = None
         self.judge = judge_of(rbm, is_planned=is_planned)
-        self.history = History(self.owner, bool(rbm.verbose))
+        n_updates = -(-self.n_rows // n_batch)
+        total = n_iter if is_planned else None
+        self.history = History(self.owner, bool(rbm.verbose), n_updates, total)
 
     @abstractmethod
     def _record(self, machine: Machine, notes: dict[str, float]) -> float:
@@ -116,7 +118,12 @@ class Passes(ABC):
 
     def train(self, task: FitTask) -> None:
         """Make the passes, and publish what they lead to whatever stops them."""
-        with deferred_interrupts() as interrupts:
+        with deferred_interrupts(stops_for_sigterm=True) as interrupts:
+
+            def after_update() -> None:
+                self.history.tick()
+                interrupts.check()
+
             passes = self.trainer.run(
                 self.machine,
                 self.state,
@@ -127,7 +134,7 @@ class Passes(ABC):
                 sample_weight=self.weight,
                 is_planned=self.is_planned,
                 before_update=None if self.completed is None else self.completed.redraw,
-                after_update=interrupts.check,
+                after_update=after_update,
             )
             n_iter = self.owner.n_iter_
             try:

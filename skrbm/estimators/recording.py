@@ -122,10 +122,16 @@ class Recorder:
 
     def _line(self, notes: dict[str, float]) -> str:
         """Scores of a pass, in words."""
+        own = "" if self.held_out is None else "validation_"
         line = f"pseudo-likelihood = {notes['pseudo_likelihood']:.2f}"
+        if own:
+            line += f", validation = {notes[own + 'pseudo_likelihood']:.2f}"
         if self.likelihood is not None:
             error = notes["log_likelihood_std_error"]
-            line += f", log-likelihood = {notes['log_likelihood']:.2f} +- {error:.2f}"
+            line += f", log-likelihood = {notes['log_likelihood']:.2f}"
+            if own:
+                line += f", validation = {notes[own + 'log_likelihood']:.2f}"
+            line += f" +- {error:.2f}"
         return line
 
 

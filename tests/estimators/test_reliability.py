@@ -150,6 +150,54 @@ def test_a_program_that_does_not_stop_for_an_interrupt_is_not_stopped(handler):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+def sigterm_after(n_updates, monkeypatch):
+    """Send the process a SIGTERM after so many updates."""
+    update, count = Trainer.update, iter(range(n_updates - 1))
+
+    def interrupted(*arguments):
+        update(*arguments)
+        if next(count, None) is None:
+            monkeypatch.setattr(Trainer, "update", update)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(Trainer, "update", interrupted)
+
+
+def test_sigterm_ends_a_fit_as_ctrl_c_does(monkeypatch):
+    """Seen to fail, by the death of the test, without a handler."""
+    sigterm_after(5, monkeypatch)
+    rbm = BernoulliRBM(3, n_iter=1000, batch_size=10, random_state=0)
+    with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
+        rbm.fit(draw("bernoulli", 100))
+    assert rbm._carried["n_updates"] == 5
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_programs_own_answer_to_sigterm_is_kept(monkeypatch):
+    """Seen to fail with KeyboardInterrupt for every handler: the fit ended in its first pass."""
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        sigterm_after(5, monkeypatch)
+        rbm = BernoulliRBM(3, n_iter=2, batch_size=10, random_state=0).fit(draw("bernoulli", 100))
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard == [signal.SIGTERM] * 2
+    assert rbm.n_iter_ == 2
+
+
+def test_a_worker_is_killed_by_sigterm(monkeypatch):
+    """Catches a pool that ends its processes, and waits for one that goes on with its next task."""
+    with deferred_interrupts(stops_for_sigterm=True):
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    with deferred_interrupts():
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    monkeypatch.setattr("multiprocessing.parent_process", object)
+    with deferred_interrupts(stops_for_sigterm=True):
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
 @pytest.mark.parametrize("learning_rate", [0.1, 1e30])
 @pytest.mark.parametrize(("owner", "moment"), [(Run, "outcome"), (FitTask, "end")])
 def test_an_interrupt_of_the_last_moments_is_not_lost(owner, moment, learning_rate, monkeypatch):
@@ -226,7 +274,7 @@ def test_ctrl_c_ends_a_fit_and_again_the_next_one():
             n_iter = rbm.fit(X).n_iter_
             print("kept", n_iter, np.isfinite(rbm.components_).all())
         """,
-        ["Iteration 2,"],
+        ["Iteration 2 "],
         ["kept", "Iteration"],
     )
     assert status == 0, err
@@ -252,7 +300,7 @@ def test_ctrl_c_ends_a_parallel_search_and_all_its_processes(backend):
         with joblib.parallel_config("{backend}"):
             GridSearchCV(rbm, grid, n_jobs=2).fit(X)
         """,
-        ["Iteration 2,"],
+        ["Iteration 2 "],
     )
     assert status != 0
     assert "KeyboardInterrupt" in err

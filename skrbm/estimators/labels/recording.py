@@ -60,11 +60,12 @@ class LabelRecorder:
         if len(self.learned):
             loss, accuracy = self._scores(machine, spread_rows(self.learned, RECORDED_ROWS))
             notes = notes | {"log_loss": loss, "accuracy": accuracy}
-        deciding = loss
+        deciding, line = loss, f"log-loss = {loss:.4f}, accuracy = {accuracy:.4f}"
         if self.held_out is not None:
             deciding, share = self._scores(machine, self.held_out)
             notes = notes | {"validation_log_loss": deciding, "validation_accuracy": share}
-        self.history.add(notes, f"log-loss = {loss:.4f}, accuracy = {accuracy:.4f}")
+            line += f", validation = {deciding:.4f}, {share:.4f}"
+        self.history.add(notes, line)
         return -deciding
 
     def score(self, machine: Machine) -> float:
