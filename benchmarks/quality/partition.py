@@ -29,10 +29,11 @@ from skrbm.core.likelihood.annealing import (
 )
 from skrbm.core.machine import Machine
 from skrbm.core.tempering import TemperedPath
-from skrbm.core.units import PARAMETERIZATIONS, Bernoulli, Gaussian, Spin
+from skrbm.core.units import PARAMETERIZATIONS, Bernoulli, Categorical, Gaussian, Spin, Units
 
 N_CHAINS, N_TEMPERATURES, N_SAMPLES = 100, 2_000, 1_000
 SCALES = (0.5, 1.0, 1.5, 2.0)
+N_CATEGORIES = 3
 
 
 def random_machine(kind: str, index: int, rng: np.random.Generator) -> Machine:
@@ -41,6 +42,11 @@ def random_machine(kind: str, index: int, rng: np.random.Generator) -> Machine:
     scale = SCALES[index % len(SCALES)]
     bias, other = rng.normal(0, scale, n_visible), rng.normal(0, scale, n_hidden)
     weights = rng.normal(0, scale, (n_visible, n_hidden))
+    if kind == "categorical":
+        n_visible *= N_CATEGORIES
+        weights, bias = rng.normal(0, scale, (n_visible, n_hidden)), rng.normal(0, scale, n_visible)
+        n_categories = (N_CATEGORIES,) * (n_visible // N_CATEGORIES)
+        return Machine(Categorical(bias, n_categories=n_categories), Bernoulli(other), weights)
     if kind == "gaussian":
         name = list(PARAMETERIZATIONS)[index % len(PARAMETERIZATIONS)]
         visible = Gaussian(bias, rng.normal(0, 0.7, n_visible), parameterization=name)
@@ -57,14 +63,20 @@ def exact_samples(machine: Machine, n_samples: int, rng: np.random.Generator) ->
     return machine.sample_visible(h[drawn], rng)
 
 
+def base_of(machine: Machine, v: np.ndarray) -> Units:
+    """Layer without a field that has the statistics of some rows."""
+    names = ("parameterization", "n_categories")
+    options = {name: x for name, x in vars(machine.visible).items() if name in names}
+    start = type(machine.visible).start
+    return start(v.mean(axis=0), v.var(axis=0), len(v), **options)
+
+
 def trial(kind: str, index: int) -> dict[str, float]:
     """Errors of both estimates for one model, in nats and in standard errors."""
     rng = np.random.default_rng([index, len(kind)])
     machine = random_machine(kind, index, rng)
     v = exact_samples(machine, N_SAMPLES, rng)
-    options = {n: x for n, x in vars(machine.visible).items() if n == "parameterization"}
-    base = type(machine.visible).start(v.mean(axis=0), v.var(axis=0), N_SAMPLES, **options)
-    path, truth = TemperedPath.to(machine, base), exact.log_partition(machine)
+    path, truth = TemperedPath.to(machine, base_of(machine, v)), exact.log_partition(machine)
     forward = annealed_log_partition(path, N_CHAINS, N_TEMPERATURES, rng)
     samples = exact_samples(machine, N_CHAINS, rng)
     reverse = reversed_log_partition(path, samples, N_TEMPERATURES, rng)
