@@ -56,11 +56,48 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     """
     n_chains = len(h)
     field = machine.hidden_field(v)
-    targets = rng.integers(len(field), size=n_chains)
-    states = np.concatenate([h, machine.hidden.sample(field[targets], rng)])
-    log_shares = machine.hidden.signal(states) @ field.T - machine.hidden.log_partition(field)
-    log_ratio = machine.visible.log_partition(machine.visible_field(states))
-    log_ratio = log_ratio - np.logaddexp.reduce(log_shares, axis=1)
+    states = np.concatenate([h, _draw(machine, field, n_chains, rng)])
+    log_ratio = _log_ratio(machine, states, field)
     gain = log_ratio[n_chains:] - log_ratio[:n_chains]
     has_jumped = -rng.standard_exponential(n_chains) < gain
     return np.where(has_jumped[:, None], states[n_chains:], h), has_jumped
+
+
+def propose(
+    machine: Any, v: Array, n_samples: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    r"""Draw hidden states around given rows, with their importance weights.
+
+    Parameters
+    ----------
+    machine : Machine or TemperedMachine
+        Whose distribution the weighted states are a sample of.
+    v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+        Visible states in its modes.
+    n_samples : int
+        Number of states.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    h : ndarray of shape (n_samples, n_hidden)
+        Hidden states from :math:`q` of `jump`.
+    log_weights : ndarray of shape (n_samples,)
+        :math:`\log (Z p(h) / q(h))`: the mean weight has the partition function as its expectation.
+    """
+    field = machine.hidden_field(v)
+    h = _draw(machine, field, n_samples, rng)
+    return h, _log_ratio(machine, h, field)
+
+
+def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
+    """Hidden states given rows that are chosen at random, of which the fields are given."""
+    return np.asarray(machine.hidden.sample(field[rng.integers(len(field), size=n_samples)], rng))
+
+
+def _log_ratio(machine: Any, h: Array, field: Array) -> Array:
+    """Logarithm of Z p(h) / q(h)."""
+    log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
+    own = machine.visible.log_partition(machine.visible_field(h))
+    return np.asarray(own - np.logaddexp.reduce(log_shares, axis=1) + np.log(len(field)))

@@ -168,7 +168,7 @@ def recorder_of(run: Any) -> Recorder:
     likelihood = None
     if rbm.track_likelihood:
         n_updates = -(-run.n_rows // batch_rows(rbm, run.n_rows))
-        likelihood = LikelihoodRecorder(run.model, n_updates, run.trainer.work.dtype)
+        likelihood = LikelihoodRecorder(run.model, run.n_rows, n_updates, run.trainer.work.dtype)
     return Recorder(
         run.history,
         **recorded_rows(run),

@@ -9,15 +9,16 @@ import numpy as np
 
 from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.partition import LogPartition
-from skrbm.core.likelihood.tracking import N_CHAINS, PartitionTracker
+from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, mean_of_rows, spread_rows
+from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
 
-RECORDED_ROWS = 1000
+RECORDED_ROWS, N_ANCHORS = 1000, 100
+N_CHAINS, CHAIN_ROWS = (100, 500), 100  # at least and at most; rows of a pass for each
 FEWEST_STEPS = 20
 PASS_SHARE = 16  # updates of a pass for one step of the chains: about 5 % of its time
 FIRST_STEPS = 10  # times as many on the way from independent features to the first model
-MANY_STATES = N_CHAINS * FEWEST_STEPS  # of the smaller layer, beyond which chains visit fewer
+MANY_STATES = N_CHAINS[0] * FEWEST_STEPS  # of the smaller layer, beyond which chains visit fewer
 
 
 @final
@@ -29,19 +30,23 @@ class LikelihoodRecorder:
     ----------
     model : ArrayModel
         Of the estimator, whose random streams it leaves where they are.
-    n_updates : int
-        Number of updates of a pass, of whose cost this is a small part.
+    n_rows, n_updates : int
+        Rows and updates of a pass, of whose cost this is a small part.
     dtype : dtype
         Precision of the states of chains.
     """
 
     model: Any
+    n_rows: int
     n_updates: int
     dtype: Any
     tracker: PartitionTracker | None = None
 
-    def log_partition(self, machine: Machine) -> LogPartition:
-        """Partition function of the next model: exact where that visits no more states."""
+    def log_partition(self, machine: Machine, v: Any) -> LogPartition:
+        """Partition function of the next model: exact where that visits no more states.
+
+        Chains may jump to rows of the data, as those of training do.
+        """
         n_steps = max(FEWEST_STEPS, self.n_updates // PASS_SHARE)
         if exact.smaller_discrete(machine).visible.n_states <= MANY_STATES:
             return LogPartition(exact.log_partition(machine.astype(np.float64)), 0.0, "exact")
@@ -50,7 +55,15 @@ class LikelihoodRecorder:
             # Streams of their own: those of training and inference stay where they are.
             rng = np.random.Generator(rbm._annealing_rng.bit_generator.jumped())
             base = self.model.base_layer(rbm._statistics)
-            self.tracker = PartitionTracker(base, machine, rng, dtype=self.dtype)
+            anchors = dense(spread_rows(v, N_ANCHORS))
+            self.tracker = PartitionTracker(
+                base,
+                machine,
+                rng,
+                dtype=self.dtype,
+                n_chains=int(np.clip(self.n_rows // CHAIN_ROWS, *N_CHAINS)),
+                anchors=anchors,
+            )
             n_steps *= FIRST_STEPS
         return self.tracker.follow(machine, n_steps)
 
@@ -76,7 +89,7 @@ class LikelihoodRecorder:
         """
         notes = {}
         with np.errstate(all="ignore"):
-            log_partition = self.log_partition(machine)
+            log_partition = self.log_partition(machine, rows[""][0])
             for prefix, (v, weight) in rows.items():
                 few = spread_rows(v, RECORDED_ROWS).astype(machine.dtype, copy=False)
                 own = None if weight is None else spread_rows(weight, RECORDED_ROWS)

@@ -17,7 +17,7 @@ from core.models import (
 )
 from scipy import sparse
 
-from skrbm.core.jumps import jump
+from skrbm.core.jumps import jump, propose
 
 N_CHAINS = 20_000
 JUMPED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
@@ -44,6 +44,14 @@ def test_jumps_leave_the_law_alone_whatever_the_rows(p, rng):
     assert_law(moved, hidden_states(p), hidden_law(p))
     np.testing.assert_array_equal(moved[~has_jumped], h[~has_jumped])
     assert_mean(has_jumped[:, None].astype(float), acceptance(p, rows))
+
+
+def test_weights_of_proposals_have_the_partition_function_as_their_mean(p, rng):
+    # Slips: the number of rows forgotten; the hidden bias twice; shares of the row drawn from alone.
+    machine, rows = machine_from(p), draw_rows(p, 3, rng)
+    h, log_weights = propose(machine, rows, N_CHAINS, rng)
+    assert_law(h, hidden_states(p), hidden_given_visible(p, rows).mean(axis=0))
+    assert_mean(np.exp(log_weights - oracles.log_partition(p))[:, None], 1)
 
 
 def test_jumps_reach_a_mode_that_gibbs_sampling_does_not(rng):

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skrbm import AnnealingWarning, BernoulliRBM, GaussianBernoulliRBM, SpinRBM
 from skrbm.core.training import loop
+from skrbm.estimators import tracking
 
 NOISE = 0.02
 
@@ -70,6 +71,19 @@ def test_clusters_of_numbers(rng):
     truth = -np.log(2) - 5 * np.log(2 * np.pi * np.e)
     rbm = GaussianBernoulliRBM(4, n_iter=20, random_state=0).fit(X)
     assert exact_mean(rbm, X) > truth - 5  # ten independent numbers are 29 below
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.95, 0.05), (0.4, 0.3, 0.3)])
+def test_a_tracked_likelihood_has_all_modes(shares, rng, monkeypatch):
+    """Also that of the first passes, which the way from independent features leads to.
+
+    Slip: chains that neither jump to the rows nor start from draws around them.
+    """
+    monkeypatch.setattr(tracking, "MANY_STATES", 0)
+    X, _ = clusters(np.array(shares), rng)
+    rbm = BernoulliRBM(10, n_iter=20, track_likelihood=True, random_state=0).fit(X)
+    assert abs(rbm.history_["log_likelihood"][-1] - exact_mean(rbm, X)) < 0.3
+    assert rbm.history_["log_likelihood_std_error"][-1] < 0.1
 
 
 def twin(rbm):

@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any, final
 
 import numpy as np
-from scipy.special import logsumexp
 
+from skrbm.core.jumps import jump, propose
 from skrbm.core.likelihood.partition import LogPartition
+from skrbm.core.likelihood.population import Population
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.tempering import TemperedPath, natural_machine
 from skrbm.core.units import Units
 
-N_CHAINS = 100
 SPREAD = 0.07  # nats: standard deviation of log-weights that a step may add
 FEW = 0.5  # share of the chains that are worth all of them, below which they are drawn anew
-FEW_FAMILIES = 0.25  # share of the chains: fewer ancestors do not tell a variance
+JUMP_PAUSE = 5  # steps
+SURE = 3.0  # standard errors beyond which two estimates do not agree
 
 
 @final
@@ -36,6 +37,16 @@ class PartitionTracker:
     weights when these differ too much [2]_. The variance is that between the descendants of
     different chains [3]_, which counts what chains that do not mix add to it.
 
+    Modes that lie far apart would grow and shrink without chains in them. So the chains may jump to
+    given rows. And where draws around these rows are a good sample of a model, the chains start anew
+    from them: if that makes its partition function larger, since who has missed a mode finds less, or
+    if both agree and the draws do so with the smaller error.
+
+    Modes that lie far apart would grow and shrink without chains in them. So the chains may jump to
+    given rows, and where draws around these rows are a good sample of a model, chains start anew from
+    them: if they make its partition function larger, for what has missed a mode finds too little, or
+    if both agree and they do so with the smaller error.
+
     Parameters
     ----------
     base : Units
@@ -46,8 +57,10 @@ class PartitionTracker:
         Source of random numbers.
     dtype : dtype, default=numpy.float64
         Precision of states and fields.
-    n_chains : int, default=N_CHAINS
-        Number of chains.
+    n_chains : int
+        Number of chains, at least two.
+    anchors : ndarray of shape (n_rows, n_visible), default=None
+        Visible states that chains may jump to, such as rows of the data; None for no jumps.
 
     References
     ----------
@@ -66,17 +79,17 @@ class PartitionTracker:
         rng: np.random.Generator,
         *,
         dtype: Any = np.float64,
-        n_chains: int = N_CHAINS,
+        n_chains: int,
+        anchors: Array | None = None,
     ) -> None:
         path = TemperedPath.to(machine.astype(dtype), base)
         uncoupled = np.zeros_like(path.machine.weights)
         self._here = Machine(path.visible_base, path.hidden_base, uncoupled)
-        self._rng, self._dtype = rng, dtype
-        # What the chains know up to the last time that they were drawn anew.
-        self._log_partition, self._variance = path.base_log_partition, 0.0
-        self._v = path.sample_base(n_chains, rng)
-        self._log_weights = np.zeros(n_chains)
-        self._families = np.arange(n_chains)
+        self._rng, self._dtype, self._n_steps = rng, dtype, 0
+        self._anchors = None if anchors is None else anchors.astype(dtype, copy=False)
+        self._chains = Population(
+            path.sample_base(n_chains, rng), np.zeros(n_chains), path.base_log_partition
+        )
 
     def follow(self, machine: Machine, max_steps: int) -> LogPartition:
         """Go over to the next model.
@@ -95,74 +108,52 @@ class PartitionTracker:
             Of the machine, with its standard error.
         """
         there, energy_shift = natural_machine(machine.astype(self._dtype, copy=True))
-        leg, beta, n_steps = _Leg(self._here, there), 0.0, 0
+        leg, beta, n_steps, chains = _Leg(self._here, there), 0.0, 0, self._chains
         while beta < 1:
-            fields = leg.fields(self._v)
+            fields = leg.fields(chains.v)
             least = beta + (1 - beta) / (max_steps - n_steps)
             beta_next, log_ratio = self._next(leg, fields, beta, least)
-            self._log_weights += log_ratio
-            if self._effective_sample_size < FEW * len(self._v):
-                chosen = self._draw_anew()
+            chains.log_weights = chains.log_weights + log_ratio
+            if chains.effective_sample_size < FEW * len(chains.v):
+                chosen = chains.draw_anew(self._rng)
                 fields = fields[0][chosen], fields[1][chosen]
-            self._v = leg.gibbs_step(fields, beta_next, self._rng)
-            beta, n_steps = beta_next, n_steps + 1
+            anchors = self._anchors if self._n_steps % JUMP_PAUSE == 0 else None
+            chains.v = leg.gibbs_step(fields, beta_next, anchors, self._rng)
+            beta, n_steps, self._n_steps = beta_next, n_steps + 1, self._n_steps + 1
         self._here = there
+        if self._anchors is not None:
+            chains = self._chains = self._better(chains, self._anchors)
         return LogPartition(
-            self._log_partition + self._log_mean + energy_shift,
-            float(np.sqrt(self._variance + self._family_variance)),
+            chains.value + energy_shift,
+            chains.std_error,
             "tracked",
-            n_chains=len(self._v),
+            n_chains=len(chains.v),
             n_temperatures=n_steps,
-            effective_sample_size=self._effective_sample_size,
+            effective_sample_size=chains.effective_sample_size,
         )
+
+    def _better(self, chains: Population, anchors: Array) -> Population:
+        """The chains, or draws around the anchors if these tell more of the model."""
+        h, log_weights = propose(self._here, anchors, len(chains.v), self._rng)
+        draws = Population(self._here.sample_visible(h, self._rng), log_weights.astype(float))
+        if not draws.effective_sample_size > FEW * len(h):
+            return chains
+        gap, sure = draws.value - chains.value, SURE * np.hypot(draws.std_error, chains.std_error)
+        is_better = gap > sure or (gap > -sure and draws.std_error < chains.std_error)
+        return draws if is_better else chains
 
     def _next(
         self, leg: _Leg, fields: tuple[Array, Array], beta: float, least: float
     ) -> tuple[float, Array]:
         """Model to go to, about as far as the weights may spread, and its log-weights."""
-        here = leg.free_energy(self._v, fields, beta)
-        log_ratio = here - leg.free_energy(self._v, fields, 1.0)
-        mean = self._shares @ log_ratio
-        spread = float(np.sqrt(self._shares @ (log_ratio - mean) ** 2))
+        v, shares = self._chains.v, self._chains.shares
+        here = leg.free_energy(v, fields, beta)
+        log_ratio = here - leg.free_energy(v, fields, 1.0)
+        spread = float(np.sqrt(shares @ (log_ratio - shares @ log_ratio) ** 2))
         if not spread > SPREAD:
             return 1.0, log_ratio
         beta = min(max(least, beta + (1 - beta) * SPREAD / spread), 1.0)
-        return beta, here - leg.free_energy(self._v, fields, beta)
-
-    @property
-    def _log_mean(self) -> float:
-        return float(logsumexp(self._log_weights) - np.log(len(self._log_weights)))
-
-    @property
-    def _shares(self) -> Array:
-        """Weights, of sum one."""
-        return np.asarray(np.exp(self._log_weights - logsumexp(self._log_weights)))
-
-    @property
-    def _effective_sample_size(self) -> float:
-        return float(1 / np.sum(self._shares**2))
-
-    @property
-    def _family_variance(self) -> float:
-        """Relative variance of the mean weight, from the shares of the first chains' families."""
-        n = len(self._families)
-        shares = np.bincount(self._families, self._shares, minlength=n)
-        return float(np.sum((shares - 1 / n) ** 2) * n / (n - 1))
-
-    def _draw_anew(self) -> Array:
-        """Draw the chains in proportion to their weights, evenly; their numbers."""
-        n = len(self._log_weights)
-        targets = (np.arange(n) + self._rng.random()) / n
-        chosen = np.minimum(np.searchsorted(np.cumsum(self._shares), targets), n - 1)
-        variance = self._family_variance
-        self._families = self._families[chosen]
-        if len(np.unique(self._families)) < FEW_FAMILIES * n:
-            self._variance += variance
-            self._families = np.arange(n)
-        self._log_partition += self._log_mean
-        self._log_weights = np.zeros(n)
-        self._v = self._v[chosen]
-        return chosen
+        return beta, here - leg.free_energy(v, fields, beta)
 
 
 @final
@@ -185,11 +176,22 @@ class _Leg:
         return np.asarray(own - hidden.log_partition(fields[0] + beta * fields[1]))
 
     def gibbs_step(
-        self, fields: tuple[Array, Array], beta: float, rng: np.random.Generator
+        self,
+        fields: tuple[Array, Array],
+        beta: float,
+        anchors: Array | None,
+        rng: np.random.Generator,
     ) -> Array:
-        """Visible states after a step in a model between, given the fields of those before."""
-        hidden = self._last.hidden.tempered(self._first.hidden, beta)
-        visible = self._last.visible.tempered(self._first.visible, beta)
-        h = hidden.sample(fields[0] + beta * fields[1], rng)
-        weights = self._first.weights + beta * self._change
-        return visible.sample(h @ weights.T, rng)
+        """Visible states after a step in a model between, given the fields of those before.
+
+        On its way the hidden states may jump to what the anchors make likely.
+        """
+        between = Machine(
+            self._last.visible.tempered(self._first.visible, beta),
+            self._last.hidden.tempered(self._first.hidden, beta),
+            self._first.weights + beta * self._change,
+        )
+        h = between.hidden.sample(fields[0] + beta * fields[1], rng)
+        if anchors is not None:
+            h, _ = jump(between, h, anchors, rng)
+        return between.sample_visible(h, rng)

@@ -3,7 +3,7 @@
 import numpy as np
 import oracles
 import pytest
-from core.models import assert_mean, machine_from, sized, started_layer
+from core.models import assert_mean, draw_rows, machine_from, sized, started_layer
 
 from skrbm.core.likelihood import tracking
 from skrbm.core.likelihood.tracking import PartitionTracker
@@ -21,13 +21,13 @@ def sequence(kind, rng, scales=(0.2, 0.5, 0.8)):
     return models, started_layer(models[0], v.mean(axis=0), v.var(axis=0), len(v))
 
 
-def ratios(models, base, rng, max_steps, n_trackers=N_TRACKERS):
+def ratios(models, base, rng, max_steps, n_trackers=N_TRACKERS, anchors=None):
     """Estimates over exact partition functions, (n_trackers, n_models), and the last results."""
     machines = [machine_from(p) for p in models]
     exact = [oracles.log_partition(p) for p in models]
     rows, results = [], []
     for _ in range(n_trackers):
-        tracker = PartitionTracker(base, machines[0], rng, n_chains=N_CHAINS)
+        tracker = PartitionTracker(base, machines[0], rng, n_chains=N_CHAINS, anchors=anchors)
         results = [tracker.follow(machine, max_steps) for machine in machines]
         rows.append([*(r.value for r in results), results[-1].std_error])
     rows = np.array(rows)
@@ -44,6 +44,41 @@ def test_mean_ratio_to_the_exact_partition_function_is_one(kind, few, monkeypatc
     models, base = sequence(kind, rng)
     means, _ = ratios(models, base, rng, 3)
     assert_mean(means, 1)
+
+
+@pytest.mark.parametrize("kind", oracles.KINDS)
+def test_jumps_on_the_way_leave_the_mean_ratio_at_one(kind, monkeypatch, rng):
+    # Slips: a jump at the model that is left, or by the last one's weights.
+    monkeypatch.setattr(tracking, "JUMP_PAUSE", 1)
+    monkeypatch.setattr(PartitionTracker, "_better", lambda self, chains, anchors: chains)
+    models, base = sequence(kind, rng)
+    means, _ = ratios(models, base, rng, 3, anchors=draw_rows(models[1], 5, rng))
+    assert_mean(means, 1)
+
+
+def two_modes(tilts, rng):
+    """Models of six bits that are mostly all 0 or all 1, in proportions that change."""
+    models = [
+        oracles.Parameters(
+            "spin", np.full((6, 2), 2.0), np.full(6, t), *(np.zeros(n) for n in (2, 6, 2))
+        )
+        for t in tilts
+    ]
+    return models, started_layer(models[0], np.zeros(6), np.ones(6), 100)
+
+
+def test_modes_far_apart_are_not_lost(rng):
+    # Slips: jumps to the rows, but no start from draws around them; such a start though the chains
+    # have found more.
+    models, base = two_modes([0.2, 0.1, 0.0, -0.1, -0.2], rng)
+    rows = np.repeat([[-1.0], [1.0]], 6, axis=1)
+    means, stated = ratios(models, base, rng, 4, 30, rows)
+    assert np.sqrt(np.mean(np.log(means[:, -1]) ** 2)) < 0.3
+    assert stated.max() < 0.3
+    # Rows of one mode alone do not take away what the chains know of the other.
+    models, base = two_modes(np.full(5, 0.01), rng)
+    means, _ = ratios(models, base, rng, 40, 30, rows[:1])
+    assert np.median(np.abs(np.log(means[:, -1]))) < 0.3
 
 
 @pytest.mark.parametrize("kind", ["spin", "cho", "categorical"])
@@ -77,7 +112,7 @@ def test_steps_are_as_many_as_the_weights_ask_for(rng):
     # Slip: always as many as allowed.
     models, base = sequence("bernoulli", rng)
     near, far = machine_from(models[0]), machine_from(models[2])
-    tracker = PartitionTracker(base, near, rng)
+    tracker = PartitionTracker(base, near, rng, n_chains=100)
     first = tracker.follow(near, 50)
     again = tracker.follow(near, 50)
     assert first.n_temperatures > again.n_temperatures == 1
@@ -92,7 +127,7 @@ def test_what_happens_to_the_machine_later_does_not_matter(rng):
     values = []
     for changes in (False, True):
         machine, stream = machine_from(models[0]), np.random.default_rng(0)
-        tracker = PartitionTracker(base, machine, stream)
+        tracker = PartitionTracker(base, machine, stream, n_chains=100)
         tracker.follow(machine, 5)
         if changes:
             for array in machine.parameters.values():
@@ -106,7 +141,7 @@ def test_single_precision_agrees_with_double(rng):
     values = []
     for dtype in (np.float32, np.float64):
         stream = np.random.default_rng(0)
-        tracker = PartitionTracker(base, machine_from(models[0]), stream, dtype=dtype)
+        tracker = PartitionTracker(base, machine_from(models[0]), stream, dtype=dtype, n_chains=100)
         results = [tracker.follow(machine_from(p), 20) for p in models]
         values.append(results[-1].value)
     assert abs(values[0] - values[1]) < 4 * results[-1].std_error

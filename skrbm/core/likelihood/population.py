@@ -1,0 +1,88 @@
+"""Chains with weights, whose mean estimates a partition function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+from scipy.special import logsumexp
+
+from skrbm.core.numerics import Array
+
+FEW_FAMILIES = 0.25  # share of the chains: fewer ancestors do not tell a variance
+
+
+@final
+@dataclass(eq=False)
+class Population:
+    """Chains with weights, drawn anew in proportion to these when they differ too much.
+
+    Parameters
+    ----------
+    v : ndarray of shape (n_chains, n_visible)
+        Visible states.
+    log_weights : ndarray of shape (n_chains,)
+        Since the chains were last drawn anew; of independent chains.
+    log_partition : float, default=0.0
+        Logarithm of the mean weight up to then.
+
+    References
+    ----------
+    .. [1] Lee, Whiteley (2018), "Variance estimation in the particle filter", Biometrika 105(3),
+       609-625, section 3. :doi:`10.1093/biomet/asy028`
+    """
+
+    v: Array
+    log_weights: Array
+    log_partition: float = 0.0
+    _variance: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._families = np.arange(len(self.v))
+
+    @property
+    def value(self) -> float:
+        """Logarithm of the mean weight."""
+        return float(self.log_partition + logsumexp(self.log_weights) - np.log(len(self.v)))
+
+    @property
+    def std_error(self) -> float:
+        """Standard error of `value`, from the differences between descendants of different chains."""
+        return float(np.sqrt(self._variance + self._family_variance))
+
+    @property
+    def shares(self) -> Array:
+        """Weights, of sum one."""
+        return np.asarray(np.exp(self.log_weights - logsumexp(self.log_weights)))
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Number of chains of equal weights that are worth these."""
+        return float(1 / np.sum(self.shares**2))
+
+    def draw_anew(self, rng: np.random.Generator) -> Array:
+        """Draw the chains in proportion to their weights, evenly.
+
+        Returns
+        -------
+        chosen : ndarray of int of shape (n_chains,)
+            Their numbers.
+        """
+        n = len(self.v)
+        targets = (np.arange(n) + rng.random()) / n
+        chosen = np.minimum(np.searchsorted(np.cumsum(self.shares), targets), n - 1)
+        variance, self.log_partition = self._family_variance, self.value
+        self._families = self._families[chosen]
+        if len(np.unique(self._families)) < FEW_FAMILIES * n:
+            self._variance += variance
+            self._families = np.arange(n)
+        self.log_weights, self.v = np.zeros(n), self.v[chosen]
+        return chosen
+
+    @property
+    def _family_variance(self) -> float:
+        """Relative variance of the mean weight, from the shares of the first chains' families."""
+        n = len(self._families)
+        shares = np.bincount(self._families, self.shares, minlength=n)
+        return float(np.sum((shares - 1 / n) ** 2) * n / (n - 1))
