@@ -8,6 +8,7 @@ from skrbm.core.training.loop import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
 from skrbm.display.images import ComponentsDisplay, SamplesDisplay
 from skrbm.estimators.bernoulli import BernoulliRBM
+from skrbm.estimators.checkpoint import Checkpoint
 from skrbm.estimators.classifier import RBMClassifier
 from skrbm.estimators.conversion import (
     CenteredParameters,
@@ -31,6 +32,7 @@ __all__ = [
     "BernoulliRBM",
     "CenteredParameters",
     "ChainDiagnostics",
+    "Checkpoint",
     "ComponentsDisplay",
     "DivergenceError",
     "DomainWarning",

@@ -64,7 +64,7 @@ ORDER = (
         "skrbm.estimators.settings",
         "skrbm.estimators.history",
     },
-    {"skrbm.estimators.rows"},
+    {"skrbm.estimators.rows", "skrbm.estimators.plan"},
     {
         "skrbm.estimators.tables.encoded",
         "skrbm.estimators.tables.frames",

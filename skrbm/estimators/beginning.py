@@ -18,6 +18,7 @@ from skrbm.core.training.initialization import (
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.estimators.history import empty_history
 from skrbm.estimators.model import Model, Statistics, fingerprint
+from skrbm.estimators.plan import Plan, check_plan
 from skrbm.estimators.rows import row_statistics
 from skrbm.estimators.validation import (
     check_parameter,
@@ -50,6 +51,8 @@ class Beginning:
         Columns of a new history.
     resumes : bool
         Whether to go on from the public arrays.
+    plan : dict or None
+        Of a fit that was under way, which goes on as if it had never stopped.
 
     Attributes
     ----------
@@ -59,6 +62,8 @@ class Beginning:
         What training goes on with beside the machine.
     before : dict
         Statistics without these rows, to go back to.
+    statistics : tuple of float, ndarray and ndarray
+        Of these rows.
     """
 
     def __init__(
@@ -69,11 +74,17 @@ class Beginning:
         scores: tuple[str, ...],
         *,
         resumes: bool,
+        plan: Plan | None,
     ) -> None:
         self.model, self.rbm, self.X, self._scores = model, model.rbm, X, scores
         self.before: dict[str, Any] = {}
-        statistics = row_statistics(X, sample_weight)
-        if resumes:
+        statistics = self.statistics = row_statistics(X, sample_weight)
+        if plan is not None:
+            check_plan(plan, model.owner, statistics)
+            self.machine, self.carried = model.machine(varying=self.rbm._varying), {}
+            self.machine = self.machine.astype(plan["parameters"]["weights"].dtype, copy=True)
+            self.machine.assign(plan["parameters"])
+        elif resumes:
             self.machine, self.carried = self._resume(statistics)
         else:
             self.rbm._model.open_streams()

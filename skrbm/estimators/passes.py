@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any, ClassVar
 
 from skrbm.core.centering import gauged
@@ -18,6 +20,7 @@ from skrbm.estimators.beginning import Beginning, Carried, first_particles
 from skrbm.estimators.callbacks import FitTask
 from skrbm.estimators.history import History
 from skrbm.estimators.model import Model, fingerprint
+from skrbm.estimators.plan import Plan, plan_of, put_back
 from skrbm.estimators.rows import split_rows
 from skrbm.estimators.settings import (
     algorithm_of,
@@ -69,7 +72,11 @@ class Passes(ABC):
         self.model, self.owner, self.rbm = model, model.owner, model.rbm
         self.data, self.weight = X, sample_weight
         self.n_iter, self.is_planned = n_iter, is_planned
-        begin = Beginning(model, X, sample_weight, self.scores, resumes=resumes)
+        plan = vars(self.owner).pop("_plan", None)
+        self.plan: Plan | None = plan if resumes and is_planned else None
+        self.n_done: int = 0 if self.plan is None else self.plan["n_done"]
+        begin = Beginning(model, X, sample_weight, self.scores, resumes=resumes, plan=self.plan)
+        self.statistics = begin.statistics
         self._before = [(self.rbm, begin.before)]
         rbm, carried = self.rbm, begin.carried
         if is_planned:
@@ -91,7 +98,7 @@ class Passes(ABC):
         self.completed: CompletedRows | None = None
         self.judge = judge_of(rbm, is_planned=is_planned)
         n_updates = -(-self.n_rows // n_batch)
-        total = n_iter if is_planned else None
+        total = n_iter - self.n_done if is_planned else None
         self.history = History(self.owner, bool(rbm.verbose), n_updates, total)
 
     @abstractmethod
@@ -112,7 +119,7 @@ class Passes(ABC):
 
     def _keep_present(self) -> None:
         """Let only a better machine replace the one that was published before."""
-        if self.judge is not None and self.judge.keeps_best:
+        if self.plan is None and self.judge is not None and self.judge.keeps_best:
             machine = self.model.machine()
             self.judge.resume(self._score(machine), machine)
 
@@ -124,6 +131,8 @@ class Passes(ABC):
                 self.history.tick()
                 interrupts.check()
 
+            if self.plan is not None:
+                put_back(self.plan, self, self._moving())
             passes = self.trainer.run(
                 self.machine,
                 self.state,
@@ -133,17 +142,19 @@ class Passes(ABC):
                 rows=self.rows,
                 sample_weight=self.weight,
                 is_planned=self.is_planned,
+                n_done=self.n_done,
                 before_update=None if self.completed is None else self.completed.redraw,
                 after_update=after_update,
             )
             n_iter = self.owner.n_iter_
             try:
                 with InterruptWarned(), advised():
-                    for _ in range(self.n_iter):
+                    for _ in range(self.n_done, self.n_iter):
                         task.begin_pass()
                         next(passes)
+                        self.n_done += 1
                         is_over = self._end_pass()
-                        if task.end_pass(self.snapshot) or is_over:
+                        if task.end_pass(partial(self.checkpoint, is_over=is_over)) or is_over:
                             break
             except DivergenceError:
                 if self.owner.n_iter_ == n_iter:
@@ -188,6 +199,16 @@ class Passes(ABC):
     def snapshot(self) -> dict[str, Any]:
         """The estimator's attributes as of now, in arrays of their own."""
         return deepcopy(self.outcome())
+
+    def checkpoint(self, *, is_over: bool) -> dict[str, Any]:
+        """The same, with the plan of the passes that are left."""
+        plan = plan_of(self, self._moving(), is_over=is_over)
+        return deepcopy(self.outcome() | {"_plan": plan})
+
+    def _moving(self) -> list[tuple[Any, Sequence[str]]]:
+        """What passes change beside the machine: objects, and names of their attributes."""
+        moving: list[tuple[Any, Sequence[str]]] = [(self.state, list(vars(self.state)))]
+        return moving if self.judge is None else [*moving, (self.judge, ("plateau", "best"))]
 
     def _published(self) -> Machine:
         """What would be published now, in the precision of the public arrays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, final
 
 from skrbm.core.machine import Machine
@@ -68,6 +69,14 @@ class Run(Passes):
             )
         base = self.model.base_layer(self.rbm._statistics).astype(X.dtype)
         return CompletedRows(X, base, n_first_steps, self.rng)
+
+    def _moving(self) -> list[tuple[Any, Sequence[str]]]:
+        moving = super()._moving()
+        if self.completed is not None:
+            moving.append((self.completed, ("drawn", "is_fresh")))
+        if self.recorder.likelihood is not None:
+            moving.append((self.recorder.likelihood, ("tracker",)))
+        return moving
 
     def _record(self, machine: Machine, notes: dict[str, float]) -> float:
         if self.completed is not None:

@@ -42,6 +42,10 @@ class CompletedRows:
     ----------
     known_units : ndarray of bool of shape (n_samples, n_units)
         What is not missing.
+    drawn : ndarray of shape (n_missing,)
+        Present draws of what is, row by row.
+    is_fresh : ndarray of bool of shape (n_samples,)
+        Rows that were not redrawn yet.
 
     References
     ----------
@@ -58,12 +62,12 @@ class CompletedRows:
         widths = base.by_column(np.arange(base.n_units))
         n_missing = ~self.known_units @ np.bincount(widths, minlength=base.n_units)
         self._ends = np.cumsum(n_missing)
-        self._drawn = np.empty(self._ends[-1], dtype=v.dtype)
-        self._is_fresh = np.ones(v.shape[0], dtype=bool)
+        self.drawn = np.empty(self._ends[-1], dtype=v.dtype)
+        self.is_fresh = np.ones(v.shape[0], dtype=bool)
         for block in blocks:
             is_missing = np.isnan(v[block])
             draws = base.sample(base.zero_field(len(is_missing)), rng)
-            self._drawn[self._places(np.arange(v.shape[0])[block])] = draws[is_missing]
+            self.drawn[self._places(np.arange(v.shape[0])[block])] = draws[is_missing]
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -85,7 +89,7 @@ class CompletedRows:
         """
         numbers = np.arange(len(self))[rows]
         numbers = numbers[~self.known_units[numbers].all(axis=1)]
-        fresh = self._is_fresh[numbers]
+        fresh = self.is_fresh[numbers]
         for own, n_steps in ((numbers[fresh], self._n_first_steps), (numbers[~fresh], 1)):
             if not len(own):
                 continue
@@ -93,14 +97,14 @@ class CompletedRows:
             v = v.astype(machine.dtype, copy=False)
             for _ in range(n_steps):
                 v = np.where(is_missing, gibbs(machine, v, 1, rng), v)
-            self._drawn[self._places(own)] = v[is_missing]
-            self._is_fresh[own] = False
+            self.drawn[self._places(own)] = v[is_missing]
+            self.is_fresh[own] = False
 
     def _completed(self, numbers: Array) -> tuple[Array, Array]:
         """Rows in memory of their own, and where they are missing."""
         v = np.array(self._v[numbers])
         is_missing = np.isnan(v)
-        v[is_missing] = self._drawn[self._places(numbers)]
+        v[is_missing] = self.drawn[self._places(numbers)]
         return v, is_missing
 
     def _places(self, numbers: Array) -> Array:

@@ -101,6 +101,7 @@ class Trainer:
         rows: Array | None = None,
         sample_weight: Array | None = None,
         is_planned: bool = True,
+        n_done: int = 0,
         before_update: Callable[[Machine, Any, np.random.Generator], object] | None = None,
         after_update: Callable[[], object] | None = None,
     ) -> Iterator[int]:
@@ -125,6 +126,8 @@ class Trainer:
             weight, of the rows of this run or, without a plan, of all rows so far.
         is_planned : bool, default=True
             Whether training is over after these passes, for a schedule that ends with it.
+        n_done : int, default=0
+            Number of the passes that were made before, with this machine and state.
         before_update : callable, default=None
             Called with the machine, the numbers of the rows of a mini-batch and `rng` before these
             rows are read.
@@ -145,8 +148,11 @@ class Trainer:
         if self.centering and state.visible_offset is None:
             _start_offsets(machine, state, v, rows, sample_weight)
         n_batches = -(-_n_rows(v, rows) // self.batch_size)
+        counted = state.n_rows, state.total_weight
         weight = state.relative_weight(sample_weight, v.shape[0], rows, is_planned=is_planned)
-        for epoch in range(n_iter):
+        if n_done:
+            state.n_rows, state.total_weight = counted
+        for epoch in range(n_done, n_iter):
             last, last_state = deepcopy(machine.parameters), deepcopy(vars(state))
             try:
                 with self._blas_threads(machine, state), np.errstate(all="ignore"):

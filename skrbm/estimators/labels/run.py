@@ -54,7 +54,9 @@ class LabelRun(Passes):
         known, before = np.flatnonzero(rows.labels != UNKNOWN), {}
         weight = None if sample_weight is None else sample_weight[known]
         counts = np.bincount(rows.labels[known], weight, rows.n_labels).astype(np.float64)
-        if resumes and hasattr(classifier, "_label_counts"):
+        if hasattr(classifier, "_plan") and resumes and is_planned:  # which has counted them
+            counts = classifier._label_counts
+        elif resumes and hasattr(classifier, "_label_counts"):
             before = {"_label_counts": classifier._label_counts}
             counts += classifier._label_counts
         classifier._label_counts = counts

@@ -1,0 +1,137 @@
+"""A callback that saves a fit that is under way."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from copy import copy
+from pathlib import Path
+from typing import Any, final
+
+import joblib
+
+
+@final
+class Checkpoint:
+    """Callback that saves a fit after some passes, for another process to go on with.
+
+    The file holds the estimator as it would be if the fit had ended there, and the plan of the
+    fit. A `fit` of what `joblib.load` reads, with `warm_start=True` and the same rows, makes the
+    passes that are left: killed and resumed, a fit ends with the same bits as one that nobody
+    killed. A checkpoint of the last pass leaves nothing to do.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to write, in a folder that exists. It is replaced as a whole: a process that is killed
+        while it writes leaves the one before. Like every pickle, a checkpoint can run code when
+        it is loaded: load none that you do not trust.
+    every : int, default=1
+        Number of passes between two checkpoints; the last pass is always saved.
+
+    Notes
+    -----
+    Needs scikit-learn 1.9 or later, which has callbacks.
+
+    Examples
+    --------
+    >>> import joblib, tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_digits
+    >>> from skrbm import BernoulliRBM, Checkpoint
+    >>> X = load_digits().data / 16
+    >>> path = Path(tempfile.mkdtemp()) / "digits.joblib"
+
+    A job that may be killed and started again:
+
+    >>> rbm = BernoulliRBM(4, n_iter=6, warm_start=True, random_state=0)
+    >>> if path.exists():
+    ...     rbm = joblib.load(path)
+    >>> if hasattr(rbm, "set_callbacks"):  # scikit-learn 1.9 or later
+    ...     rbm = rbm.set_callbacks(Checkpoint(path, every=2))
+    >>> rbm.fit(X).n_iter_
+    6
+    """
+
+    def __init__(self, path: Any, *, every: int = 1) -> None:
+        self.path = path
+        self.every = every
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Check the parameters.
+
+        Parameters
+        ----------
+        estimator : object
+            About to be fitted.
+        context : object
+            Of scikit-learn.
+
+        Raises
+        ------
+        ValueError
+            If `every` is no positive integer, or the folder of `path` does not exist.
+        """
+        if not (isinstance(self.every, int) and self.every >= 1):
+            raise ValueError(
+                f"every expected a number of passes, at least 1, got {self.every!r}. Leave it at "
+                f"1 to save after every pass."
+            )
+        folder = Path(self.path).absolute().parent
+        if not folder.is_dir():
+            raise ValueError(
+                f"path expected a file in a folder that exists, got {str(self.path)!r}. Create "
+                f"{str(folder)!r} first."
+            )
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Do nothing: every checkpoint is complete when it is written.
+
+        Parameters
+        ----------
+        estimator : object
+            That is fitted.
+        context : object
+            Of scikit-learn.
+        """
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Do nothing before a pass.
+
+        Parameters
+        ----------
+        estimator : object
+            That is fitted.
+        context : object
+            Of scikit-learn.
+        """
+
+    def on_fit_task_end(
+        self, estimator: Any, context: Any, *, fitted_estimator: Any = None
+    ) -> None:
+        """Save the fit after a pass, if it is its turn.
+
+        Parameters
+        ----------
+        estimator : object
+            That is fitted.
+        context : object
+            Of scikit-learn.
+        fitted_estimator : object
+            What it would be if the fit ended here.
+        """
+        plan = getattr(fitted_estimator, "_plan", None)
+        if plan is None or (plan["n_done"] % self.every and plan["n_done"] < plan["n_iter"]):
+            return
+        kept = copy(fitted_estimator)
+        for name in [name for name in vars(kept) if "callback" in name]:
+            delattr(kept, name)  # callbacks belong to the process
+        path = Path(self.path).absolute()
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                joblib.dump(kept, file)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise

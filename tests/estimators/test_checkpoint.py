@@ -1,0 +1,195 @@
+"""Checkpoints: a fit that was killed and resumed is the fit that nobody killed."""
+
+import joblib
+import numpy as np
+import pytest
+from estimators.instances import bits, draw, learned_bits, new
+from sklearn.base import clone
+
+from skrbm import BernoulliRBM, Checkpoint, RBMClassifier, TabularRBM
+
+pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since version 1.9")
+
+N_ITER = 6
+
+
+class KilledError(Exception):
+    """In place of the death of the process."""
+
+
+class Killer:
+    """Callback that ends the process after some passes."""
+
+    def __init__(self, n_passes):
+        self.n_left = n_passes
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context):
+        self.n_left -= 1
+        if self.n_left == 0:
+            raise KilledError
+
+
+def table():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 3, 50), rng.normal(size=50), rng.random(50) < 0.5])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+WITH_HOLES = np.where(np.random.default_rng(1).random((47, 4)) < 0.2, np.nan, draw("bernoulli"))
+WEIGHTS = np.random.default_rng(2).random(47)
+LABELS = draw("bernoulli")[:, 0]
+RECIPES = {  # estimator, rows, others of fit
+    "defaults": lambda: (new("bernoulli"), draw("bernoulli")),
+    "single precision": lambda: (new("cho"), draw("cho").astype(np.float32)),
+    "large, single precision": lambda: (
+        new("bernoulli", n_components=20),
+        np.random.default_rng(0).random((40, 300), dtype=np.float32),
+    ),
+    "tempering": lambda: (new("spin", algorithm="pt", n_temperatures=4), draw("spin")),
+    "early stopping, likelihood": lambda: (
+        new("bernoulli", early_stopping=True, track_likelihood=True, n_components=40),
+        np.random.default_rng(0).random((60, 40)) < 0.5,
+    ),
+    "adaptive rate, momentum": lambda: (
+        new("krizhevsky", learning_rate_schedule="adaptive", momentum=0.5, n_iter_no_change=1),
+        draw("krizhevsky"),
+    ),
+    "Adam without average or centring": lambda: (
+        new("bernoulli", optimizer="adam", average=False, centering=False, learning_rate=0.01),
+        draw("bernoulli"),
+    ),
+    "holes": lambda: (new("bernoulli", missing="marginalize"), WITH_HOLES),
+    "weights": lambda: (new("bernoulli"), draw("bernoulli"), None, WEIGHTS),
+    "table": lambda: (TabularRBM(3, kinds={0: "categorical"}, missing="marginalize"), table()),
+    "classifier": lambda: (RBMClassifier(new("bernoulli")), draw("bernoulli"), LABELS),
+}
+
+
+def settled(estimator, **parameters):
+    """Estimator with parameters of its own, or of the estimator within."""
+    prefix = "estimator__" if hasattr(estimator, "estimator") else ""
+    return estimator.set_params(**{prefix + name: value for name, value in parameters.items()})
+
+
+def killed(estimator, path, n_passes, *data, every=1):
+    """Checkpoint of a fit that died after some passes, ready to go on."""
+    estimator.set_callbacks(Checkpoint(path, every=every), Killer(n_passes))
+    with pytest.raises(KilledError):
+        estimator.fit(*data)
+    assert not hasattr(estimator, "components_")
+    return settled(joblib.load(path), warm_start=True)
+
+
+def all_bits(estimator):
+    """Bytes of what was learned, of the history without times, and of what comes next."""
+    history = {name: column for name, column in estimator.history_.items() if name != "time"}
+    inner = getattr(estimator, "estimator_", estimator)
+    apart = {*estimator.get_params(deep=False), "history_", "estimator_", "_skl_callbacks"}
+    learned = learned_bits(inner)
+    learned.pop("columns_", None)  # names, whose bytes are addresses
+    return learned | bits(estimator, without={*apart, "columns_"}) | history
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("seed", [0, None])
+def test_a_killed_and_resumed_fit_is_the_fit_that_nobody_killed(recipe, seed, tmp_path):
+    """Seen to fail without any one of: the rate's progress, the parameters, the random stream, the
+    judge, the draws of holes, the tracker, the counts of labels and weights."""
+    estimator, *data = RECIPES[recipe]()
+    settled(estimator, n_iter=N_ITER, random_state=seed)
+    np.random.seed(0)  # noqa: NPY002, what None means
+    whole = clone(estimator).fit(*data)
+    np.random.seed(0)  # noqa: NPY002
+    resumed = killed(estimator, tmp_path / "fit", 3, *data)
+    assert resumed.n_iter_ == 3
+    resumed.fit(*data)
+    assert all_bits(resumed) == all_bits(whole)
+    if not hasattr(whole, "classes_"):
+        np.testing.assert_array_equal(resumed.sample(5), whole.sample(5))
+    resumed.partial_fit(*data[:2])
+    assert all_bits(resumed) == all_bits(whole.partial_fit(*data[:2]))
+
+
+def test_a_finished_fit_has_nothing_left_and_the_next_warm_start_has(tmp_path):
+    """Seen to fail without a plan in the last checkpoint, and with one that early stopping ended:
+    a job that is started again trained on."""
+    X, path = draw("bernoulli"), tmp_path / "fit"
+    rbm = new("bernoulli", n_iter=5, random_state=0).set_callbacks(Checkpoint(path, every=2)).fit(X)
+    again = joblib.load(path).set_params(warm_start=True).fit(X)
+    assert again.n_iter_ == 5
+    assert all_bits(again) == all_bits(rbm.set_callbacks())
+    assert again.fit(X).n_iter_ == 10
+    early = new("bernoulli", n_iter=50, early_stopping=True, n_iter_no_change=1, random_state=0)
+    early.set_callbacks(Checkpoint(tmp_path / "early")).fit(X)
+    assert early.n_iter_ < 50
+    again = joblib.load(tmp_path / "early").set_params(warm_start=True).fit(X)
+    assert all_bits(again) == all_bits(early.set_callbacks())
+    assert joblib.load(path).partial_fit(X).set_params(warm_start=True).fit(X).n_iter_ == 11
+
+
+def test_checkpoints_come_every_few_passes_and_are_whole(tmp_path):
+    """Seen to fail with a file that is opened before there is something to write to it."""
+    X, path = draw("bernoulli"), tmp_path / "fit"
+    resumed = killed(new("bernoulli", n_iter=9, random_state=0), path, 5, X, every=2)
+    assert resumed.n_iter_ == 4
+    before = path.read_bytes()
+    resumed.unpicklable = lambda: None
+    with pytest.raises(Exception, match="pickle"):
+        resumed.set_callbacks(Checkpoint(path)).fit(X)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_fit_leaves_the_last_checkpoint(tmp_path):
+    """Catches half a pass that replaces whole ones."""
+
+    class Interrupting(Killer):
+        def on_fit_task_begin(self, estimator, context):
+            self.n_left -= 1
+            if self.n_left == 0:
+                raise KeyboardInterrupt
+
+        def on_fit_task_end(self, estimator, context): ...
+
+    X, path = draw("bernoulli"), tmp_path / "fit"
+    rbm = new("bernoulli", n_iter=5, random_state=0)
+    whole = clone(rbm).fit(X)
+    rbm.set_callbacks(Checkpoint(path), Interrupting(4))  # the fit itself begins before its passes
+    with pytest.warns(UserWarning, match="interrupted"):
+        rbm.fit(X)
+    resumed = joblib.load(path)
+    assert resumed.n_iter_ == 2
+    assert all_bits(resumed.set_params(warm_start=True).fit(X)) == all_bits(whole)
+
+
+def test_another_fit_than_the_planned_one_is_refused(tmp_path):
+    """Seen to fail without the check: a rate or rows of another plan."""
+    X, path = draw("bernoulli"), tmp_path / "fit"
+    kept = killed(new("bernoulli", n_iter=5), path, 2, X)
+    for rows in (X[1:], 1 - X):
+        with pytest.raises(ValueError, match=r"goes on with the rows.*47 of them, but got 4[67]"):
+            kept.fit(rows)
+    with pytest.raises(ValueError, match=r"parameters.*but \['n_iter'\] were changed"):
+        kept.set_params(n_iter=7, n_jobs=2).fit(X)
+    assert kept.set_params(n_iter=5).fit(X).n_iter_ == 5
+    assert joblib.load(path).fit(X[1:]).n_iter_ == 5  # no warm start: from the beginning
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "message"),
+    [
+        (Checkpoint("no folder/fit"), "path expected a file in a folder that exists"),
+        (Checkpoint("fit", every=0), "every expected a number of passes, at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_first_pass(checkpoint, message):
+    """Seen to fail without `setup`: the error came after the first pass."""
+    with pytest.raises(ValueError, match=message):
+        BernoulliRBM(2).set_callbacks(checkpoint).fit(draw("bernoulli"))
