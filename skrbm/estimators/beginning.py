@@ -78,18 +78,19 @@ class Beginning:
     ) -> None:
         self.model, self.rbm, self.X, self._scores = model, model.rbm, X, scores
         self.before: dict[str, Any] = {}
+        self.carried: Carried = {}
         statistics = self.statistics = row_statistics(X, sample_weight)
         if plan is not None:
             check_plan(plan, model.owner, statistics)
-            self.machine, self.carried = model.machine(varying=self.rbm._varying), {}
-            self.machine = self.machine.astype(plan["parameters"]["weights"].dtype, copy=True)
+            machine = model.machine(varying=self.rbm._varying)
+            self.machine = machine.astype(plan["parameters"]["weights"].dtype, copy=True)
             self.machine.assign(plan["parameters"])
         elif resumes:
             self.machine, self.carried = self._resume(statistics)
         else:
             self.rbm._model.open_streams()
             self._open_history()
-            self.machine, self.carried = self._start(self._known(statistics)), {}
+            self.machine = self._start(self._known(statistics))
 
     def _start(self, statistics: Statistics) -> Machine:
         """Machine that resembles some statistics, and new chains."""
