@@ -150,8 +150,8 @@ class ArrayModel(Model):
         """Base of annealing and tempering, and visible states in the model's modes.
 
         The base resembles the training data, or the rows `X`; these rows, or draws given the
-        persistent chains, are in the modes. For arrays assigned by hand both are those of a tempered
-        sample from the model.
+        persistent chains and where other chains end, are in the modes. For arrays assigned by hand
+        both are those of a tempered sample from the model.
         """
         if X is not None:
             X = self.check_X(X)
@@ -160,7 +160,8 @@ class ArrayModel(Model):
         statistics = self._known_statistics(machine)
         v = None if statistics is None else self.chain_states(machine, rng)
         if statistics is not None and v is not None:
-            return self.base_layer(statistics), v
+            _, others = self._scattered(machine, rng)
+            return self.base_layer(statistics), np.concatenate([v, others])
         v, anchors = self._explored(machine, rng)
         return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
 
@@ -193,12 +194,10 @@ class ArrayModel(Model):
     def _explored(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
         """A sample of a machine of which nothing else is known, and visible states in its modes.
 
-        Gibbs chains from hidden states that are all alike end in modes of any weight. Tempering, with
-        jumps to them, weighs the modes: at first from a base as wide as the visible states are then.
+        Tempering, with jumps to scattered chains, weighs the modes: at first from a base as wide as
+        the states that these started from.
         """
-        hidden = machine.hidden.map_arrays(np.zeros_like)
-        v = machine.sample_visible(hidden.sample(hidden.zero_field(N_EXPLORERS), rng), rng)
-        anchors = gibbs(machine, v, N_STEPS, rng)
+        v, anchors = self._scattered(machine, rng)
         for _ in range(2):
             base = self.base_layer((len(v), *column_statistics(v)))
             path = TemperedPath.to(machine, base, anchors)
@@ -206,6 +205,15 @@ class ArrayModel(Model):
             v = sample_tempered(path, start, N_TEMPERATURES, N_STEPS, rng)
             anchors = np.concatenate([anchors, v])
         return v, anchors
+
+    def _scattered(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Visible states given hidden ones that are all alike, and where Gibbs chains end from there.
+
+        That is in modes of any weight, also far from all data.
+        """
+        hidden = machine.hidden.map_arrays(np.zeros_like)
+        v = machine.sample_visible(hidden.sample(hidden.zero_field(N_EXPLORERS), rng), rng)
+        return v, gibbs(machine, v, N_STEPS, rng)
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
         """Visible layer without a field that has the statistics of some rows."""

@@ -125,6 +125,30 @@ def test_far_modes_are_in_the_partition_function(far_modes):
         assert result.std_error < 0.2
 
 
+def test_a_mode_far_from_all_rows_is_in_the_partition_function():
+    """Of a fitted model too: chains that have not been there do not tell, others do.
+
+    Slip: jumps to draws given the persistent chains alone.
+    """
+    rng = np.random.default_rng(5)
+    X, _ = clusters(np.array([0.5, 0.5]), rng)
+    rbm = BernoulliRBM(10, n_iter=3, random_state=0).fit(X)
+    # A hidden unit that is on in the second of two equal halves of the model, without a row.
+    far = rng.random(50) < 0.5
+    weights = 16.0 * far - 8.0
+    free_energy = rbm.log_partition("exact").value
+    rbm.components_ = np.vstack([rbm.components_, weights])
+    rbm.h_samples_ = np.hstack([rbm.h_samples_, np.zeros((len(rbm.h_samples_), 1))])
+    rbm.intercept_hidden_ = np.append(rbm.intercept_hidden_, 0.0)
+    rbm.n_components = rbm._n_components = 11
+    alone = rbm.log_partition("exact").value
+    rbm.intercept_hidden_[-1] -= alone - free_energy
+    exact = rbm.log_partition("exact").value
+    result = rbm.log_partition("ais", n_temperatures=1000)
+    assert exact > free_energy + 0.5
+    assert abs(result.value - exact) < 5 * result.std_error
+
+
 def test_tempered_samples_visit_far_modes_as_they_weigh():
     rbm = one_number()
     share = (rbm.sample(1000, 100, n_temperatures=5, random_state=0) > 10).mean()
