@@ -50,7 +50,7 @@ for name, rbm in models.items():
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6))
 for name, rbm in models.items():
-    passes = range(1, rbm.n_iter_ + 1)
+    passes = rbm.history_["n_iter"]
     axes[0].plot(passes, rbm.history_["pseudo_likelihood"], label=name)
     axes[1].plot(passes, rbm.history_["chain_gap"])
 axes[0].set(xlabel="pass", ylabel="pseudo-likelihood, nats")

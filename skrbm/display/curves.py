@@ -25,9 +25,11 @@ class TrainingCurveDisplay(Display):
     Parameters
     ----------
     history : dict of str to list of float
-        Quantities after every pass.
+        Quantities after some passes.
     errors : dict of str to list of float, default=None
         Standard errors of some of them, which are drawn as bands.
+    passes : list of int, default=None
+        Numbers of these passes; None for 1, 2, 3...
 
     Attributes
     ----------
@@ -44,9 +46,11 @@ class TrainingCurveDisplay(Display):
         self,
         history: dict[str, Sequence[float]],
         errors: dict[str, Sequence[float]] | None = None,
+        passes: Sequence[int] | None = None,
     ) -> None:
         self.history = history
         self.errors = errors
+        self.passes = passes
 
     @classmethod
     def from_estimator(
@@ -95,23 +99,29 @@ class TrainingCurveDisplay(Display):
         return cls(
             {name: list(history[name]) for name in names},
             {name: list(history[error]) for name, error in errors.items()},
+            list(history["n_iter"]),
         ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
         labels = [name.replace("_", " ") for name in self.history]
+        n_passes = max(map(len, self.history.values()))
+        passes = range(1, n_passes + 1) if self.passes is None else self.passes
         self.lines_ = [
-            *(
-                ax.plot(range(1, len(column) + 1), column, marker=".", label=label)[0]
-                for label, column in zip(labels, self.history.values(), strict=True)
-            )
+            ax.plot(passes, column, marker=".", label=label)[0]
+            for label, column in zip(labels, self.history.values(), strict=True)
         ]
         lines = dict(zip(self.history, self.lines_, strict=True))
         self.bands_ = []
         for name, errors in (self.errors or {}).items():
             middle, reach = np.array(self.history[name]), np.array(errors)
-            passes, color = range(1, len(middle) + 1), lines[name].get_color()
-            band = ax.fill_between(passes, middle - reach, middle + reach, alpha=0.3, color=color)
+            band = ax.fill_between(
+                passes,
+                middle - reach,
+                middle + reach,
+                alpha=0.3,
+                color=lines[name].get_color(),
+            )
             self.bands_.append(band)
         ax.set_xlabel("pass")
         if len(labels) == 1:

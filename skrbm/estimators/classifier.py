@@ -89,8 +89,9 @@ class RBMClassifier(
     n_iter_ : int
         Number of passes over data since the last start.
     history_ : dict of list of float
-        For each pass of `fit`: "log_loss" in nats and "accuracy" of some labelled training rows,
-        "learning_rate" of the last update, "time" in seconds; with `early_stopping` of the
+        For each recorded pass of `fit`, as of its estimator: its number "n_iter", "log_loss" in nats
+        and "accuracy" of some labelled training rows, "learning_rate" of the last update, "time" in
+        seconds since the one before; with `early_stopping` of the
         estimator also "validation_log_loss" and "validation_accuracy".
     n_features_in_ : int
         Number of features seen in `fit`.

@@ -1,4 +1,4 @@
-"""What every pass of a fit leaves in `history_`, and the line that it prints."""
+"""What passes of a fit leave in `history_`, and the lines that they print."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Columns = dict[str, list[float]]
 
 def empty_history(*scores: str) -> Columns:
     """Columns that a history has before the first pass."""
-    return {name: [] for name in (*scores, "time")}
+    return {name: [] for name in ("n_iter", *scores, "time")}
 
 
 @final
@@ -60,7 +60,7 @@ class History:
         """
         estimator, end = self.estimator, time.perf_counter()
         seconds, self._begin = end - self._begin, end
-        notes = notes | {"time": seconds}
+        notes = {"n_iter": estimator.n_iter_} | notes | {"time": seconds}
         history = estimator.history_
         n_passes = len(history["time"])
         for name in {**history, **notes}:

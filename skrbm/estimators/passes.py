@@ -31,6 +31,8 @@ from skrbm.estimators.settings import (
 )
 from skrbm.estimators.validation import InterruptWarned, advised, check_parameter
 
+RECORDED_UPDATES = 25  # a record of few rows costs about as much as one of them
+
 
 class Passes(ABC):
     """One call of `fit` or `partial_fit`.
@@ -100,6 +102,8 @@ class Passes(ABC):
         n_updates = -(-self.n_rows // n_batch)
         total = n_iter - self.n_done if is_planned else None
         self.history = History(self.owner, bool(rbm.verbose), n_updates, total)
+        self._is_watched = bool(rbm.verbose or self.judge or rbm.track_likelihood)
+        self._spacing = -(-RECORDED_UPDATES // n_updates)  # of passes that are recorded
 
     @abstractmethod
     def _record(self, machine: Machine, notes: dict[str, float]) -> float:
@@ -169,10 +173,11 @@ class Passes(ABC):
                 interrupts.check()
 
     def _end_pass(self) -> bool:
-        """Record a pass; whether training should end."""
+        """Record a pass if its time has come; whether training should end."""
         self.owner.n_iter_ += 1
         notes = {"learning_rate": self.state.learning_rate} | self.phase.finish_pass()
-        if not (self.is_planned or self.rbm.verbose):
+        is_due = self.n_done in (1, self.n_iter) or self.n_done % self._spacing == 0
+        if not (self._is_watched or (self.is_planned and is_due)):
             return False
         machine = self._averaged()
         score = self._record(machine, notes)

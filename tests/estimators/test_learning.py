@@ -415,7 +415,7 @@ def test_no_epoch_gives_the_start(kind):
     X = draw(kind)
     rbm = new(kind, n_iter=0, random_state=0).fit(X)
     assert rbm.n_iter_ == 0
-    assert rbm.history_ == {"pseudo_likelihood": [], "time": []}
+    assert rbm.history_ == {"n_iter": [], "pseudo_likelihood": [], "time": []}
     activity = -0.8 if kind == "spin" else 0.1
     balance = rbm.transform(X.mean(axis=0)[None])
     np.testing.assert_allclose(balance, activity, rtol=0, atol=1e-12)
@@ -429,7 +429,7 @@ def test_fit_starts_anew(kind):
     fresh = new(kind, random_state=0).fit(X)
     again = new(kind, random_state=0).fit(draw(kind, n_visible=3)).fit(X)
     assert learned_bits(again) == learned_bits(fresh)
-    assert len(again.history_["time"]) == again.n_iter
+    assert again.history_["n_iter"] == fresh.history_["n_iter"]
 
 
 def test_history_has_one_entry_for_each_epoch_and_the_line_has_scikit_learns_form(kind, capsys):
@@ -474,6 +474,30 @@ def test_a_long_pass_says_how_far_it_has_come(monkeypatch, capsys):
     lines = [line.split("] ")[1][:30] for line in capsys.readouterr().out.splitlines()]
     parts = ["25% of the r", "50% of the r", "75% of the r", "pseudo-likel"]
     assert lines == [f"Iteration {n} of 2, {part}" for n in (1, 2) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [1, 5, 10, 12]),  # 5 updates a pass
+        ({"batch_size": 1}, [*range(1, 13)]),
+        ({"batch_size": 50}, [1, 12]),
+        ({"n_iter": 1}, [1]),
+        ({"verbose": 1}, [*range(1, 13)]),
+        ({"track_likelihood": True}, [*range(1, 13)]),
+        ({"learning_rate_schedule": "adaptive"}, [*range(1, 13)]),
+        ({"early_stopping": True, "n_iter_no_change": 100}, [*range(1, 13)]),
+    ],
+)
+def test_passes_are_recorded_where_that_costs_little(options, expected):
+    # Slips: no last pass; a pass that is judged or shown, and not recorded; all passes.
+    X = draw("bernoulli", n_samples=50)
+    options = {"batch_size": 10, "n_iter": 12, "random_state": 0} | options
+    rbm = BernoulliRBM(3, **options).fit(X)
+    assert rbm.history_["n_iter"] == expected
+    assert {len(column) for column in rbm.history_.values()} == {len(expected)}
+    again = rbm.set_params(warm_start=True, n_iter=1).fit(X)
+    assert again.history_["n_iter"][: len(expected) + 1] == [*expected, rbm.n_iter_]
 
 
 def test_nothing_is_printed_without_verbose(kind, capsys):
@@ -576,7 +600,7 @@ def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
     rbm = new(kind, n_iter=9, **options)
     with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
         rbm.fit(X)
-    assert (rbm.n_iter_, len(rbm.history_["time"])) == (2, 2)
+    assert (rbm.n_iter_, rbm.history_["n_iter"]) == (2, [1])
     # the rows of partial_fit count twice in the variance that Gaussian steps are measured in
     tolerance = {"rtol": 1e-10} if kind in DISCRETE_KINDS else {"atol": 0.02, "rtol": 0.02}
     assert_same_arrays(rbm, expected, **tolerance)

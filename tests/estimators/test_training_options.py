@@ -153,7 +153,12 @@ def test_schedules_lower_the_recorded_rate_as_they_say():
     rates = {}
     for schedule in SCHEDULES:
         rbm = BernoulliRBM(
-            3, learning_rate=0.1, learning_rate_schedule=schedule, n_iter=5, batch_size=10
+            3,
+            learning_rate=0.1,
+            learning_rate_schedule=schedule,
+            n_iter=5,
+            batch_size=10,
+            verbose=1,
         )
         rates[schedule] = (
             rbm.set_params(tol=1e9, n_iter_no_change=2).fit(X).history_["learning_rate"]
