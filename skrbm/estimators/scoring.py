@@ -184,8 +184,9 @@ class LikelihoodMixin(ModelMixin):
         variances of the training data. Its estimate tends to be too low, that of reverse
         annealing [2]_ too high: where they agree, both can be believed, as far as the chains know
         the model's modes. On their way they may jump to rows in those: to `X`, to draws given
-        the persistent chains `h_samples_`, or, for arrays assigned by hand and for algorithms whose
-        chains rest, to states that Gibbs chains and parallel tempering find.
+        the persistent chains `h_samples_` and to where Gibbs chains from anywhere end, or, for
+        arrays assigned by hand and for algorithms whose chains rest, also to states that parallel
+        tempering finds.
 
         Parameters
         ----------
@@ -193,8 +194,9 @@ class LikelihoodMixin(ModelMixin):
             "exact" sums over all states of the smaller discrete layer, of at most 25 units;
             "ais" anneals chains from independent features to the model; "reverse_ais" back from
             samples of the model; "bar" takes Bennett's ratios [3]_ between the temperatures of
-            parallel tempering, which set themselves: its errors are on neither side. "auto" is
-            "exact" where that visits no more states than "ais", else "ais".
+            parallel tempering, which set themselves: its errors are on neither side, but larger
+            than those of "ais" where chains take long to settle, as at 784 x 500. "auto" is "exact"
+            where that visits no more states than "ais", else "ais".
         n_chains : int, default=100
             Number of annealed chains or, for "bar", of ladders.
         n_temperatures : int, default=10_000
