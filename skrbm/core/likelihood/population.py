@@ -18,12 +18,15 @@ FEW_FAMILIES = 0.25  # share of the chains: fewer ancestors do not tell a varian
 class Population:
     """Chains with weights, drawn anew in proportion to these when they differ too much.
 
+    The standard error is that between the descendants of different chains [1]_, which counts what
+    chains that do not mix add to it.
+
     Parameters
     ----------
     v : ndarray of shape (n_chains, n_visible)
         Visible states.
     log_weights : ndarray of shape (n_chains,)
-        Since the chains were last drawn anew; of independent chains.
+        Logarithms of the weights since the chains were last drawn anew, in nats.
     log_partition : float, default=0.0
         Logarithm of the mean weight up to then.
 
@@ -48,7 +51,7 @@ class Population:
 
     @property
     def std_error(self) -> float:
-        """Standard error of `value`, from the differences between descendants of different chains."""
+        """Standard error of `value`."""
         return float(np.sqrt(self._variance + self._family_variance))
 
     @property

@@ -34,18 +34,12 @@ class PartitionTracker:
 
     :math:`\hat Z` is unbiased however far the model moves [1]_. Models between the two, linear in
     the natural parameters, keep the weights alike, and chains are drawn anew in proportion to their
-    weights when these differ too much [2]_. The variance is that between the descendants of
-    different chains [3]_, which counts what chains that do not mix add to it.
+    weights when these differ too much [2]_.
 
     Modes that lie far apart would grow and shrink without chains in them. So the chains may jump to
     given rows. And where draws around these rows are a good sample of a model, the chains start anew
-    from them: if that makes its partition function larger, since who has missed a mode finds less, or
-    if both agree and the draws do so with the smaller error.
-
-    Modes that lie far apart would grow and shrink without chains in them. So the chains may jump to
-    given rows, and where draws around these rows are a good sample of a model, chains start anew from
-    them: if they make its partition function larger, for what has missed a mode finds too little, or
-    if both agree and they do so with the smaller error.
+    from them: if that makes the partition function larger, since chains that miss a mode make it
+    smaller, or if both agree and the draws do so with the smaller error.
 
     Parameters
     ----------
@@ -68,8 +62,6 @@ class PartitionTracker:
        :doi:`10.1023/A:1008923215028`
     .. [2] Del Moral, Doucet, Jasra (2006), "Sequential Monte Carlo samplers", Journal of the Royal
        Statistical Society B 68(3), 411-436. :doi:`10.1111/j.1467-9868.2006.00553.x`
-    .. [3] Lee, Whiteley (2018), "Variance estimation in the particle filter", Biometrika 105(3),
-       609-625, section 3. :doi:`10.1093/biomet/asy028`
     """
 
     def __init__(
