@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 Array = NDArray[Any]
 
 SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
+MANY_FACTORS = 2**14
 MAX_EXPONENT = 80  # and so is e^80
 BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
 SERIES_RANGE = 2**-4  # x^4 / 120 is then below the rounding of single precision
@@ -65,6 +66,8 @@ def sum_log(factors: Array, largest: float = 0.0) -> Array:
         In double precision.
     """
     n_shared = min(SHARED_FACTORS, MAX_EXPONENT / largest if largest else SHARED_FACTORS)
+    if factors.size < MANY_FACTORS:  # a call for every halving takes longer than their logarithms
+        n_shared = 1
     shared, width = 1, factors.shape[1]
     while 2 * shared <= n_shared and width > 1:
         half = -(-width // 2)
@@ -147,6 +150,9 @@ def row_blocks(array: Array) -> Iterator[slice]:
     rows : slice
         The next rows.
     """
+    if array.nbytes <= BLOCK_BYTES:
+        yield slice(None)
+        return
     row_bytes = array.itemsize * max(1, array[:1].size)
     n_own = max(4, BLOCK_BYTES // row_bytes // 4 * 4)  # random words are those of four numbers
     for begin in range(0, len(array), n_own):
