@@ -11,9 +11,9 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import spread_rows
 from skrbm.core.training.state import TrainingState
 
-N_CHAINS, N_ROWS = 4, 16  # of an update
-ACCEPTANCE_RATE = 0.05
-LONGEST_PAUSE = 20  # updates
+# Of a try, and updates from one to the next: as many jumps by fewer and larger calls.
+N_CHAINS, N_ROWS, SHORTEST_PAUSE, LONGEST_PAUSE = 8, 16, 2, 40
+ACCEPTANCE_RATE = 0.1
 
 
 def jump_to_data(
@@ -40,10 +40,11 @@ def jump_to_data(
     """
     if state.n_updates < state.next_jump:
         return
-    chains = (rng.integers(n_particles) + np.arange(N_CHAINS)) % n_particles
+    n_chains = min(N_CHAINS, n_particles)
+    chains = (rng.integers(n_particles) + np.arange(n_chains)) % n_particles
     rows = spread_rows(v, N_ROWS)
     state.particles[chains], has_jumped = jump(machine, state.particles[chains], rows, rng)
     share = float(has_jumped.mean())
     state.jump_acceptance += ACCEPTANCE_RATE * (share - state.jump_acceptance)
-    pause = 0.5 / max(state.jump_acceptance, 0.5 / LONGEST_PAUSE)
-    state.next_jump = state.n_updates + max(1, round(pause))
+    pause = 0.5 * SHORTEST_PAUSE / max(state.jump_acceptance, 1e-9)
+    state.next_jump = state.n_updates + round(np.clip(pause, SHORTEST_PAUSE, LONGEST_PAUSE))

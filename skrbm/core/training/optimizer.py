@@ -39,10 +39,10 @@ class Optimizer(ABC):
     @abstractmethod
     def move(
         self,
-        array: Array,
-        direction: Array,
         learning_rate: float,
         n_steps: int,
+        array: Array,
+        direction: Array,
         *remembered: Array,
     ) -> None:
         """Move a part of an array, and of what is remembered of it, in place.
@@ -71,9 +71,9 @@ class Optimizer(ABC):
             remembered = [
                 _remembered(memory, f"{kind} of {name}", array) for kind in self.remembered
             ]
+            arrays = array, direction[name], *remembered
             for rows in row_blocks(array):
-                own = (kept[rows] for kept in remembered)
-                self.move(array[rows], direction[name][rows], learning_rate, n_steps, *own)
+                self.move(learning_rate, n_steps, *(own[rows] for own in arrays))
 
 
 @final
@@ -111,10 +111,10 @@ class SGD(Optimizer):
 
     def move(
         self,
-        array: Array,
-        direction: Array,
         learning_rate: float,
         n_steps: int,
+        array: Array,
+        direction: Array,
         *remembered: Array,
     ) -> None:
         step = np.multiply(direction, learning_rate, out=direction)
@@ -154,10 +154,10 @@ class Adam(Optimizer):
 
     def move(
         self,
-        array: Array,
-        direction: Array,
         learning_rate: float,
         n_steps: int,
+        array: Array,
+        direction: Array,
         *remembered: Array,
     ) -> None:
         square, *means = remembered
