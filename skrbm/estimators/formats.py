@@ -11,7 +11,13 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array, dense
-from skrbm.estimators.validation import check_domain, check_width, compared_domain, parameter_shape
+from skrbm.estimators.validation import (
+    check_domain,
+    check_width,
+    compared_domain,
+    numbers_advised,
+    parameter_shape,
+)
 
 
 class RowFormat(ABC):
@@ -97,24 +103,26 @@ class ArrayRows(RowFormat):
         if not reset:
             check_is_fitted(rbm)
             width = parameter_shape(rbm, "components_", 2)[1]
-        if width == getattr(rbm, "n_features_in_", None) or reset:
-            X = validate_data(rbm, X, reset=reset, **options)
-        else:  # arrays assigned by hand
-            X = check_array(X, estimator=rbm, input_name="X", **options)
-        if width is not None:
-            check_width(X, width, rbm)
-        if X.dtype == object:  # None in a list is what is missing, like NaN
-            X = X.astype(np.float64)
-            if finite:
-                name = type(rbm).__name__
-                assert_all_finite(X, allow_nan=missing, estimator_name=name, input_name="X")
+        with numbers_advised(rbm):
+            if width == getattr(rbm, "n_features_in_", None) or reset:
+                X = validate_data(rbm, X, reset=reset, **options)
+            else:  # arrays assigned by hand
+                X = check_array(X, estimator=rbm, input_name="X", **options)
+            if width is not None:
+                check_width(X, width, rbm)
+            if X.dtype == object:  # None in a list is what is missing, like NaN
+                X = X.astype(np.float64)
+                if finite:
+                    name = type(rbm).__name__
+                    assert_all_finite(X, allow_nan=missing, estimator_name=name, input_name="X")
         if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
             X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         if finite:
-            check_domain(X, units, rbm, allow_nan=missing and not issparse(X))
+            with numbers_advised(rbm):
+                check_domain(X, units, rbm, allow_nan=missing and not issparse(X))
         return X
 
     def write(self, rbm: Any, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:

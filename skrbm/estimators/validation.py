@@ -248,6 +248,40 @@ def advised() -> Iterator[None]:
 
 
 @contextmanager
+def numbers_advised(estimator: BaseEstimator) -> Iterator[None]:
+    """Name what takes text and missing values, where scikit-learn refuses them.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Whose rows the body checks.
+
+    Yields
+    ------
+    None
+        Control.
+    """
+    name = type(estimator).__name__
+    try:
+        yield
+    except ValueError as error:
+        message = str(error)
+        if "contains NaN" in message:
+            raise ValueError(
+                f"{message.splitlines()[0]}\n{name} does not accept missing values encoded as NaN "
+                f"here. Fill them in with skrbm.RBMImputer, or set missing='marginalize' to learn, "
+                f"transform and score rows with missing values."
+            ) from None
+        if "could not convert" in message or "bytes/strings" in message:
+            raise ValueError(
+                f"X expected numbers in every column, got text: {message} Use skrbm.TabularRBM, which "
+                f"takes tables with categories, or encode them, for example with "
+                f"sklearn.preprocessing.OneHotEncoder."
+            ) from None
+        raise
+
+
+@contextmanager
 def finite_results() -> Iterator[Callable[[Array], None]]:
     """Compute quietly, and refuse results that are not finite.
 

@@ -210,6 +210,23 @@ def test_one_bad_value_is_found_wherever_it_is(place, form, value, message):
         rbm.transform(form(X))
 
 
+@pytest.mark.parametrize("kind", ["bernoulli", "cho"])
+@pytest.mark.parametrize("fitted", [False, True])
+def test_missing_values_and_text_are_sent_to_what_takes_them(kind, fitted):
+    """Seen to fail with scikit-learn's words, which name gradient boosting for missing values."""
+    pandas = pytest.importorskip("pandas")
+    rbm = new(kind, 2)
+    call = rbm.fit(X).transform if fitted else rbm.fit
+    with pytest.raises(ValueError, match=r"RBMImputer, or set missing='marginalize'") as caught:
+        call(spoilt(X, np.nan))
+    assert "Gradient" not in str(caught.value)
+    table = pandas.DataFrame({"a": pandas.Categorical(list("xyxyxy")), "b": 1.0, "c": 0.0})
+    for text in (table.astype({"a": object}), table, np.full((6, 3), "red")):
+        rbm = new(kind, 2)
+        with pytest.raises(ValueError, match=r"X expected numbers.*got text.*Use skrbm.TabularRBM"):
+            rbm.fit(text)
+
+
 @pytest.mark.parametrize("method", HIDDEN)
 def test_hidden_states_outside_the_domain_warn(kind, method):
     with pytest.warns(DomainWarning, match=r"but (X|H) has values from 0 to 3.*MinMaxScaler"):
