@@ -12,9 +12,14 @@ from skrbm.core.numerics import Array, dense
 from skrbm.display.base import Display
 
 
+DEAD = 0.05  # share of the largest weight that all weights of a unit without a use are below
+
+
 @final
 class ComponentsDisplay(Display):
     """Weights of the hidden units as images, each on a grey scale of its own.
+
+    Units that the model does not use, with weights below a twentieth of the largest, are grey.
 
     Parameters
     ----------
@@ -83,7 +88,8 @@ class ComponentsDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
         largest = np.abs(self.images).max(axis=(1, 2), keepdims=True)
-        scaled = self.images / np.where(largest > 0, largest, 1)
+        scale = np.maximum(largest, DEAD * largest.max(initial=0))
+        scaled = self.images / np.where(scale > 0, scale, 1)
         n_columns = self.n_columns or math.ceil(math.sqrt(len(scaled)))
         self.image_ = _show(ax, _mosaic(scaled, n_columns), vmin=-1, vmax=1)
         ax.set_axis_off()

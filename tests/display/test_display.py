@@ -78,6 +78,15 @@ def test_components_are_shown_by_length_each_on_its_own_scale(rbm):
     assert display.image_.get_clim() == (-1, 1)
 
 
+def test_dead_units_are_grey():
+    """Seen to fail with a scale for each of them, which shows noise as speckle."""
+    images = np.random.default_rng(0).normal(size=(3, 4, 4))
+    images[2] *= 1e-3
+    mosaic = np.ma.filled(ComponentsDisplay(images, n_columns=3).plot().image_.get_array(), np.nan)
+    assert np.abs(mosaic[:4, :4]).max() == np.abs(mosaic[:4, 5:9]).max() == 1
+    assert np.abs(mosaic[:4, 10:14]).max() < 0.1
+
+
 def test_samples_are_what_the_methods_return(rbm):
     options = {"n_gibbs_steps": 5, "random_state": 0}
     rows = SamplesDisplay.from_estimator(rbm, X, mask=KNOWN, n_images=3, **options).rows
