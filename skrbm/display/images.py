@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skrbm.core.numerics import Array, dense
 from skrbm.display.base import Display
 
-
 DEAD = 0.05  # share of the largest weight that all weights of a unit without a use are below
 
 

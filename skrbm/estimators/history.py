@@ -35,7 +35,7 @@ class History:
         self, estimator: Any, is_verbose: bool, n_updates: int, n_iter: int | None = None
     ) -> None:
         self.estimator, self.is_verbose = estimator, is_verbose
-        self._total = "" if n_iter is None else f" of {estimator.n_iter_ + n_iter}"
+        self._end = None if n_iter is None else estimator.n_iter_ + n_iter
         estimator.history_ = {name: list(column) for name, column in estimator.history_.items()}
         self._n_updates, self._n_done = n_updates, 0
         self._begin = self._last_line = time.perf_counter()
@@ -72,4 +72,5 @@ class History:
     def _print(self, number: int, text: str) -> None:
         self._last_line = time.perf_counter()
         name = type(self.estimator).__name__
-        print(f"[{name}] Iteration {number}{self._total}, {text}", flush=True)
+        rest = "" if self._end is None else f", {self._end - number} to go"
+        print(f"[{name}] Iteration {number}, {text}{rest}", flush=True)

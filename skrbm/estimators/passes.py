@@ -102,8 +102,8 @@ class Passes(ABC):
         n_updates = -(-self.n_rows // n_batch)
         total = n_iter - self.n_done if is_planned else None
         self.history = History(self.owner, bool(rbm.verbose), n_updates, total)
-        self._is_watched = bool(rbm.verbose or self.judge or rbm.track_likelihood)
-        self._spacing = -(-RECORDED_UPDATES // n_updates)  # of passes that are recorded
+        is_followed = self.judge is not None or rbm.track_likelihood
+        self._spacing = 1 if is_followed else -(-RECORDED_UPDATES // n_updates)  # of records
 
     @abstractmethod
     def _record(self, machine: Machine, notes: dict[str, float]) -> float:
@@ -177,7 +177,7 @@ class Passes(ABC):
         self.owner.n_iter_ += 1
         notes = {"learning_rate": self.state.learning_rate} | self.phase.finish_pass()
         is_due = self.n_done in (1, self.n_iter) or self.n_done % self._spacing == 0
-        if not (self._is_watched or (self.is_planned and is_due)):
+        if not (self.rbm.verbose or (self.is_planned and is_due)):
             return False
         machine = self._averaged()
         score = self._record(machine, notes)

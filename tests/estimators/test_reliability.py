@@ -274,7 +274,7 @@ def test_ctrl_c_ends_a_fit_and_again_the_next_one():
             n_iter = rbm.fit(X).n_iter_
             print("kept", n_iter, np.isfinite(rbm.components_).all())
         """,
-        ["Iteration 2 "],
+        ["Iteration 2,"],
         ["kept", "Iteration"],
     )
     assert status == 0, err
@@ -300,7 +300,7 @@ def test_ctrl_c_ends_a_parallel_search_and_all_its_processes(backend):
         with joblib.parallel_config("{backend}"):
             GridSearchCV(rbm, grid, n_jobs=2).fit(X)
         """,
-        ["Iteration 2 "],
+        ["Iteration 2,"],
     )
     assert status != 0
     assert "KeyboardInterrupt" in err
