@@ -18,8 +18,8 @@ from skrbm.core.training.transforms import Penalties
 from skrbm.core.training.workspace import Workspace
 from skrbm.core.units import Bernoulli, Spin
 
-N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 200
-LARGEST = 300_000  # bytes at once, in blocks of 2^16; the smallest of the arrays has 400,000
+N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 400
+LARGEST = 600_000  # bytes at once, in blocks of 2^16; the smallest of the arrays has 800,000
 
 
 def machine_of(kind, n_visible, n_hidden, dtype):
