@@ -37,17 +37,10 @@ class Optimizer(ABC):
         """What every step leaves for the next one, in an array of the parameter's shape each."""
 
     @abstractmethod
-    def move(
-        self,
-        learning_rate: float,
-        n_steps: int,
-        array: Array,
-        direction: Array,
-        *remembered: Array,
-    ) -> None:
-        """Move a part of an array, and of what is remembered of it, in place.
+    def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
+        """Move a part of a parameter in place; `n_steps` counts this step too.
 
-        The direction is used up; `n_steps` counts this step too.
+        The arrays are that part, its direction, which is used up, and what is `remembered` of it.
         """
 
     def step(
@@ -109,14 +102,8 @@ class SGD(Optimizer):
     def remembered(self) -> tuple[str, ...]:
         return ("velocity",) if self.momentum else ()
 
-    def move(
-        self,
-        learning_rate: float,
-        n_steps: int,
-        array: Array,
-        direction: Array,
-        *remembered: Array,
-    ) -> None:
+    def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
+        array, direction, *remembered = arrays
         step = np.multiply(direction, learning_rate, out=direction)
         for velocity in remembered:
             velocity *= self.momentum
@@ -152,15 +139,8 @@ class Adam(Optimizer):
     def remembered(self) -> tuple[str, ...]:
         return ("square", "mean") if self.momentum else ("square",)
 
-    def move(
-        self,
-        learning_rate: float,
-        n_steps: int,
-        array: Array,
-        direction: Array,
-        *remembered: Array,
-    ) -> None:
-        square, *means = remembered
+    def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
+        array, direction, square, *means = arrays
         square *= SQUARE_DECAY
         square += (1 - SQUARE_DECAY) * direction**2
         for mean in means:
