@@ -59,6 +59,7 @@ class Passes(ABC):
     """
 
     scores: ClassVar[tuple[str, ...]]  # columns that every history has
+    recorder: Any  # of the rows that a subclass knows; scores the machine that was published before
 
     def __init__(
         self,
@@ -110,10 +111,6 @@ class Passes(ABC):
         """Write a pass to the history; what judges it, in nats."""
 
     @abstractmethod
-    def _score(self, machine: Machine) -> float:
-        """What judges a machine, in nats."""
-
-    @abstractmethod
     def _warn(self) -> None:
         """Say what is wrong with a fit that is over."""
 
@@ -125,7 +122,7 @@ class Passes(ABC):
         """Let only a better machine replace the one that was published before."""
         if self.plan is None and self.judge is not None and self.judge.keeps_best:
             machine = self.model.machine()
-            self.judge.resume(self._score(machine), machine)
+            self.judge.resume(self.recorder.score(machine), machine)
 
     def train(self, task: FitTask) -> None:
         """Make the passes, and publish what they lead to whatever stops them."""

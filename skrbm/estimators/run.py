@@ -9,7 +9,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.training.holes import CompletedRows
 from skrbm.estimators.model import ArrayModel
 from skrbm.estimators.passes import Passes
-from skrbm.estimators.recording import recorded_rows, recorder_of, warn_if_lost
+from skrbm.estimators.recording import Recorder, recorded_rows, recorder_of, warn_if_lost
 from skrbm.estimators.rows import check_weights, present_rows
 from skrbm.estimators.unknown import known_units
 
@@ -37,6 +37,7 @@ class Run(Passes):
     """
 
     scores = ("pseudo_likelihood",)
+    recorder: Recorder
 
     def __init__(
         self,
@@ -84,9 +85,6 @@ class Run(Passes):
                 self.completed.redraw(machine, self.held_out, self.rng)
             vars(self.recorder).update(recorded_rows(self))
         return self.recorder.record(machine, self.state.particles, notes)
-
-    def _score(self, machine: Machine) -> float:
-        return self.recorder.score(machine)
 
     def _warn(self) -> None:
         warn_if_lost(self)

@@ -150,7 +150,7 @@ class Trainer:
         n_batches = -(-_n_rows(v, rows) // self.batch_size)
         counted = state.n_rows, state.total_weight
         weight = state.relative_weight(sample_weight, v.shape[0], rows, is_planned=is_planned)
-        if n_done:
+        if n_done:  # the first of these passes has counted its rows
             state.n_rows, state.total_weight = counted
         for epoch in range(n_done, n_iter):
             last, last_state = deepcopy(machine.parameters), deepcopy(vars(state))

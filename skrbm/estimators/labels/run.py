@@ -40,6 +40,7 @@ class LabelRun(Passes):
     """
 
     scores = ("log_loss", "accuracy")
+    recorder: LabelRecorder
 
     def __init__(
         self,
@@ -80,9 +81,6 @@ class LabelRun(Passes):
 
     def _record(self, machine: Machine, notes: dict[str, float]) -> float:
         return self.recorder.record(machine, notes)
-
-    def _score(self, machine: Machine) -> float:
-        return self.recorder.score(machine)
 
     def _warn(self) -> None:
         """Nothing: labels may be learned at the expense of the rows' likelihood."""
