@@ -73,22 +73,20 @@ class LabelModel(Model):
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
         """Visible layer without a field: features with some statistics, and labels as so far."""
         features = self.rbm._model.base_layer(statistics, varying)
-        frequencies = self._frequencies
-        variance = frequencies * (1 - frequencies)
+        frequencies, variance = self._label_moments
         n_labels, n_samples = len(frequencies), int(statistics[0])
         label = Categorical.start(frequencies, variance, n_samples, n_categories=(n_labels,))
         return Composite((features, label))
 
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
         """Mean and variance of all columns."""
-        _, mean, variance = statistics
-        frequencies = self._frequencies
-        return (
-            np.concatenate([mean, frequencies]),
-            np.concatenate([variance, frequencies * (1 - frequencies)]),
-        )
+        own = zip(statistics[1:], self._label_moments, strict=True)
+        mean, variance = map(np.concatenate, own)
+        return mean, variance
 
     @property
-    def _frequencies(self) -> Array:
+    def _label_moments(self) -> tuple[Array, Array]:
+        """Frequencies of the labels so far, and their variances."""
         counts: Array = self.owner._label_counts
-        return np.asarray(counts / max(counts.sum(), 1))
+        frequencies = np.asarray(counts / max(counts.sum(), 1))
+        return frequencies, frequencies * (1 - frequencies)
