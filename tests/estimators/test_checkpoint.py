@@ -104,9 +104,9 @@ def test_a_killed_and_resumed_fit_is_the_fit_that_nobody_killed(recipe, seed, tm
     judge, the draws of holes, the tracker, the counts of labels and weights."""
     estimator, *data = RECIPES[recipe]()
     settled(estimator, n_iter=N_ITER, random_state=seed)
-    np.random.seed(0)  # noqa: NPY002, what None means
+    stream = np.random.get_state()  # noqa: NPY002, scikit-learn's None means this stream
     whole = clone(estimator).fit(*data)
-    np.random.seed(0)  # noqa: NPY002
+    np.random.set_state(stream)  # noqa: NPY002, for the second fit to begin where the first did
     resumed = killed(estimator, tmp_path / "fit", 3, *data)
     assert resumed.n_iter_ == 3
     resumed.fit(*data)

@@ -39,6 +39,7 @@ def test_chains_that_stay_in_a_mode_are_warned_of_once(far):
 
 @pytest.mark.parametrize("n_components", [16, 64])
 def test_digits_are_no_false_alarm(n_components):
+    # Slips: a covariance without the mean taken out; what is remembered after one step.
     X = load_digits().data > 7
     BernoulliRBM(n_components, random_state=0).fit(X).sample(2, 100)
 

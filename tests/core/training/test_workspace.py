@@ -74,8 +74,7 @@ def test_updates_after_the_first_allocate_no_large_array(algorithm, optimizer, k
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
 def test_batches_are_the_rows_asked_for_and_can_be_extended_in_place(container, dtype, rng):
-    # Slips: rows of the block before; a mini-batch that is copied to where it is already; one that
-    # is overwritten by the chains.
+    # Slips: rows of the whole in place of the block's; other rows that are taken for those in place.
     work, machine = Workspace(np.float32), machine_of(Bernoulli, 3000, 2, np.float64)
     v = rng.integers(2, size=(50, 3000)).astype(dtype)
     for rows in (rng.permutation(50)[:37], slice(3, 31)):
