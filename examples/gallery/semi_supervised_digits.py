@@ -3,8 +3,7 @@ Digits with few labels
 ======================
 
 ``RBMClassifier`` models the label as one more column. Rows without a label still teach it what
-digits look like. Give ``generative_weight`` a large value then: the default of 0.01 is for rows that all
-have labels.
+digits look like, and take no weight from the labels: these count by their mean over the labelled rows.
 """
 
 # %%
@@ -27,9 +26,7 @@ accuracy = {"all rows": [], "labelled rows only": [], "logistic regression": []}
 for count in counts:
     is_labelled = np.arange(len(X)) < count
     partly = np.where(is_labelled, y, -1)
-    model = RBMClassifier(
-        BernoulliRBM(60, n_iter=20, random_state=0), generative_weight=1, unlabeled=-1
-    )
+    model = RBMClassifier(BernoulliRBM(60, n_iter=20, random_state=0), unlabeled=-1)
     accuracy["all rows"].append(model.fit(X, partly).score(unseen, unseen_y))
     model.fit(X[is_labelled], partly[is_labelled])
     accuracy["labelled rows only"].append(model.score(unseen, unseen_y))

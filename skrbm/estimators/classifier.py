@@ -55,8 +55,10 @@ class RBMClassifier(
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
     with :math:`\delta` `discriminative_weight` and :math:`\gamma` `generative_weight` [1]_ [2]_, a
-    row without a label by :math:`\gamma \log p(v)`. The probabilities of labels are exact. It is
-    trained as the parameters of `estimator` say.
+    row without a label by :math:`\gamma \log p(v)`. Where there are such rows both weights are
+    multiplied by the number of rows for each labelled one, :math:`\gamma` up to one: labels
+    count by their mean over the labelled rows, however many others there are. The probabilities
+    of labels are exact. It is trained as the parameters of `estimator` say.
 
     Parameters
     ----------

@@ -53,14 +53,13 @@ class LabelRun(Passes):
         is_planned: bool,
     ) -> None:
         known, before = np.flatnonzero(rows.labels != UNKNOWN), {}
-        weight = None if sample_weight is None else sample_weight[known]
-        counts = np.bincount(rows.labels[known], weight, rows.n_labels).astype(np.float64)
+        counts = _label_counts(rows, sample_weight)
         if hasattr(classifier, "_plan") and resumes and is_planned:  # which has counted them
-            counts = classifier._label_counts
+            counts = {name: getattr(classifier, name) for name in counts}
         elif resumes and hasattr(classifier, "_label_counts"):
-            before = {"_label_counts": classifier._label_counts}
-            counts += classifier._label_counts
-        classifier._label_counts = counts
+            before = {name: getattr(classifier, name) for name in counts}
+            counts = {name: counts[name] + before[name] for name in counts}
+        vars(classifier).update(counts)
         super().__init__(
             LabelModel(classifier),
             rows.X,
@@ -71,9 +70,9 @@ class LabelRun(Passes):
             candidates=known,
         )
         self._before.append((classifier, before))
-        weights = classifier.discriminative_weight, classifier.generative_weight
         self.data = rows
-        self.trainer = replace(self.trainer, negative_phase=LabelObjective(self.phase, *weights))
+        objective = LabelObjective(self.phase, *_weights(classifier))
+        self.trainer = replace(self.trainer, negative_phase=objective)
         learned = known if self.rows is None else np.intersect1d(known, self.rows)
         self.recorder = LabelRecorder(self.history, rows, sample_weight, learned, self.held_out)
         if resumes:
@@ -98,3 +97,26 @@ class LabelRun(Passes):
             "history_": self.owner.history_,
             "_carried": self._carried(features | label),
         }
+
+
+def _label_counts(rows: LabelledRows, sample_weight: Array | None) -> dict[str, Any]:
+    """Total weights of the rows of each label, and of those without one, as a classifier has them."""
+    weight = np.ones(len(rows.labels)) if sample_weight is None else sample_weight
+    is_known = rows.labels != UNKNOWN
+    counts = np.bincount(rows.labels[is_known], weight[is_known], rows.n_labels)
+    return {
+        "_label_counts": counts.astype(np.float64),
+        "_unlabeled_count": float(weight[~is_known].sum()),
+    }
+
+
+def _weights(classifier: Any) -> tuple[float, float]:
+    """Weights of the two objectives for a row, on average over all rows.
+
+    Labels count by their mean over the rows that have one: rows without would otherwise shorten
+    the steps of the labels. The likelihood follows, up to the step of a machine without labels.
+    """
+    n_labelled, n_unlabeled = classifier._label_counts.sum(), classifier._unlabeled_count
+    n_rows = float(1 + n_unlabeled / n_labelled) if n_labelled else 1.0  # for each label
+    generative = classifier.generative_weight
+    return n_rows * classifier.discriminative_weight, min(n_rows * generative, max(1, generative))
