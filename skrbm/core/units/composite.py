@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, Self, final
 
 import numpy as np
@@ -245,6 +246,12 @@ class Composite(WideUnits):
         n_units = [part.n_units for part in self.parts]
         return np.cumsum(n_units) - n_units
 
+    @cached_property
+    def _own(self) -> list[slice]:
+        """Columns of each part."""
+        ends = list(accumulate(part.n_columns for part in self.parts))
+        return [slice(*own) for own in pairwise([0, *ends])]
+
     def _part_of(self, index: Any) -> tuple[Units, Any]:
         """Part that some units belong to, all to the same one, and their numbers in it."""
         p = int(np.searchsorted(self._first_units, np.max(index), side="right")) - 1
@@ -254,11 +261,7 @@ class Composite(WideUnits):
         """Each part with its own columns, or with None where there are none."""
         if columns is None:
             return [(part, None) for part in self.parts]
-        ends = np.cumsum([part.n_columns for part in self.parts])
-        return [
-            (part, columns[..., end - part.n_columns : end])
-            for part, end in zip(self.parts, ends, strict=True)
-        ]
+        return [(part, columns[..., own]) for part, own in zip(self.parts, self._own, strict=True)]
 
     def _join(self, arrays: Sequence[Array]) -> Array:
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
