@@ -29,9 +29,12 @@ class RowFormat(ABC):
     ----------
     has_tables : bool
         Whether rows may be of other things than numbers.
+    is_standardized : bool
+        Whether numbers are read in standard deviations, which single precision is enough for.
     """
 
     has_tables: ClassVar[bool] = False
+    is_standardized: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> Any:

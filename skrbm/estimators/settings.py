@@ -78,7 +78,8 @@ def trainer_of(
         if present is not None:  # values assigned by hand are left where they are
             bounds[f"visible_{name}"] = np.minimum(low, present), np.maximum(high, present)
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
-    is_rounded = machine.weights.size > SMALL and is_discrete and not phase.is_exact
+    is_alike = is_discrete or rbm._row_format.is_standardized
+    is_rounded = machine.weights.size > SMALL and is_alike and not phase.is_exact
     return Trainer(
         phase,
         rbm.learning_rate,

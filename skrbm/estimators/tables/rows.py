@@ -25,6 +25,7 @@ class TableRows(RowFormat):
     """Data frames and arrays whose columns are of several kinds."""
 
     has_tables = True
+    is_standardized = True
 
     def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> EncodedTable:
         if not reset:
