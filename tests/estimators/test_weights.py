@@ -13,11 +13,18 @@ from estimators.instances import (
     new,
 )
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skrbm import BernoulliRBM, GaussianBernoulliRBM
+from skrbm import (
+    BernoulliRBM,
+    GaussianBernoulliRBM,
+    RBMClassifier,
+    RBMOutlierDetector,
+    TabularRBM,
+)
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.estimators.rows import row_statistics, split_rows
 
@@ -148,6 +155,29 @@ def test_weights_that_mean_nothing_are_refused(estimator, method, case):
     with pytest.raises(ValueError, match=match):
         getattr(rbm, method)(X, sample_weight=weights)
     assert learned_bits(rbm) == before
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (RBMClassifier(BernoulliRBM(2, random_state=0)), "fit"),
+        (RBMClassifier(BernoulliRBM(2, random_state=0)), "partial_fit"),
+        (RBMOutlierDetector(BernoulliRBM(2, random_state=0)), "fit"),
+        (TabularRBM(2, random_state=0), "fit"),
+        (TabularRBM(2, random_state=0), "partial_fit"),
+    ],
+)
+def test_models_of_models_refuse_them_too(model, method, case):
+    """Slips: weights of zero or less that reach the machine, or leave an attribute behind."""
+    X, y = np.eye(4), [0, 1, 0, 1]
+    model = clone(model).fit(X, y)
+    before = vars(model).copy()
+    weights, match = BAD[case]
+    with pytest.raises(ValueError, match=match):
+        getattr(model, method)(X, y, sample_weight=weights)
+    assert vars(model).keys() == before.keys()
+    assert all(vars(model)[name] is value for name, value in before.items())
 
 
 def test_weights_are_routed_through_pipelines_and_searches():
