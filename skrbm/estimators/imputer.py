@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.base import BaseRBM
+from skrbm.estimators.tables.rows import check_frame
 from skrbm.estimators.validation import (
     FLOATS,
     RANDOM_STATE,
@@ -259,6 +260,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _check_table(self, X: Any, *, reset: bool) -> Any:
         """Table as it is, its columns' names and number compared or learned."""
+        check_frame(X, type(self).__name__)
         return validate_data(self, X, reset=reset, skip_check_array=True)
 
     @property

@@ -33,7 +33,7 @@ class TableRows(RowFormat):
         if container_of(X) == "array":
             X = validate_data(rbm, X, reset=reset, dtype=None, ensure_all_finite=False)
         else:
-            _check_frame(X, type(rbm).__name__)
+            check_frame(X, type(rbm).__name__)
             X = validate_data(rbm, X, reset=reset, skip_check_array=True)
         if reset:
             rbm._validate_params()
@@ -80,8 +80,23 @@ class TableRows(RowFormat):
         return np.asarray(np.log(table.scale[table.order]))
 
 
-def _check_frame(X: Any, estimator: str) -> None:
-    """Raise a ValueError for a frame that is empty or has a name twice."""
+def check_frame(X: Any, estimator: str) -> None:
+    """Refuse a frame that is empty or has a name twice; arrays are checked elsewhere.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        Table.
+    estimator : str
+        Name of what reads it, for messages.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows or columns, or a name comes twice.
+    """
+    if container_of(X) == "array":
+        return
     names = column_names(X)
     if not len(X) or not names:
         what, count = ("sample", len(X)) if names else ("feature", len(names))
