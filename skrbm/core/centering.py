@@ -53,8 +53,7 @@ def recenter(
 
 def _lost_signal(before: Units, after: Units) -> Array:
     """Constant, (n_columns,), by which the signal of a layer is smaller than it was."""
-    origin = before.zero_field(1)
-    return np.asarray((before.signal(origin) - after.signal(origin))[0])
+    return np.asarray(before.affine_signal[0] - after.affine_signal[0])
 
 
 def gauged(machine: Machine) -> Machine:

@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from scipy.sparse import issparse
 
-from skrbm.core.numerics import Array, average_rows, placed
+from skrbm.core.numerics import Array, average_rows, is_sparse, placed
 from skrbm.core.units import Units
 
 
@@ -116,7 +115,7 @@ class Machine:
             Hidden bias excluded.
         """
         signal = self.visible.signal(v)
-        if issparse(signal):
+        if is_sparse(signal):
             return placed(np.asarray(signal @ self.weights), out)
         return np.matmul(signal, self.weights, out=out)
 
@@ -329,7 +328,7 @@ class Machine:
         product : ndarray of shape (n_visible, n_hidden)
             Sum over samples of the outer products.
         """
-        if not issparse(v):
+        if not is_sparse(v):
             signal = self.visible.signal(v, out=None if out is None else v)
             return np.matmul(signal.T, h, out=out)
         if self.visible.offset is None:

@@ -6,12 +6,11 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, is_sparse
 from skrbm.core.units import Units
 
 # Rare hidden units of some effect become detectors; undecided ones of no effect have to find out
@@ -45,7 +44,7 @@ def column_statistics(v: Any, sample_weight: Array | None = None) -> tuple[Array
         Exactly zero for a constant column, and for no other.
     """
     n_samples, n_visible = v.shape
-    if issparse(v):
+    if is_sparse(v):
         mean, variance = _sparse_statistics(v, sample_weight)
         constant = (v.min(axis=0).toarray() == v.max(axis=0).toarray()).ravel()
     else:

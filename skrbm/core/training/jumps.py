@@ -47,4 +47,4 @@ def jump_to_data(
     share = float(has_jumped.mean())
     state.jump_acceptance += ACCEPTANCE_RATE * (share - state.jump_acceptance)
     pause = 0.5 * SHORTEST_PAUSE / max(state.jump_acceptance, 1e-9)
-    state.next_jump = state.n_updates + round(np.clip(pause, SHORTEST_PAUSE, LONGEST_PAUSE))
+    state.next_jump = state.n_updates + round(min(max(pause, SHORTEST_PAUSE), LONGEST_PAUSE))

@@ -283,9 +283,11 @@ class Units(ABC):
     ) -> tuple[Array, Array]:
         """Expected states, and draws; a type whose mean tells the law may draw from that.
 
-        Of the two arrays of `out`, the first may be the field itself.
+        Of the two arrays of `out`, the first may be the field itself. Draws are those of the last
+        rows, as many as the second has.
         """
-        states = self.sample(field, rng, out=out[1])
+        own = field if out[1] is None else field[len(field) - len(out[1]) :]
+        states = self.sample(own, rng, out=out[1])
         return self.mean(field, out=out[0]), states
 
     def log_partition_change(
@@ -328,8 +330,8 @@ class Units(ABC):
     @property
     def arrays(self) -> dict[str, Array]:
         """Arrays of the layer, by attribute name; no copies."""
-        layer: Any = self
-        values = {f.name: getattr(self, f.name) for f in fields(layer)}
+        names = type(self).__dataclass_fields__  # type: ignore[attr-defined]
+        values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:

@@ -9,9 +9,9 @@ from itertools import accumulate, pairwise
 from typing import Any, Self, final
 
 import numpy as np
-from scipy.sparse import hstack, issparse
+from scipy.sparse import hstack
 
-from skrbm.core.numerics import Array, dense, placed
+from skrbm.core.numerics import Array, dense, is_sparse, placed
 from skrbm.core.units.base import Outs, Units
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.support import Metric, Support
@@ -89,7 +89,7 @@ class Composite(WideUnits):
     def bias(self) -> Array:  # type: ignore[override]  # that of the parts
         return self._join([part.bias for part in self.parts])
 
-    @cached_property
+    @property
     def offset(self) -> Array | None:  # type: ignore[override]  # that of the parts
         offsets = [part.offset for part in self.parts if part.offset is not None]
         return self._join(offsets) if offsets else None
@@ -142,9 +142,9 @@ class Composite(WideUnits):
     def signal(self, states: Any, out: Array | None = None) -> Any:
         if all(part.offset is None and part.is_signal_fixed for part in self.parts):
             return states
-        if issparse(states):
+        if is_sparse(states):
             signals = [part.signal(s) for part, s in self._split(states)]
-            if all(map(issparse, signals)):
+            if all(map(is_sparse, signals)):
                 return hstack(signals, "csr")
             return self._join([dense(signal) for signal in signals])  # offsets fill sparse states
         out = np.empty_like(states, dtype=np.result_type(states, self.bias)) if out is None else out

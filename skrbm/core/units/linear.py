@@ -80,6 +80,11 @@ class LinearUnits(Units):
             return states
         return np.subtract(dense(states), self.offset, out=out)
 
+    @property
+    def affine_signal(self) -> tuple[Array, Array]:
+        origin = np.zeros_like(self.bias) if self.offset is None else -self.offset
+        return origin, np.ones_like(self.bias)
+
     def energy(self, states: Any) -> Array:
         return -row_products(self.signal(states), self.bias)
 

@@ -71,7 +71,8 @@ class TwoStateUnits(LinearUnits):
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
         mean = self.mean(field, out=out[0])
-        return mean, self._draw_from(mean, rng, out[1])
+        own = mean if out[1] is None else mean[len(mean) - len(out[1]) :]
+        return mean, self._draw_from(own, rng, out[1])
 
     @property
     def n_states(self) -> float:
