@@ -15,8 +15,8 @@ class BernoulliRBM(BaseRBM):
         E(v, h) = -v^T a - v^T W h - h^T b, \qquad v, h \in \{0, 1\}
 
     with :math:`W` the transpose of `components_`, :math:`a` `intercept_visible_` and
-    :math:`b` `intercept_hidden_` [1]_. Values between 0 and 1, such as grey pixels, are read
-    as means. A drop-in replacement of ``sklearn.neural_network.BernoulliRBM``.
+    :math:`b` `intercept_hidden_` [1]_. Values between 0 and 1, such as grey pixels, are
+    the probabilities of a 1: see `draw_states`. A drop-in replacement of ``sklearn.neural_network.BernoulliRBM``.
 
     Parameters
     ----------
@@ -74,6 +74,10 @@ class BernoulliRBM(BaseRBM):
         Norm, over all parameters, beyond which a gradient is shortened.
     shuffle : bool, default=True
         Whether every pass visits the rows in a new order.
+    draw_states : bool, default=True
+        Whether values between the two states, such as grey pixels, are drawn as states anew in every
+        pass, with the values as their means. Otherwise they are learned as they are, which leaves
+        hidden units without use. Sparse rows are learned as they are.
     early_stopping : bool, default=False
         Whether `fit` holds out rows, ends when their score does not rise any more, and keeps the
         parameters of the best score.

@@ -91,6 +91,7 @@ def trainer_of(
         max_gradient_norm=rbm.max_gradient_norm,
         constraints=Constraints(rbm.max_norm, bounds),
         shuffle=rbm.shuffle,
+        draw_states=rbm.draw_states,
         centering=rbm.centering,
         variance=variance.astype(machine.dtype),
         metric_unit=rbm._metric_unit,

@@ -82,6 +82,10 @@ class SpinRBM(BaseRBM):
         biases counts twice.
     shuffle : bool, default=True
         Whether every pass visits the rows in a new order.
+    draw_states : bool, default=True
+        Whether values between the two states, such as grey pixels, are drawn as states anew in every
+        pass, with the values as their means. Otherwise they are learned as they are, which leaves
+        hidden units without use. Sparse rows are learned as they are.
     early_stopping : bool, default=False
         Whether `fit` holds out rows, ends when their score does not rise any more, and keeps the
         parameters of the best score.
@@ -205,6 +209,7 @@ class SpinRBM(BaseRBM):
         max_norm: float | None = None,
         max_gradient_norm: float | None = None,
         shuffle: bool = True,
+        draw_states: bool = True,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -239,6 +244,7 @@ class SpinRBM(BaseRBM):
             max_norm=max_norm,
             max_gradient_norm=max_gradient_norm,
             shuffle=shuffle,
+            draw_states=draw_states,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,

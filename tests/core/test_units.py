@@ -227,6 +227,24 @@ def test_samples_have_the_mean_and_the_variance_of_the_law(units, rng):
         assert_mean(draws**2, square)
 
 
+def test_values_between_states_are_the_means_of_draws(units, rng):
+    # Slips: means of the other state, spins drawn in {0, 1}, other parts' columns, states drawn too,
+    # values outside the states drawn.
+    mean = units.mean(rng.uniform(-1, 1, (4, units.n_columns)) - bias_of(units))
+    draws = units.drawn(np.repeat(mean, 5000, axis=0), rng).reshape(4, 5000, -1)
+    error = 5 * draws.std(axis=1) / np.sqrt(5000) + 1e-12
+    assert (np.abs(draws.mean(axis=1) - mean) < error).all()
+    parts, begin = getattr(units, "parts", [units]), 0
+    for part in parts:
+        own = draws[..., begin : begin + part.n_columns]
+        begin += part.n_columns
+        assert not isinstance(part, (Bernoulli, Spin)) or np.isin(own, part.support.values).all()
+    states, before = units.sample(np.zeros((3, units.n_columns)), rng), rng.bit_generator.state
+    for values in (states, mean + 5):
+        np.testing.assert_array_equal(units.drawn(values.copy(), rng), values)
+    assert rng.bit_generator.state == before
+
+
 def bias_of(units):
     """Bias of every column."""
     parts = units.parts if isinstance(units, Composite) else [units]

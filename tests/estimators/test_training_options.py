@@ -1,6 +1,7 @@
 """Update rules, schedules, averages, penalties, early stopping and the guard, as users meet them."""
 
 import itertools
+from unittest import mock
 
 import numpy as np
 import oracles
@@ -17,10 +18,12 @@ from estimators.instances import (
     new,
     random_machine,
 )
+from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
 from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM
 from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.training.loop import Trainer
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.estimators.rows import split_rows
@@ -119,7 +122,7 @@ def test_every_option_can_be_searched(kind, option):
 def test_options_are_all_searched():
     first = {"n_components", "learning_rate", "n_gibbs_steps", "n_iter", "n_temperatures"}
     others = {"shuffle", "check_input", "missing", "n_jobs", "verbose", "random_state"}
-    others |= {"track_likelihood"}
+    others |= {"track_likelihood", "draw_states"}
     assert BernoulliRBM().get_params().keys() == OPTIONS.keys() | first | others
 
 
@@ -143,6 +146,45 @@ def test_precisions_agree_over_a_hundred_updates(kind, optimizer):
     assert (single.pop("h_samples_") != double.pop("h_samples_")).mean() < 0.02
     for name, array in double.items():
         np.testing.assert_allclose(single[name], array, rtol=0, atol=1e-3, err_msg=name)
+
+
+@pytest.mark.parametrize("algorithm", ["cd", "pcd"])
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+def test_grey_values_are_drawn_as_states_unless_they_are_means(kind, algorithm):
+    # Slips: drawn once for all passes, drawn though draw_states is False, sparse rows drawn, random
+    # numbers taken for rows that are states, values outside drawn.
+    rng = np.random.default_rng(0)
+    grey = rng.uniform(-1 if kind == "spin" else 0, 1, (40, 6))
+    options = {"algorithm": algorithm, "n_iter": 3, "random_state": 0, "check_input": "ignore"}
+
+    def learned(X, draw_states):
+        return new(kind, 4, **options, draw_states=draw_states).fit(X)
+
+    for X in (np.where(grey > 0.5, 1.0, grey.min().round()), sp.csr_array(grey), grey + 2):
+        assert_same_arrays(learned(X, True), learned(X, False))
+    drawn, seen = learned(grey, True), []
+    assert (drawn.components_ != learned(grey, False).components_).any()
+    batches = Trainer.update
+
+    def update(self, machine, state, v, *args):
+        seen.append(np.array(v))
+        batches(self, machine, state, v, *args)
+
+    with mock.patch.object(Trainer, "update", update):
+        rbm = new(kind, 4, **options, shuffle=False, batch_size=40).fit(grey)
+    assert np.isin(seen, rbm._visible_type.support.values).all()
+    assert (seen[0] != seen[1]).any()
+
+
+@pytest.mark.slow
+def test_drawn_grey_values_leave_no_hidden_unit_dead():
+    X = load_digits().data / 16
+    means, draws = (
+        BernoulliRBM(128, n_iter=30, draw_states=on, random_state=0).fit(X).transform(X)
+        for on in (False, True)
+    )
+    assert (means.std(axis=0) < 0.02).sum() > 10
+    assert (draws.std(axis=0) > 0.02).all()
 
 
 # Schedules and averages

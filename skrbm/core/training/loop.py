@@ -12,7 +12,7 @@ import numpy as np
 
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, average_rows, spread_rows
+from skrbm.core.numerics import Array, average_rows, is_sparse, spread_rows
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.jumps import jump_to_data
@@ -61,6 +61,9 @@ class Trainer:
         What parameters may not exceed.
     shuffle : bool, default=True
         Whether every pass visits the rows in a new order.
+    draw_states : bool, default=False
+        Whether values between the states of a visible unit are means, from which its states are
+        drawn anew in every pass. Sparse rows are left as they are.
     centering : bool, default=True
         Whether to step along the gradient in centred parameters.
     variance : ndarray of shape (n_visible,), default=None
@@ -84,6 +87,7 @@ class Trainer:
     max_gradient_norm: float | None = None
     constraints: Constraints = field(default_factory=Constraints)
     shuffle: bool = True
+    draw_states: bool = False
     centering: bool = True
     variance: Array | None = None
     metric_unit: float = 1.0
@@ -162,6 +166,8 @@ class Trainer:
                         if before_update is not None:
                             before_update(self.work.rounded(machine), batch, rng)
                         mini_batch = self.work.batch(v, batch, machine)
+                        if self.draw_states and not is_sparse(mini_batch):
+                            mini_batch = machine.visible.drawn(mini_batch, rng)
                         self.update(machine, state, mini_batch, rng, progress, own)
                         if after_update is not None:
                             after_update()

@@ -278,13 +278,16 @@ class Units(ABC):
         """
         return {}
 
+    def drawn(self, values: Array, rng: np.random.Generator) -> Array:
+        """Draw in place states whose means the values are, where any of them lies between states."""
+        return values
+
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
         """Expected states, and draws; a type whose mean tells the law may draw from that.
 
-        Of the two arrays of `out`, the first may be the field itself. Draws are those of the last
-        rows, as many as the second has.
+        Of `out` the first may be the field itself; draws are of as many last rows as the second has.
         """
         own = field if out[1] is None else field[len(field) - len(out[1]) :]
         states = self.sample(own, rng, out=out[1])

@@ -175,6 +175,11 @@ class Composite(WideUnits):
             part.sample(f, rng, out=o)
         return out
 
+    def drawn(self, values: Array, rng: np.random.Generator) -> Array:
+        for part, own in self._split(values):
+            part.drawn(own, rng)
+        return values
+
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from skrbm.core.numerics import (
     Array,
     expm1,
     logistic,
+    row_blocks,
     row_products,
     sum_log,
     sum_log_two_cosh,
@@ -66,6 +67,14 @@ class TwoStateUnits(LinearUnits):
         extreme = n_samples / (n_samples + 1)
         polarity = np.clip((mean - cls.middle) / cls.reach, -extreme, extreme)
         return cls(np.arctanh(polarity) / cls.reach, **options)
+
+    def drawn(self, values: Array, rng: np.random.Generator) -> Array:
+        blocks = [values[rows] for rows in row_blocks(values)]
+        if all(((own == self.low) | (own == self.high)).all() for own in blocks):
+            return values
+        if any(own.min() < self.low or own.max() > self.high for own in blocks):
+            return values  # no means
+        return self._draw_from(values, rng, values)
 
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
