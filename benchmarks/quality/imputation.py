@@ -1,7 +1,7 @@
 """How good are imputed values beside those of scikit-learn's imputers?
 
 Three tables bundled with scikit-learn, with 20 % of the values gone at random: 8x8 digits (pixels in
-[0, 1], BernoulliRBM), breast cancer and wine (standardised by the known values, GaussianBernoulliRBM).
+[0, 1], BernoulliRBM), breast cancer and wine (standardised by the known values, TabularRBM by defaults).
 Imputers are fitted to the incomplete table and fill it in; the error is the root mean square over the
 values that are gone, in units of the features, over five patterns of holes. Run from the repository:
 
@@ -23,7 +23,7 @@ from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import machine as where
-from skrbm import BernoulliRBM, GaussianBernoulliRBM, RBMImputer
+from skrbm import BernoulliRBM, RBMImputer, TabularRBM
 
 MISSING = 0.2
 TABLES = {
@@ -38,7 +38,7 @@ def imputers(table: str, seed: int) -> dict[str, Any]:
     if table == "digits":
         rbm = BernoulliRBM(256, n_iter=100, random_state=seed)
     else:
-        rbm = GaussianBernoulliRBM(32, n_iter=400, random_state=seed)
+        rbm = TabularRBM(random_state=seed)
     return {
         "SimpleImputer": SimpleImputer(),
         "KNNImputer": KNNImputer(),
