@@ -24,21 +24,22 @@ TIE = 1000  # times the precision of a score, within which two are alike
 class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detector: rows of high free energy under a restricted Boltzmann machine.
 
-    The score of a row is :math:`-F(v) = \log p(v) + \log Z`, which a few mean-field formulas give
-    exactly. Scores of one model can be compared with each other; those of two models differ by
-    their :math:`\log Z` besides, and those of real-valued features also by the features' units.
+    The score of a row is :math:`-F(v) = \log p(v) + \log Z` and is
+    exact. Scores of one model can be compared with each other; those of two models also differ by
+    their :math:`\log Z`, and those of real-valued features also by the features' units.
 
     Parameters
     ----------
     estimator : estimator object, default=None
-        Any model of rows of this package, which is cloned. None for ``BernoulliRBM(random_state=0)``
+        Any estimator of this package that models rows; it is cloned. None for ``BernoulliRBM(random_state=0)``
         where `X` is sparse, boolean or has values in [0, 1] alone, and for
         ``TabularRBM(random_state=0)``, which takes mixed tables and standardises numbers, elsewhere.
     contamination : float, default=0.1
         Share of the training rows, in (0, 0.5], that are taken for outliers.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
-        What a row is judged by: minus its free energy or, at the cost of a look at every feature,
-        its pseudo-likelihood, which weighs features that predict each other more.
+        Score of a row: minus its free energy, or its pseudo-likelihood, which costs one pass over
+        every feature and gives more weight to features that predict each other. The free energy
+        needs complete rows; fill missing values with `RBMImputer` in a Pipeline first.
 
     Attributes
     ----------

@@ -240,7 +240,8 @@ class SamplingMixin(ModelMixin):
         Returns
         -------
         V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
-            Known values as they were.
+            Known values as they were. Of `TabularRBM` on frames, a frame, or a list of
+            `n_imputations` frames.
 
         Raises
         ------

@@ -269,8 +269,9 @@ def numbers_advised(estimator: BaseEstimator) -> Iterator[None]:
         if "contains NaN" in message:
             raise ValueError(
                 f"{message.splitlines()[0]}\n{name} does not accept missing values encoded as NaN "
-                f"here. Fill them in with skrbm.RBMImputer, or set missing='marginalize' to learn, "
-                f"transform and score rows with missing values."
+                f"here. Fill them in with skrbm.RBMImputer, or set missing='marginalize', with "
+                f"which fit, transform and score_samples take missing values, but free_energy and "
+                f"log_likelihood do not."
             ) from None
         if "could not convert" in message or "bytes/strings" in message:
             raise ValueError(

@@ -49,7 +49,8 @@ class TableRows(RowFormat):
             raise ValueError(
                 f"Input X contains NaN, None or a category that is not known in columns "
                 f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} needs "
-                f"complete rows here. Use its impute, or drop these rows."
+                f"complete rows here. Fill them in with impute, or call score_samples, which takes "
+                f"incomplete rows."
             )
         return rows
 
