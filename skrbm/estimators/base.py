@@ -66,7 +66,6 @@ class BaseRBM(
         "max_norm": [Interval(Real, 0, None, closed="neither"), None],
         "max_gradient_norm": [Interval(Real, 0, None, closed="neither"), None],
         "shuffle": ["boolean"],
-        "draw_states": ["boolean"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -108,7 +107,6 @@ class BaseRBM(
         max_norm: float | None = None,
         max_gradient_norm: float | None = None,
         shuffle: bool = True,
-        draw_states: bool = True,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -142,7 +140,6 @@ class BaseRBM(
         self.max_norm = max_norm
         self.max_gradient_norm = max_gradient_norm
         self.shuffle = shuffle
-        self.draw_states = draw_states
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -172,6 +169,9 @@ class BaseRBM(
         "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
         "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
     }
+
+    # Whether training draws states of which the rows' values are means; a parameter of some types.
+    draw_states: bool = False
 
     # Way from the user's rows to states and back.
     _row_format: ClassVar[RowFormat] = ArrayRows()

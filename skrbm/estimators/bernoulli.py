@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from skrbm.core.units import Bernoulli
 from skrbm.estimators.base import BaseRBM
 
@@ -171,6 +173,83 @@ class BernoulliRBM(BaseRBM):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseRBM._parameter_constraints,
+        "draw_states": ["boolean"],
+    }
     _visible_type = Bernoulli
     _hidden_type = Bernoulli
     _state_dtype = bool
+
+    def __init__(
+        self,
+        n_components: int = 256,
+        *,
+        learning_rate: float = 0.4,
+        batch_size: int | str = "auto",
+        n_iter: int = 10,
+        algorithm: str = "pcd",
+        n_gibbs_steps: int = 1,
+        n_particles: int | None = 100,
+        n_temperatures: int = 10,
+        centering: bool = True,
+        optimizer: str = "sgd",
+        momentum: float = 0.0,
+        learning_rate_schedule: str = "linear",
+        power_t: float = 0.5,
+        average: bool = True,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        sparsity_target: float = 0.1,
+        sparsity_cost: float = 0.0,
+        max_norm: float | None = None,
+        max_gradient_norm: float | None = None,
+        shuffle: bool = True,
+        draw_states: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        track_likelihood: bool = False,
+        warm_start: bool = False,
+        check_input: str = "warn",
+        missing: str = "raise",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_components,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            n_iter=n_iter,
+            algorithm=algorithm,
+            n_gibbs_steps=n_gibbs_steps,
+            n_particles=n_particles,
+            n_temperatures=n_temperatures,
+            centering=centering,
+            optimizer=optimizer,
+            momentum=momentum,
+            learning_rate_schedule=learning_rate_schedule,
+            power_t=power_t,
+            average=average,
+            l1=l1,
+            l2=l2,
+            sparsity_target=sparsity_target,
+            sparsity_cost=sparsity_cost,
+            max_norm=max_norm,
+            max_gradient_norm=max_gradient_norm,
+            shuffle=shuffle,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_iter_no_change=n_iter_no_change,
+            tol=tol,
+            track_likelihood=track_likelihood,
+            warm_start=warm_start,
+            check_input=check_input,
+            missing=missing,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            random_state=random_state,
+        )
+        self.draw_states = draw_states

@@ -180,6 +180,7 @@ class SpinRBM(BaseRBM):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRBM._parameter_constraints,
         "sparsity_target": [Interval(Real, -1, 1, closed="both")],
+        "draw_states": ["boolean"],
     }
     _visible_type = Spin
     _hidden_type = Spin
@@ -244,7 +245,6 @@ class SpinRBM(BaseRBM):
             max_norm=max_norm,
             max_gradient_norm=max_gradient_norm,
             shuffle=shuffle,
-            draw_states=draw_states,
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
             n_iter_no_change=n_iter_no_change,
@@ -257,3 +257,4 @@ class SpinRBM(BaseRBM):
             verbose=verbose,
             random_state=random_state,
         )
+        self.draw_states = draw_states
