@@ -1,6 +1,6 @@
 """
-Tables: likely rows, conditional laws, holes, synthetic rows
-============================================================
+A mixed table: likelihoods, conditional probabilities, missing values, samples
+==============================================================================
 
 One joint model of a table with a category and numbers: Fisher's irises, which ship with
 scikit-learn.
@@ -35,8 +35,8 @@ log_likelihood = pd.Series(rbm.log_likelihood(table), name="nats")
 print(table.join(log_likelihood).sort_values("nats").iloc[[0, 1, 2, -3, -2, -1]].round(1))
 
 # %%
-# What the columns say of each other
-# ----------------------------------
+# Conditional probabilities
+# -------------------------
 # The species given the four measurements, and the petal's length given all else: both exact.
 
 proba = rbm.conditional_proba(table, "species")

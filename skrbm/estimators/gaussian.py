@@ -139,8 +139,8 @@ class GaussianBernoulliRBM(BaseRBM):
     verbose : int, default=0
         Whether to print a line for every epoch.
     random_state : int, Generator, RandomState or None, default=None
-        An int gives the same bits for the same input and parameters. What is no seed, such as
-        ``numpy.random.default_rng(seed)``, is drawn from, so that a second fit differs.
+        An int gives the same bits for the same input and parameters. A generator, such as
+        ``numpy.random.default_rng(seed)``, is advanced, so that a second fit differs.
 
     Attributes
     ----------

@@ -55,8 +55,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Whether features without any known value in `fit` are kept, with zeros where a value is
         missing, or dropped.
     random_state : int, Generator, RandomState or None, default=None
-        Of the draws of missing values; training follows the estimator's own. What is no seed is
-        drawn from in `fit`.
+        Of the draws of missing values; training follows the estimator's own. A generator is
+        advanced by `fit`.
 
     Attributes
     ----------

@@ -49,9 +49,8 @@ class LikelihoodMixin(ModelMixin):
         Returns
         -------
         pseudo_likelihood : ndarray of shape (n_samples,)
-            In nats, summed over the features, of a row those that are known: averaged over ten
-            draws of the others, each after fifty Gibbs steps, the same in every call with the same
-            incomplete rows.
+            In nats, summed over the known features. Missing ones are averaged over ten draws, each
+            after fifty Gibbs steps, the same in every call with the same incomplete rows.
         """
         model = self._model
         X = model.check_X(X, missing=True)
@@ -148,7 +147,7 @@ class LikelihoodMixin(ModelMixin):
         AnnealingWarning
             If the rows, each counted once, are together more likely than one: `log_partition` is
             then too low, by more than five of its standard errors, for its chains have missed
-            what these rows are an example of.
+            the mode of these rows.
         """
         X = self._model.check_X(X)
         free_energy = self._model.map_rows(Machine.free_energy, X)

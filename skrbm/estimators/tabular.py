@@ -17,7 +17,7 @@ from skrbm.estimators.tables.rows import TableRows, table_of
 class TabularRBM(ConditionalMixin, BaseRBM):
     r"""Restricted Boltzmann machine of tables with categories, flags, numbers and bounded numbers.
 
-    The joint law of whole rows: every column is one visible unit of the type that suits it, and the
+    The joint distribution of whole rows: every column is one visible unit of the type that suits it, and the
     hidden units are 0 or 1.
 
     .. math:: p(v) \propto \prod_{\text{columns}} e^{-A_c(v_c)}
@@ -40,8 +40,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         arrays are "numeric". Categories can be given, too: ("categorical", ["a", "b"]) and
         ("binary", ["no", "yes"]). Numbers in a known range are ("interval", low, high).
     handle_unknown : {"missing", "error"}, default="missing"
-        What becomes of a category that is not known from the first rows: a missing value, or a
-        ValueError.
+        What to do with a category that was not in the first rows: take it for a missing value, or
+        raise ValueError.
     learning_rate : float, default=0.4
         Multiple of the gradient, of numbers in standard deviations, that the first update adds to
         the parameters.
@@ -126,8 +126,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     verbose : int, default=0
         Whether to print a line for every epoch.
     random_state : int, Generator, RandomState or None, default=None
-        An int gives the same bits for the same input and parameters. What is no seed, such as
-        ``numpy.random.default_rng(seed)``, is drawn from, so that a second fit differs.
+        An int gives the same bits for the same input and parameters. A generator, such as
+        ``numpy.random.default_rng(seed)``, is advanced, so that a second fit differs.
 
     Attributes
     ----------
