@@ -1,6 +1,7 @@
 """The walls of the house: one-way imports, unit types without names outside, small pieces."""
 
 import ast
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -148,6 +149,7 @@ def classes():
     return sorted(found, key=lambda cls: cls.__qualname__)
 
 
+@functools.cache
 def unit_types():
     """Names of all unit types: what inherits from Units."""
     names = {"Units"}

@@ -54,6 +54,9 @@ OPTIONS = {
 }
 
 
+SEARCHED = ("bernoulli", "spin", "cho")
+
+
 @pytest.fixture(params=KINDS)
 def kind(request):
     return request.param
@@ -111,6 +114,10 @@ def test_every_algorithm_and_every_schedule_learns_by_every_rule(kind, form):
         assert gain > 0.3, f"{algorithm}, {optimizer}, {schedule}: {gain:.3f} nats"
 
 
+# The parameterisations of one energy share their options; the gate searches them too.
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k not in SEARCHED)) for k in KINDS]
+)
 @pytest.mark.parametrize("option", OPTIONS)
 def test_every_option_can_be_searched(kind, option):
     """Catches options that are not stored as given, or change when cloned."""
