@@ -245,6 +245,19 @@ def test_values_between_states_are_the_means_of_draws(units, rng):
     assert rng.bit_generator.state == before
 
 
+@pytest.mark.parametrize("kind", [Bernoulli, Spin])
+@pytest.mark.parametrize("n_rows", [10, 5000])
+def test_means_that_are_rounded_beyond_the_states_are_drawn(kind, n_rows, rng):
+    # Slip: a maximum of 1.0000000000000002, as MinMaxScaler makes, that keeps a mini-batch grey.
+    low, high = kind.support.values
+    for dtype in (np.float32, np.float64):
+        values = np.full((n_rows, 2), (low + high) / 2, dtype=dtype)
+        values[0] = np.nextafter(dtype(high), dtype(2)), low - np.finfo(dtype).eps
+        draws = kind(np.zeros(2, dtype)).drawn(values, rng)
+        assert np.isin(draws, (low, high)).all()
+        np.testing.assert_array_equal(draws[0], [high, low])
+
+
 def bias_of(units):
     """Bias of every column."""
     parts = units.parts if isinstance(units, Composite) else [units]

@@ -23,6 +23,7 @@ from skrbm.core.units.base import Outs
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
+ROUNDING = 4 * float(np.finfo(np.float32).eps)  # of means, beyond the states
 LOST_DIGITS = 0.3  # share of all digits that a difference of probabilities may lose
 
 
@@ -72,7 +73,8 @@ class TwoStateUnits(LinearUnits):
         blocks = [values[rows] for rows in row_blocks(values)]
         if all(((own == self.low) | (own == self.high)).all() for own in blocks):
             return values
-        if any(own.min() < self.low or own.max() > self.high for own in blocks):
+        low, high = self.low - ROUNDING, self.high + ROUNDING
+        if any(own.min() < low or own.max() > high for own in blocks):
             return values  # no means
         return self._draw_from(values, rng, values)
 
