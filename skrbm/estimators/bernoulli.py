@@ -101,7 +101,7 @@ class BernoulliRBM(BaseRBM):
         What to do about missing values (NaN) in `fit`, `partial_fit`, `transform` and scores: raise a
         ValueError, or sum over them. In training they are drawn anew before every update, by a Gibbs
         step given what is known from the draws of the last pass; rows that `partial_fit` has never
-        seen start with ten steps.
+        seen start with ten steps, and rows with grey values take ten in every pass.
     n_jobs : int, default=None
         Number of threads of `transform`, scores and `log_partition`, or of processes of an exact
         sum over more than 2^22 states, as joblib counts them. None for as many threads as matrix

@@ -12,6 +12,7 @@ from skrbm.core.sampling import gibbs
 from skrbm.core.units import Units
 
 BLOCK_ROWS = 2048
+STEPS_AFTER_MOVES = 10  # of chains whose known values are not what they were
 
 
 @final
@@ -25,7 +26,8 @@ class CompletedRows:
         \right\rangle_{p(v_\text{mis}, h \mid v_\text{obs})}
 
     so that redrawing them before every update by a clamped Gibbs step, from where the last pass left
-    them, is stochastic expectation maximisation [1]_.
+    them, is stochastic expectation maximisation [1]_. Where the known values are drawn anew as well,
+    more steps take the draws to them.
 
     Parameters
     ----------
@@ -73,9 +75,11 @@ class CompletedRows:
         return int(self.shape[0])
 
     def __getitem__(self, rows: Any) -> Array:
-        return self._completed(np.arange(len(self))[rows])[0]
+        return self._completed(np.arange(len(self))[rows])
 
-    def redraw(self, machine: Machine, rows: Any, rng: np.random.Generator) -> None:
+    def redraw(
+        self, machine: Machine, rows: Any, rng: np.random.Generator, v: Array | None = None
+    ) -> Array:
         """Move the draws of some rows by Gibbs steps over what is missing.
 
         Parameters
@@ -86,26 +90,37 @@ class CompletedRows:
             Numbers of rows, none of them twice.
         rng : numpy.random.Generator
             Source of random numbers; rows without a missing value draw nothing.
-        """
-        numbers = np.arange(len(self))[rows]
-        numbers = numbers[~self.known_units[numbers].all(axis=1)]
-        fresh = self.is_fresh[numbers]
-        for own, n_steps in ((numbers[fresh], self._n_first_steps), (numbers[~fresh], 1)):
-            if not len(own):
-                continue
-            v, is_missing = self._completed(own)
-            v = v.astype(machine.dtype, copy=False)
-            for _ in range(n_steps):
-                v = np.where(is_missing, gibbs(machine, v, 1, rng), v)
-            self.drawn[self._places(own)] = v[is_missing]
-            self.is_fresh[own] = False
+        v : ndarray of shape (n_rows, n_visible), default=None
+            These rows as they are now, with the known values that the draws are to be given, such
+            as states drawn from grey values; overwritten. None for the values of the data.
 
-    def _completed(self, numbers: Array) -> tuple[Array, Array]:
-        """Rows in memory of their own, and where they are missing."""
+        Returns
+        -------
+        v : ndarray of shape (n_rows, n_visible)
+            The rows with their new draws.
+        """
+        numbers, v = np.arange(len(self))[rows], self[rows] if v is None else v
+        incomplete = np.flatnonzero(~self.known_units[numbers].all(axis=1))
+        numbers, known = numbers[incomplete], self._v[numbers[incomplete]]
+        states, is_missing = v[incomplete].astype(machine.dtype, copy=False), np.isnan(known)
+        has_moved = ((states != known.astype(states.dtype)) & ~is_missing).any(axis=1)
+        n_steps = np.where(self.is_fresh[numbers], self._n_first_steps, 1)
+        n_steps[has_moved] = STEPS_AFTER_MOVES
+        for number in np.unique(n_steps):
+            own = np.flatnonzero(n_steps == number)
+            moved = states[own]
+            for _ in range(number):
+                moved = np.where(is_missing[own], gibbs(machine, moved, 1, rng), moved)
+            states[own] = moved
+            self.drawn[self._places(numbers[own])] = moved[is_missing[own]]
+        v[incomplete], self.is_fresh[numbers] = states, False
+        return v
+
+    def _completed(self, numbers: Array) -> Array:
+        """Rows in memory of their own."""
         v = np.array(self._v[numbers])
-        is_missing = np.isnan(v)
-        v[is_missing] = self.drawn[self._places(numbers)]
-        return v, is_missing
+        v[np.isnan(v)] = self.drawn[self._places(numbers)]
+        return v
 
     def _places(self, numbers: Array) -> Array:
         """Places of the draws of some rows, one row after the other."""

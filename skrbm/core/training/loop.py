@@ -106,7 +106,7 @@ class Trainer:
         sample_weight: Array | None = None,
         is_planned: bool = True,
         n_done: int = 0,
-        before_update: Callable[[Machine, Any, np.random.Generator], object] | None = None,
+        before_update: Callable[[Machine, Any, np.random.Generator, Any], Any] | None = None,
         after_update: Callable[[], object] | None = None,
     ) -> Iterator[int]:
         """Pass over the data several times, changing machine and state in place.
@@ -133,8 +133,8 @@ class Trainer:
         n_done : int, default=0
             Number of the passes that were made before, with this machine and state.
         before_update : callable, default=None
-            Called with the machine, the numbers of the rows of a mini-batch and `rng` before these
-            rows are read.
+            Called with the machine, the numbers of the rows of a mini-batch, `rng` and these rows;
+            returns the rows to learn from.
         after_update : callable, default=None
             Called between updates; what it raises ends training there.
 
@@ -163,11 +163,12 @@ class Trainer:
                     for number, batch in enumerate(self._batches(v, rows, n_batches, rng)):
                         progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
                         own = None if weight is None else weight[batch]
-                        if before_update is not None:
-                            before_update(self.work.rounded(machine), batch, rng)
                         mini_batch = self.work.batch(v, batch, machine)
                         if self.draw_states and not is_sparse(mini_batch):
                             mini_batch = machine.visible.drawn(mini_batch, rng)
+                        if before_update is not None:
+                            plain = self.work.rounded(machine)
+                            mini_batch = before_update(plain, batch, rng, mini_batch)
                         self.update(machine, state, mini_batch, rng, progress, own)
                         if after_update is not None:
                             after_update()

@@ -5,7 +5,9 @@ import oracles
 import pytest
 from core.models import balanced_model, machine_from
 
+from skrbm.core.machine import Machine
 from skrbm.core.training.holes import CompletedRows
+from skrbm.core.units import Bernoulli
 
 N_ROWS = 4000
 
@@ -77,3 +79,23 @@ def test_complete_rows_draw_nothing():
     state = rng.bit_generator.state
     rows.redraw(machine, np.flatnonzero(is_known.all(axis=1)), rng)
     assert rng.bit_generator.state == state
+
+
+def test_draws_follow_known_values_that_were_drawn():
+    """Two units that are equal, the known one a new fair coin in every pass.
+
+    Catches draws that are given the coin's mean, which are equal to the coin in half of the rows, and
+    draws that are a step away from the coin before, equal in three quarters.
+    """
+    machine = Machine(
+        Bernoulli(np.full(2, -10.0)), Bernoulli(np.array([-20.0])), np.full((2, 1), 20.0)
+    )
+    rng = np.random.default_rng(0)
+    rows = CompletedRows(np.tile([0.5, np.nan], (2000, 1)), Bernoulli(np.zeros(2)), 1, rng)
+    for some in (slice(None), slice(None), rng.permutation(2000)):
+        v = machine.visible.drawn(rows[some], rng)
+        coins = v[:, 0].copy()
+        v = rows.redraw(machine, some, rng, v)
+        np.testing.assert_array_equal(v[:, 0], coins)
+        np.testing.assert_array_equal(rows[some][:, 1], v[:, 1])
+        assert (v[:, 1] == coins).mean() > 0.98
