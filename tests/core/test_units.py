@@ -258,6 +258,17 @@ def test_means_that_are_rounded_beyond_the_states_are_drawn(kind, n_rows, rng):
         np.testing.assert_array_equal(draws[0], [high, low])
 
 
+@pytest.mark.parametrize("kind", [Bernoulli, Spin])
+def test_rows_beyond_the_states_leave_other_rows_to_be_drawn(kind, rng):
+    # Slip: one value beyond, and no row of the mini-batch is drawn.
+    low, high = kind.support.values
+    values = np.full((20, 3), (low + high) / 2)
+    values[7, 1] = high + 0.2
+    draws = kind(np.zeros(3)).drawn(values.copy(), rng)
+    np.testing.assert_array_equal(draws[7], values[7])
+    assert np.isin(np.delete(draws, 7, 0), (low, high)).all()
+
+
 def bias_of(units):
     """Bias of every column."""
     parts = units.parts if isinstance(units, Composite) else [units]

@@ -74,9 +74,12 @@ class TwoStateUnits(LinearUnits):
         if all(((own == self.low) | (own == self.high)).all() for own in blocks):
             return values
         low, high = self.low - ROUNDING, self.high + ROUNDING
-        if any(own.min() < low or own.max() > high for own in blocks):
-            return values  # no means
-        return self._draw_from(values, rng, values)
+        if all(own.min() >= low and own.max() <= high for own in blocks):
+            return self._draw_from(values, rng, values)
+        are_means = [((own >= low) & (own <= high)).all(axis=1) for own in blocks]
+        rows = np.flatnonzero(np.concatenate(are_means))
+        values[rows] = self.drawn(values[rows], rng)
+        return values
 
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
