@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, mean_of_rows, spread_rows
+from skrbm.core.numerics import Array, is_sparse, mean_of_rows, spread_rows
 from skrbm.core.training.state import TrainingState
 
 RECORDED_ROWS = 100
@@ -49,7 +49,7 @@ def record(
     history : dict of str to float
         "pseudo_likelihood" in nats per row; "mean_activation" of the hidden units under the data;
         "chain_gap", by how many nats the chains' mean free energy is above the data's, if there are
-        chains.
+        chains; where values of the data are means of states, above that of such states.
     """
     rows = spread_rows(v, RECORDED_ROWS).astype(machine.dtype, copy=False)
     weight = None if sample_weight is None else spread_rows(sample_weight, RECORDED_ROWS)
@@ -59,8 +59,11 @@ def record(
     }
     if particles is not None:
         h = spread_rows(particles, RECORDED_ROWS).astype(machine.dtype, copy=False)
-        chains = machine.sample_visible(h, np.random.default_rng(0))
-        notes["chain_gap"] = free_energy_gap(machine, chains, rows, reference_weight=weight)
+        rng = np.random.default_rng(0)
+        chains = machine.sample_visible(h, rng)
+        # Means of states are likelier than the states: the free energy is concave.
+        states = rows if is_sparse(rows) else machine.visible.drawn(rows.copy(), rng)
+        notes["chain_gap"] = free_energy_gap(machine, chains, states, reference_weight=weight)
     return notes
 
 

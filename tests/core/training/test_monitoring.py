@@ -127,3 +127,17 @@ def test_recorded_gap_is_that_of_chains_above_the_data(kind, seed, rng):
             gap = record(machine_from(p), rows, np.tile(h, (N_ROWS, 1)))["chain_gap"]
             gaps.append((gap - expected) / max(error, 1e-9))
     assert np.abs(gaps).max() < stats.norm.isf(FALSE_ALARM / 2 / len(gaps))
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+def test_gap_of_grey_rows_is_that_of_their_states(kind, seed):
+    # Slip: the free energy of the means.
+    p = model(sized(kind, 4, 3), seed, scale=3.0)
+    machine = machine_from(p)
+    states = oracles.visible_states(p)
+    middle = np.full((N_ROWS, 4), states.mean())
+    free = oracles.free_energy(p, states)
+    h = np.tile(hidden_states(p)[-1], (N_ROWS, 1))
+    of_chains = machine.free_energy(machine.sample_visible(h, np.random.default_rng(0))).mean()
+    gap = record(machine, middle, h)["chain_gap"]
+    assert abs(of_chains - free.mean() - gap) < 5 * free.std() / np.sqrt(N_ROWS)
