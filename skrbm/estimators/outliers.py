@@ -24,15 +24,15 @@ TIE = 1000  # times the precision of a score, within which two are alike
 class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detector: rows of high free energy under a restricted Boltzmann machine.
 
-    The score of a row is :math:`-F(v) = \log p(v) + \log Z` and is
-    exact. Scores of one model can be compared with each other; those of two models also differ by
-    their :math:`\log Z`, and those of real-valued features also by the features' units.
+    The score of a row is :math:`-F(v) = \log p(v) + \log Z`, and exact. Scores of one model can be
+    compared with each other; those of two models also differ by their :math:`\log Z`, and those of
+    real-valued features also by the features' units.
 
     Parameters
     ----------
     estimator : estimator object, default=None
-        Any estimator of this package that models rows; it is cloned. None for ``BernoulliRBM(random_state=0)``
-        where `X` is sparse, boolean or has values in [0, 1] alone, and for
+        Any estimator of this package that models rows; it is cloned. None for
+        ``BernoulliRBM(random_state=0)`` where `X` is sparse, boolean or has values in [0, 1] alone, and for
         ``TabularRBM(random_state=0)``, which takes mixed tables and standardises numbers, elsewhere.
     contamination : float, default=0.1
         Share of the training rows, in (0, 0.5], that are taken for outliers.

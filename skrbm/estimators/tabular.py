@@ -17,8 +17,8 @@ from skrbm.estimators.tables.rows import TableRows, table_of
 class TabularRBM(ConditionalMixin, BaseRBM):
     r"""Restricted Boltzmann machine of tables with categories, flags, numbers and bounded numbers.
 
-    The joint distribution of whole rows: every column is one visible unit of the type that suits it, and the
-    hidden units are 0 or 1.
+    The joint distribution of whole rows: every column is one visible unit of the type that suits
+    it, and the hidden units are 0 or 1.
 
     .. math:: p(v) \propto \prod_{\text{columns}} e^{-A_c(v_c)}
         \prod_j \left( 1 + e^{b_j + \sum_c \varphi_c(v_c)^T W_{cj}} \right)
