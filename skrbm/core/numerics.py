@@ -180,6 +180,11 @@ def placed(answer: Array, out: Array | None) -> Array:
     return out
 
 
+def last_rows(rows: Array, other: Array | None) -> Array:
+    """As many of the last rows as another array has; all of them for None."""
+    return rows if other is None else rows[len(rows) - len(other) :]
+
+
 def row_products(rows: Any, vectors: Array) -> Array:
     """Inner product of each row with a vector, or with a vector of its own.
 

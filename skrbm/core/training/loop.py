@@ -12,7 +12,7 @@ import numpy as np
 
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, average_rows, is_sparse, spread_rows
+from skrbm.core.numerics import Array, average_rows, spread_rows
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.jumps import jump_to_data
@@ -164,7 +164,7 @@ class Trainer:
                         progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
                         own = None if weight is None else weight[batch]
                         mini_batch = self.work.batch(v, batch, machine)
-                        if self.draw_states and not is_sparse(mini_batch):
+                        if self.draw_states:
                             mini_batch = machine.visible.drawn(mini_batch, rng)
                         if before_update is not None:
                             plain = self.work.rounded(machine)

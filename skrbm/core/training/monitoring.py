@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, is_sparse, mean_of_rows, spread_rows
+from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 from skrbm.core.training.state import TrainingState
 
 RECORDED_ROWS = 100
@@ -62,7 +62,7 @@ def record(
         rng = np.random.default_rng(0)
         chains = machine.sample_visible(h, rng)
         # Means of states are likelier than the states: the free energy is concave.
-        states = rows if is_sparse(rows) else machine.visible.drawn(rows.copy(), rng)
+        states = machine.visible.drawn(rows.copy(), rng)
         notes["chain_gap"] = free_energy_gap(machine, chains, states, reference_weight=weight)
     return notes
 

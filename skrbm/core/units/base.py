@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, last_rows
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
 Outs = tuple[Array | None, Array | None]
@@ -278,8 +278,8 @@ class Units(ABC):
         """
         return {}
 
-    def drawn(self, values: Array, rng: np.random.Generator) -> Array:
-        """Draw in place states whose means the values are, where any of them lies between states."""
+    def drawn(self, values: Any, rng: np.random.Generator) -> Any:
+        """Draw in place states whose means dense values are, where any of them lies between states."""
         return values
 
     def mean_and_sample(
@@ -289,8 +289,7 @@ class Units(ABC):
 
         Of `out` the first may be the field itself; draws are of as many last rows as the second has.
         """
-        own = field if out[1] is None else field[len(field) - len(out[1]) :]
-        states = self.sample(own, rng, out=out[1])
+        states = self.sample(last_rows(field, out[1]), rng, out=out[1])
         return self.mean(field, out=out[0]), states
 
     def log_partition_change(
@@ -333,8 +332,8 @@ class Units(ABC):
     @property
     def arrays(self) -> dict[str, Array]:
         """Arrays of the layer, by attribute name; no copies."""
-        names = type(self).__dataclass_fields__  # type: ignore[attr-defined]
-        values = {name: getattr(self, name) for name in names}
+        layer: Any = self
+        values = {f.name: getattr(self, f.name) for f in fields(layer)}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:

@@ -89,7 +89,7 @@ class Composite(WideUnits):
     def bias(self) -> Array:  # type: ignore[override]  # that of the parts
         return self._join([part.bias for part in self.parts])
 
-    @property
+    @cached_property
     def offset(self) -> Array | None:  # type: ignore[override]  # that of the parts
         offsets = [part.offset for part in self.parts if part.offset is not None]
         return self._join(offsets) if offsets else None
@@ -175,7 +175,7 @@ class Composite(WideUnits):
             part.sample(f, rng, out=o)
         return out
 
-    def drawn(self, values: Array, rng: np.random.Generator) -> Array:
+    def drawn(self, values: Any, rng: np.random.Generator) -> Any:
         for part, own in self._split(values):
             part.drawn(own, rng)
         return values

@@ -13,6 +13,8 @@ from skrbm.core.numerics import (
     SHARED_FACTORS,
     Array,
     expm1,
+    is_sparse,
+    last_rows,
     logistic,
     row_blocks,
     row_products,
@@ -69,7 +71,9 @@ class TwoStateUnits(LinearUnits):
         polarity = np.clip((mean - cls.middle) / cls.reach, -extreme, extreme)
         return cls(np.arctanh(polarity) / cls.reach, **options)
 
-    def drawn(self, values: Array, rng: np.random.Generator) -> Array:
+    def drawn(self, values: Any, rng: np.random.Generator) -> Any:
+        if is_sparse(values):
+            return values
         blocks = [values[rows] for rows in row_blocks(values)]
         if all(((own == self.low) | (own == self.high)).all() for own in blocks):
             return values
@@ -85,8 +89,7 @@ class TwoStateUnits(LinearUnits):
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
         mean = self.mean(field, out=out[0])
-        own = mean if out[1] is None else mean[len(mean) - len(out[1]) :]
-        return mean, self._draw_from(own, rng, out[1])
+        return mean, self._draw_from(last_rows(mean, out[1]), rng, out[1])
 
     @property
     def n_states(self) -> float:

@@ -5,6 +5,7 @@ import oracles
 import pytest
 from core.models import (
     FALSE_ALARM,
+    balanced_model,
     draw_rows,
     hidden_states,
     machine_from,
@@ -132,10 +133,10 @@ def test_recorded_gap_is_that_of_chains_above_the_data(kind, seed, rng):
 @pytest.mark.parametrize("kind", ["bernoulli", "spin"])
 def test_gap_of_grey_rows_is_that_of_their_states(kind, seed):
     # Slip: the free energy of the means.
-    p = model(sized(kind, 4, 3), seed, scale=3.0)
+    p = balanced_model(sized(kind, 8, 10), seed, strength=3.0)
     machine = machine_from(p)
     states = oracles.visible_states(p)
-    middle = np.full((N_ROWS, 4), states.mean())
+    middle = np.full((N_ROWS, 8), states.mean())
     free = oracles.free_energy(p, states)
     h = np.tile(hidden_states(p)[-1], (N_ROWS, 1))
     of_chains = machine.free_energy(machine.sample_visible(h, np.random.default_rng(0))).mean()
