@@ -80,6 +80,36 @@ def test_set_output_names_features_and_leaves_filled_tables_as_they_are(library)
     assert_filled(X, filled)
 
 
+def test_filled_rows_keep_their_labels():
+    """Those of a subset in another order. Slip: index = None in decode. Drawn rows have none to keep."""
+    X = nullable().set_index(pd.Index(np.arange(200) + 7, name="passenger"))
+    rbm, part = fitted(X), X.iloc[[9, 3, 150]]
+    step = RBMImputer(clone(rbm), n_gibbs_steps=2, n_chains=1, random_state=0).fit(X)
+    size = {"n_gibbs_steps": 2, "n_chains": 1}
+    for table in (
+        rbm.impute(part, **size),
+        rbm.impute(part, method="sample", **size),
+        *rbm.impute(part, n_imputations=2, **size),
+        rbm.inpaint(mixed().iloc[:3].set_index(part.index), np.arange(5) > 2, **size),
+        step.transform(part),
+    ):
+        pd.testing.assert_index_equal(table.index, part.index)
+    pd.testing.assert_index_equal(rbm.sample(3).index, pd.RangeIndex(3))
+
+
+def test_filled_rows_are_in_the_library_of_fit_whatever_theirs_is():
+    """Slip: the container of the rows to fill, whose index the other library does not have."""
+    X = nullable()
+    table, size = in_polars(X, pl.String), {"n_gibbs_steps": 2, "n_chains": 1}
+    filled = fitted(X).impute(table, **size)
+    pd.testing.assert_index_equal(filled.index, pd.RangeIndex(200))
+    pd.testing.assert_series_equal(filled.dtypes, X.dtypes)
+    assert_filled(X, filled)
+    filled = fitted(table).impute(X.set_index(np.arange(200) + 7), **size)
+    assert filled.schema == table.schema
+    assert_filled(table, filled)
+
+
 def test_rows_to_come_are_checked_as_those_of_fit_are():
     """Slip: infinity that is standardised, text in a number, and columns read by their place."""
     X, rbm = mixed(), fitted()
