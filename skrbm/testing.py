@@ -202,17 +202,16 @@ def _compare_rows(rows: Units, singles: list[Units], states: Array, field: Array
 
 
 def _check_changes(units: Units, field: Array, rng: np.random.Generator) -> None:
-    other, rows = _moved(units), np.array([3, 1, 4])
+    other = _moved(units)
     for size in (1e-3, 1, 1e3):
         other_field = field + size * field[::-1]
         change = units.log_partition_change(other, field, other_field, other.mean(other_field))
         default = Units.log_partition_change(units, other, field, other_field, field)
         _close(change, default, "log_partition_change, from its default,")
-        arguments = field, size * field[0], units.mean(field), rows
-        default = Units.log_partition_shift(units, *arguments)
-        _close(
-            units.log_partition_shift(*arguments), default, "log_partition_shift, from its default,"
-        )
+        shifts = size * np.concatenate([field[:2], 0 * field[:1]])
+        default = Units.log_partition_shifts(units, field)(shifts)
+        shifted = units.log_partition_shifts(field)(shifts)
+        _close(shifted, default, "log_partition_shifts, from its default,")
 
 
 def _check_counting(units: Units, field: Array, rng: np.random.Generator) -> None:

@@ -48,8 +48,9 @@ class WideSupport(Interval):
 
 
 class WrongShift(Bernoulli):
-    def log_partition_shift(self, field, shift, mean, rows):
-        return super().log_partition_shift(field, shift, mean, rows) + 1e-4
+    def log_partition_shifts(self, field):
+        changes = super().log_partition_shifts(field)
+        return lambda shifts: changes(shifts) + 1e-4
 
 
 class WrongChange(Bernoulli):
@@ -154,7 +155,7 @@ BROKEN = {
     gaussian(ForgottenPlace): "mean in place",
     WrongSupport(BIAS): "conditional_values: their sum",
     WideSupport(BIAS): "log_partition differs",
-    WrongShift(BIAS): "log_partition_shift, from its default,",
+    WrongShift(BIAS): "log_partition_shifts, from its default,",
     WrongChange(BIAS): "log_partition_change, from its default,",
     WrongMeanAndSample(BIAS): "mean_and_sample misses moment 1",
     WrongCount(BIAS): "n_states expected 4",

@@ -21,7 +21,7 @@ ORDER = (
     {"skrbm.core.parallel", "skrbm.core.draws"},
     {"skrbm.core.units.support"},
     {"skrbm.core.units.base"},
-    {"skrbm.core.units.columns", "skrbm.core.units.linear"},
+    {"skrbm.core.units.columns", "skrbm.core.units.linear", "skrbm.core.units.shifts"},
     {"skrbm.core.units.two_state"},
     {
         "skrbm.core.units.bernoulli",

@@ -49,25 +49,21 @@ def sum_log_two_cosh(x: Array) -> Array:
     return np.asarray(total + sum_log(factors))
 
 
-def sum_log(factors: Array, largest: float = 0.0) -> Array:
+def sum_log(factors: Array) -> Array:
     """Row sums of the logarithms of factors, of which some share one logarithm.
 
     Parameters
     ----------
     factors : ndarray of shape (n_rows, n_columns)
-        Overwritten. The product of any `SHARED_FACTORS` in a row has to be a normal number, or
-        `largest` has to be given.
-    largest : float, default=0.0
-        Largest logarithm of a factor, in magnitude: the larger, the fewer share one.
+        Overwritten. The product of any `SHARED_FACTORS` in a row has to be a normal number.
 
     Returns
     -------
     sums : ndarray of shape (n_rows,)
         In double precision.
     """
-    n_shared = min(SHARED_FACTORS, MAX_EXPONENT / largest if largest else SHARED_FACTORS)
-    if factors.size < MANY_FACTORS:  # a call for every halving takes longer than their logarithms
-        n_shared = 1
+    # A call for every halving takes longer than the logarithms of a few factors.
+    n_shared = SHARED_FACTORS if factors.size >= MANY_FACTORS else 1
     shared, width = 1, factors.shape[1]
     while 2 * shared <= n_shared and width > 1:
         half = -(-width // 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -60,9 +61,9 @@ def pseudo_likelihood(
     def scores(begin: int) -> Array:
         rows = _Rows(machine, v[begin : begin + n_rows], bounds)
         total = np.zeros(len(rows))
-        for i in range(machine.visible.n_units):
-            counted = 1 if is_counted is None else is_counted[begin : begin + n_rows, i]
-            total += counted * rows.log_conditional(i)
+        for units in _unit_blocks(machine, len(rows)):
+            counted = 1 if is_counted is None else is_counted[begin : begin + n_rows, units].T
+            total += (counted * rows.of_units(units)).sum(axis=0)
         return total.astype(machine.dtype)  # digits of single precision would add up
 
     blocks = ((begin,) for begin in range(0, v.shape[0], n_rows))
@@ -188,29 +189,45 @@ class _Rows:
         return len(self._v)
 
     @cached_property
-    def _mean(self) -> Array:
-        return self._machine.hidden.mean(self._field)
+    def _changes(self) -> Callable[[Array], Array]:
+        return self._machine.hidden.log_partition_shifts(self._field)
 
     @cached_property
     def _log_partition(self) -> Array:
         return self._machine.hidden.log_partition(self._field)
 
-    def log_conditional(self, i: int) -> Array:
-        """Log-probability of one unit given the others, in every row."""
-        unit, columns = self._machine.visible.take(i), self._machine.visible.unit_columns(i)
-        states, values = self._v[:, columns], unit.unit_values(0)
-        if values is None:
-            return self._from_all_values(unit, columns, states, slice(None))
-        log_probability = np.empty(len(states), dtype=np.float64)
-        is_other = np.ones(len(states), dtype=bool)
-        for k, value in enumerate(values):
-            rows = np.flatnonzero((states == value).all(axis=1))
-            log_probability[rows] = self._from_changes(unit, columns, values, k, rows)
-            is_other[rows] = False
-        rows = np.flatnonzero(is_other)  # grey values
-        if len(rows):
-            log_probability[rows] = self._from_all_values(unit, columns, states[rows], rows)
+    def of_units(self, units: Array) -> Array:
+        """Log-probabilities of the units of a block given the others (n_units, n_rows)."""
+        columns = self._machine.visible.unit_columns(units)
+        values, states = self._machine.visible.unit_values(units[0]), self._v.T[columns]
+        log_probability = np.zeros((len(units), len(self)))
+        is_other = np.ones(log_probability.shape, dtype=bool)
+        if values is not None:
+            is_value = (states == values[:, None, :, None]).all(axis=2)
+            is_other = ~is_value.any(axis=0)
+            log_probability += self._compared(units, columns, values, is_value.argmax(axis=0))
+        for k in np.flatnonzero(is_other.any(axis=1)):  # continuous units and grey values
+            rows, unit = np.flatnonzero(is_other[k]), self._machine.visible.take(units[k])
+            own = states[k][:, rows].T
+            log_probability[k, rows] = self._from_all_values(unit, columns[k], own, rows)
         return log_probability
+
+    def _compared(self, units: Array, columns: Array, values: Array, own: Array) -> Array:
+        """Units whose values, of the numbers `own`, are each compared with all others.
+
+        The change from any value to any other is asked for in all rows, and one in n_values is used:
+        for one matrix product that is less work than picking the rows of each value.
+        """
+        layer, weights = self._machine.visible.take(units), self._machine.weights[columns]
+        others = np.array([np.delete(np.arange(len(values)), k) for k in range(len(values))])
+        states = [np.broadcast_to(value, columns.shape) for value in values]
+        field = np.stack([_products(layer.signal(value), weights) for value in states])
+        energy = np.stack([layer.energy(value) for value in states])
+        shifts = (field[others] - field[:, None]).reshape(-1, field.shape[2])
+        log_odds = self._changes(shifts).reshape(*others.shape, *own.shape)
+        log_odds += (energy[:, None] - energy[others])[..., None]
+        log_odds = np.take_along_axis(log_odds, own[None, None], axis=0)[0]
+        return np.asarray(-np.logaddexp.reduce(log_odds, axis=0, initial=0))
 
     def log_conditionals(self, rows: Array, units: Array) -> Array:
         """Log-probability of one unit of one row for each pair of their numbers."""
@@ -223,21 +240,6 @@ class _Rows:
                 states = self._v[own[:, None], columns]
                 log_probability[pairs] = self._from_all_values(unit, columns, states, own)
         return log_probability
-
-    def _from_changes(
-        self, unit: Units, columns: Array, values: Array, k: int, rows: Array
-    ) -> Array:
-        """Rows that have the value of number k, which is compared with the others one by one."""
-        signal, energy = unit.signal(values), unit.energy(values)
-        log_odds = np.zeros((len(values), len(rows)))
-        for other in range(len(values)):
-            if other != k and len(rows):
-                shift = (signal[other] - signal[k]) @ self._machine.weights[columns]
-                log_odds[other] = energy[k] - energy[other]
-                log_odds[other] += self._machine.hidden.log_partition_shift(
-                    self._field, shift, self._mean, rows
-                )
-        return np.asarray(-np.logaddexp.reduce(log_odds, axis=0))
 
     def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:
         """Rows whose units are compared with all that they could be."""
@@ -255,6 +257,17 @@ class _Rows:
             log_odds[k] -= unit.energy(value) + own
         log_odds += log_measure
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0))
+
+
+def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
+    """Numbers of units that are looked at together: of one group, and so many that memory holds."""
+    for group in machine.visible.unit_groups:
+        values = machine.visible.unit_values(group[0])
+        n_pairs = 1 if values is None else len(values) * (len(values) - 1)
+        n_units = max(
+            1, BLOCK_ELEMENTS // (max(1, n_pairs) * max(n_rows, machine.hidden.n_columns))
+        )
+        yield from np.array_split(group, -(-len(group) // n_units))
 
 
 def _products(change: Array, weights: Array) -> Array:

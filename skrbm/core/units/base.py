@@ -298,13 +298,13 @@ class Units(ABC):
         """Log-normaliser of another layer given its field and mean, minus that of this one."""
         return np.asarray(other.log_partition(other_field) - self.log_partition(field))
 
-    def log_partition_shift(self, field: Array, shift: Array, mean: Array, rows: Array) -> Array:
-        """Log-normaliser of some rows after a field is added to them, minus that before.
+    def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
+        """How the log-normaliser changes with what is added to the field of all samples.
 
-        Field and mean are those of all rows; the shift is of shape (n_columns,), rows of (n_rows,).
+        A function from shifts (n_shifts, n_columns) to the changes (n_shifts, n_samples).
         """
-        before = field[rows]
-        return np.asarray(self.log_partition(before + shift) - self.log_partition(before))
+        before = self.log_partition(field)
+        return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
 
     def metric(self, variance: Array | None) -> Metric:
         """Measures in which all parameters are alike to a step, given the data's variance if known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
@@ -157,9 +158,9 @@ class Gaussian(Units):
         mean = self.mean(field, out=out[0])
         return mean, draw_normal(mean, np.sqrt(self._variance), rng, out=out[1])
 
-    def log_partition_shift(self, field: Array, shift: Array, mean: Array, rows: Array) -> Array:
-        spread = 0.5 * self._gain / self._scale
-        return np.asarray(self.signal(mean[rows]) @ shift + (spread * shift**2).sum(axis=-1))
+    def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
+        signal, spread = self.signal(self.mean(field)), 0.5 * self._gain / self._scale
+        return lambda d: np.asarray(d @ signal.T + (spread * d**2).sum(axis=1)[:, None])
 
     def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
         return self._moments(states, 0.0, sample_weight)

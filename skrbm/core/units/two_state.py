@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
@@ -23,10 +24,10 @@ from skrbm.core.numerics import (
 )
 from skrbm.core.units.base import Outs
 from skrbm.core.units.linear import LinearUnits
+from skrbm.core.units.shifts import JointStates
 from skrbm.core.units.support import Metric, Support
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)  # of means, beyond the states
-LOST_DIGITS = 0.3  # share of all digits that a difference of probabilities may lose
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,20 +121,23 @@ class TwoStateUnits(LinearUnits):
         factors += 1
         return np.asarray(linear - sum_log(factors))
 
-    def log_partition_shift(self, field: Array, shift: Array, mean: Array, rows: Array) -> Array:
-        exponent = (self.high - self.low) * np.abs(shift)
-        largest = exponent.max(initial=0.0)
-        if not largest < -LOST_DIGITS * np.log(np.finfo(mean.dtype).eps):
-            return super().log_partition_shift(field, shift, mean, rows)
-        # Relative to the state that the shift is against: no factor is less than one.
-        growth = np.copysign(np.expm1(exponent), shift)
-        factors = mean[rows]
-        factors *= growth / (self.high - self.low)
-        factors += 1 - np.minimum(growth, 0) - growth * (self.low / (self.high - self.low))
-        against = np.where(shift > 0, self.low, self.high)
+    def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
+        distance, of_any = self.high - self.low, super().log_partition_shifts(field)
+        bits = JointStates((field + self.bias) * distance)
+        origin = np.full_like(self.bias, self.low)
         if self.offset is not None:
-            against = against - self.offset
-        return np.asarray(sum_log(factors, largest) + shift @ against)
+            origin -= self.offset
+
+        def changes(shifts: Array) -> Array:
+            is_near = bits.is_near(distance * shifts)
+            near, result = shifts[is_near], np.empty((len(shifts), len(field)))
+            result[is_near] = bits.log_mean_exponentials(distance * near)
+            result[is_near] += (near @ origin)[:, None]
+            if len(near) < len(shifts):
+                result[~is_near] = of_any(shifts[~is_near])
+            return result
+
+        return changes
 
     def metric(self, variance: Array | None) -> Metric:
         # States measured in their distance: steps move the same law whatever the states are.
