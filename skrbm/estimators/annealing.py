@@ -26,13 +26,16 @@ FEW_CHAINS = 10  # of many: an average that rests on fewer has an error that can
 MANY_ROWS = 10_000
 CERTAIN = 5  # standard errors
 TOLERANCE = 1e-6  # relative, of single precision
+SIZES = 150, 600, 2400, 10_000  # temperatures that "auto" tries in turn
+SMALL_ERROR = 0.05  # nats: of a hundred chains, 80 then make the estimate
+AGREEMENT = 3  # standard errors
 
 
 def anneal(
     model: ArrayModel,
     machine: Machine,
     n_chains: int,
-    n_temperatures: int,
+    n_temperatures: int | str,
     X: Any,
     init: Any,
     rng: np.random.Generator,
@@ -47,8 +50,10 @@ def anneal(
         Of the estimator.
     machine : Machine
         That model's.
-    n_chains, n_temperatures : int
-        Size of the simulation.
+    n_chains : int
+        Number of chains.
+    n_temperatures : int or "auto"
+        Number of temperatures; "auto" for fourfold ones until two runs are settled.
     X, init : {array-like, sparse matrix} or None
         As for `log_partition`.
     rng : numpy.random.Generator
@@ -66,44 +71,68 @@ def anneal(
     ValueError
         If `init` has a single row.
     """
-    n_jobs = model.rbm.n_jobs
     if _anneals_in_single(machine):
         machine = machine.astype(np.float32)
     path = TemperedPath.to(machine, *model.surroundings(machine, rng, X))
-    size = n_temperatures, rng, n_jobs
-    if method != "reverse_ais":
-        estimate = {"ais": annealed_log_partition, "bar": bridged_log_partition}[method]
-        result = estimate(path, n_chains, *size)
-        _warn_if_modes_are_missed(result, path, rng)
-        return result
-    if init is None:
-        ladder: int = model.rbm.n_temperatures
-        n_steps = max(1, n_temperatures // ladder)
-        v = tempered_states(path, n_chains, ladder, n_steps, rng, n_jobs)
-    else:
-        v = dense(model.check_X(init)).astype(machine.dtype)
-        if len(v) < 2:
-            raise ValueError(
-                f"init expected to have at least 2 rows, whose differences make the standard error, "
-                f"got shape {v.shape}."
-            )
-    result = reversed_log_partition(path, v, *size)
-    _warn_if_modes_are_missed(result, path, rng)
-    return result
-
-
-def _warn_if_modes_are_missed(
-    result: LogPartition, path: TemperedPath, rng: np.random.Generator
-) -> None:
-    """Warn of an estimate below what a few hidden states alone add to the partition function."""
-    bound = attained_log_partition(path, rng)
-    if result.value < bound - CERTAIN * result.std_error - TOLERANCE * max(1.0, abs(bound)):
+    previous = None
+    for size in SIZES if n_temperatures == "auto" else (n_temperatures,):
+        result = _estimate(model, path, n_chains, int(size), init, rng, method)
+        bound = attained_log_partition(path, rng)
+        if previous is not None and _is_settled(result, previous, bound):
+            break
+        previous = result
+    if _is_below(result, bound):
         warn_user(
             f"The estimate {result} is too low: rows that the model was fitted to, or that its chains "
             f"have found, alone make it {bound:.6g} nats. Increase "
             f"n_temperatures={result.n_temperatures}, or use method='exact'.",
             AnnealingWarning,
         )
+    return result
+
+
+def _estimate(
+    model: ArrayModel,
+    path: TemperedPath,
+    n_chains: int,
+    n_temperatures: int,
+    init: Any,
+    rng: np.random.Generator,
+    method: str,
+) -> LogPartition:
+    n_jobs = model.rbm.n_jobs
+    size = n_temperatures, rng, n_jobs
+    if method != "reverse_ais":
+        estimate = {"ais": annealed_log_partition, "bar": bridged_log_partition}[method]
+        return estimate(path, n_chains, *size)
+    if init is None:
+        ladder: int = model.rbm.n_temperatures
+        n_steps = max(1, n_temperatures // ladder)
+        v = tempered_states(path, n_chains, ladder, n_steps, rng, n_jobs)
+    else:
+        v = dense(model.check_X(init)).astype(path.machine.dtype)
+        if len(v) < 2:
+            raise ValueError(
+                f"init expected to have at least 2 rows, whose differences make the standard error, "
+                f"got shape {v.shape}."
+            )
+    return reversed_log_partition(path, v, *size)
+
+
+def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:
+    """Whether a run, and one with a quarter of its temperatures, can be believed and agree.
+
+    An error that is small is no proof: chains that are cooled too fast may all miss the same modes.
+    """
+    errors = result.std_error, previous.std_error
+    agree = abs(result.value - previous.value) < AGREEMENT * np.hypot(*errors)
+    is_small = errors[0] <= SMALL_ERROR and errors[1] <= 4 * SMALL_ERROR
+    return bool(agree and is_small) and not _is_below(result, bound)
+
+
+def _is_below(result: LogPartition, bound: float) -> bool:
+    """Whether an estimate is less than what a few hidden states alone add to the partition function."""
+    return result.value < bound - CERTAIN * result.std_error - TOLERANCE * max(1.0, abs(bound))
 
 
 def warn_if_few(result: LogPartition) -> None:

@@ -216,6 +216,49 @@ def test_scorer_is_the_mean_likelihood_also_behind_a_pipeline(kind):
     np.testing.assert_allclose(log_likelihood_scorer(make_pipeline(rbm), v), expected)
 
 
+@pytest.mark.parametrize(("scale", "size", "seed"), [(1, 600, 0), (8, 2400, 1)])
+def test_temperatures_are_added_until_the_error_is_small(scale, size, seed):
+    """Random couplings, of which eight times as strong ones need more.
+
+    Slips: the first run taken; SMALL_ERROR = 1.
+    """
+    rng = np.random.default_rng(seed)
+    W = scale * oracles.random_parameters("bernoulli", 14, 12, rng).weights
+    rbm = BernoulliRBM(12, random_state=seed)
+    rbm.components_ = W.T
+    rbm.intercept_visible_, rbm.intercept_hidden_ = -W.sum(axis=1) / 2, -W.sum(axis=0) / 2
+    result = rbm.log_partition("ais", n_temperatures="auto")
+    assert result.n_temperatures == size
+    assert result.std_error <= annealing.SMALL_ERROR
+    assert abs(result.value - rbm.log_partition("exact").value) < 4 * result.std_error
+    assert rbm.log_partition(n_temperatures="auto").method == "exact"
+
+
+@pytest.mark.parametrize(
+    ("run", "before", "bound", "is_settled"),
+    [
+        ((10.0, 0.04), (10.3, 0.15), 9.0, True),
+        ((10.0, 0.06), (10.3, 0.15), 9.0, False),
+        ((10.0, 0.04), (10.3, 0.25), 9.0, False),  # an error that large is not known itself
+        ((10.0, 0.04), (10.5, 0.15), 9.0, False),
+        ((10.0, 0.04), (10.3, 0.15), 10.3, False),
+    ],
+)
+def test_runs_that_disagree_or_miss_known_rows_are_not_settled(run, before, bound, is_settled):
+    # Slip: a small standard error alone.
+    one, other = (LogPartition(*numbers, "ais", 100, 600, 90.0) for numbers in (run, before))
+    assert annealing._is_settled(one, other, bound) == is_settled
+
+
+def test_scorer_takes_as_many_temperatures_as_it_needs():
+    # Slip: ten thousand of them for a model whose chains all weigh the same.
+    rbm = BernoulliRBM(30, n_iter=2, random_state=0).fit(np.eye(30))
+    log_partition = rbm.log_partition(n_temperatures="auto")
+    assert (log_partition.method, log_partition.n_temperatures) == ("ais", 600)
+    expected = rbm.log_likelihood(np.eye(30), log_partition).mean()
+    assert log_likelihood_scorer(rbm, np.eye(30)) == expected
+
+
 @pytest.mark.slow
 def test_search_picks_a_model_as_likely_as_the_best():
     """On data from a known model, within 0.3 nat of the best candidate's exact likelihood."""
