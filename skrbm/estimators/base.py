@@ -29,9 +29,16 @@ from skrbm.estimators.run import Run
 from skrbm.estimators.sampler import SamplingMixin
 from skrbm.estimators.scoring import LikelihoodMixin
 from skrbm.estimators.unknown import averaged, known_units
-from skrbm.estimators.validation import RANDOM_STATE, VersionWarning, restored_on_error, warn_user
+from skrbm.estimators.validation import (
+    RANDOM_STATE,
+    VersionWarning,
+    restored_on_error,
+    shared_by_estimators,
+    warn_user,
+)
 
 
+@shared_by_estimators
 class BaseRBM(
     CallbackSupportMixin,
     ScikitLearnAliases,

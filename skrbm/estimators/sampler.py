@@ -16,12 +16,13 @@ from skrbm.estimators.diagnostics import warn_if_chains_stay
 from skrbm.estimators.formats import RowFormat
 from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.unknown import Unknown
-from skrbm.estimators.validation import RANDOM_STATE
+from skrbm.estimators.validation import RANDOM_STATE, shared_by_estimators
 
 WARM_STEPS = 100  # of chains at other temperatures, before they meet states that were given
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
+@shared_by_estimators
 class SamplingMixin(ModelMixin):
     """Methods of an estimator that draw visible states."""
 

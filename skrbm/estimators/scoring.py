@@ -22,9 +22,16 @@ from skrbm.estimators.formats import RowFormat
 from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.rows import check_weights
 from skrbm.estimators.unknown import averaged, known_units
-from skrbm.estimators.validation import RANDOM_STATE, advised, finite_results, generators
+from skrbm.estimators.validation import (
+    RANDOM_STATE,
+    advised,
+    finite_results,
+    generators,
+    shared_by_estimators,
+)
 
 
+@shared_by_estimators
 class LikelihoodMixin(ModelMixin):
     """Methods of an estimator that say how likely rows are."""
 

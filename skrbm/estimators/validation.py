@@ -6,8 +6,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import isfunction, unwrap
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -21,10 +22,18 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.loop import DivergenceError
 from skrbm.core.units import QuadratureError, Units
 
+T = TypeVar("T")
 RANDOM_STATE = ["random_state", np.random.Generator]
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
 BLOCK_ELEMENTS = 2**16  # of what is looked at twice: half a megabyte stays in a core's cache
+
+
+def shared_by_estimators(cls: type[T]) -> type[T]:
+    """Class whose methods have no class in their name: users know them as those of another one."""
+    for method in filter(isfunction, vars(cls).values()):
+        method.__qualname__ = unwrap(method).__qualname__ = method.__name__
+    return cls
 
 
 class DomainWarning(UserWarning):

@@ -15,9 +15,10 @@ from skrbm.core.numerics import Array
 from skrbm.core.sampling import clamped_gibbs, sample_base
 from skrbm.estimators.labels.model import LabelModel
 from skrbm.estimators.sampler import COUNT
-from skrbm.estimators.validation import RANDOM_STATE, finite_results
+from skrbm.estimators.validation import RANDOM_STATE, finite_results, shared_by_estimators
 
 
+@shared_by_estimators
 class LabelInferenceMixin:
     """Methods of a fitted classifier, which ask the machine of its public arrays at the time."""
 

@@ -14,7 +14,7 @@ from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.sampler import COUNT
 from skrbm.estimators.tables.rows import table_of
 from skrbm.estimators.unknown import Unknown
-from skrbm.estimators.validation import RANDOM_STATE, advised
+from skrbm.estimators.validation import RANDOM_STATE, advised, shared_by_estimators
 
 DRAWS: dict[str, Any] = {
     "n_gibbs_steps": COUNT,
@@ -23,6 +23,7 @@ DRAWS: dict[str, Any] = {
 }
 
 
+@shared_by_estimators
 class ConditionalMixin(ModelMixin):
     """Methods of an estimator of tables that ask for one column given all others."""
 
