@@ -69,6 +69,7 @@ ORDER = (
     {
         "skrbm.estimators.tables.encoded",
         "skrbm.estimators.tables.frames",
+        "skrbm.estimators.tables.scores",
         "skrbm.estimators.formats",
     },
     {"skrbm.estimators.tables.kinds"},

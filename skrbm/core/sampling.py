@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self, final
 
 import numpy as np
@@ -87,9 +88,15 @@ def clamped_gibbs(
 
 
 def clamped_mean(
-    machine: Machine, v: Array, is_known: Array, n_gibbs_steps: int, rng: np.random.Generator
+    machine: Machine,
+    v: Array,
+    is_known: Array,
+    n_gibbs_steps: int,
+    rng: np.random.Generator,
+    *,
+    values: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """Expected unknown visible units of each row given the known ones.
+    """Expected unknown visible units of each row given the known ones, or what is made of them.
 
     Averages the conditional means along a chain of `clamped_gibbs`.
 
@@ -105,17 +112,21 @@ def clamped_mean(
         Number of steps to average over, at least one.
     rng : numpy.random.Generator
         Source of random numbers.
+    values : callable, default=None
+        From conditional means (n_samples, n_visible) to what is averaged in their place, of the same
+        shape; None for themselves.
 
     Returns
     -------
     mean : ndarray of shape (n_samples, n_visible)
         Known units as they are.
     """
-    total, is_held = np.zeros_like(v), machine.visible.by_column(is_known)
+    total: Array = np.zeros((), v.dtype)
+    is_held = machine.visible.by_column(is_known)
     for _ in range(n_gibbs_steps):
         field = machine.visible_field(machine.sample_hidden(v, rng))
         mean, draws = machine.visible.mean_and_sample(field, rng)
-        total += mean
+        total = total + (mean if values is None else values(mean))
         v = np.where(is_held, v, draws)
     return np.where(is_held, v, total / n_gibbs_steps)
 

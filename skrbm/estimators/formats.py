@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -60,11 +61,24 @@ class RowFormat(ABC):
         """
 
     @abstractmethod
-    def write(self, rbm: Any, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
+    def write(
+        self,
+        rbm: Any,
+        v: Array,
+        *,
+        given: Any = None,
+        is_known: Array | None = None,
+        is_averaged: bool = False,
+    ) -> Any:
         """Rows as the user wants them from states or their means (n_samples, n_columns).
 
-        What `is_known`, by unit, of the rows `given` is kept as it was.
+        What `is_known`, by unit, of the rows `given` is kept as it was; means of
+        `expected_values` are `is_averaged`.
         """
+
+    @abstractmethod
+    def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
+        """From means of states given hidden ones to those of values; None where these are the same."""
 
     @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:
@@ -83,10 +97,11 @@ class RowFormat(ABC):
         """Numbers or names of real-valued features whose scale no data tell."""
 
     @abstractmethod
-    def log_units(self, rbm: Any) -> Array:
+    def log_units(self, rbm: Any, v: Any = None) -> Array:
         """By how much log-densities of the rows as given are below those of the states, in nats.
 
-        Of each unit (n_units,), or zero for all (1,).
+        Of each unit (n_units,), or zero for all (1,); without rows `v`, what is common to all rows, and
+        with them, if it differs, of each (n_samples, n_units).
         """
 
 
@@ -128,8 +143,19 @@ class ArrayRows(RowFormat):
                 check_domain(X, units, rbm, allow_nan=missing and not issparse(X))
         return X
 
-    def write(self, rbm: Any, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
+    def write(
+        self,
+        rbm: Any,
+        v: Array,
+        *,
+        given: Any = None,
+        is_known: Array | None = None,
+        is_averaged: bool = False,
+    ) -> Any:
         return v
+
+    def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
+        return None
 
     def is_known_to(self, rbm: Any) -> bool:
         # Arrays of another width may have been assigned since the last fit.
@@ -148,7 +174,7 @@ class ArrayRows(RowFormat):
         is_scaled = not rbm._visible_type.support.values
         return list(np.flatnonzero(~is_varying).tolist()) if is_scaled else []
 
-    def log_units(self, rbm: Any) -> Array:
+    def log_units(self, rbm: Any, v: Any = None) -> Array:
         return np.zeros(1)
 
 

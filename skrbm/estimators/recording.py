@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -10,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 from skrbm.core.training.monitoring import free_energy_gap, record
 from skrbm.core.training.watch import shortfall
 from skrbm.estimators.history import History
@@ -46,8 +48,9 @@ class Recorder:
         training data's.
     likelihood : LikelihoodRecorder, default=None
         Keeper of log-likelihoods, which then decide; None for pseudo-likelihoods alone.
-    log_unit : float, default=0.0
-        By how much scores of the user's rows are below those of the machine's columns, in nats.
+    log_units : callable, default=None
+        From rows to by how much scores of the user's rows are below those of the machine's columns,
+        in nats, of each unit (n_units,) or of each row and unit; None for nothing.
     """
 
     history: History
@@ -58,7 +61,7 @@ class Recorder:
     is_counted: Array | None = None
     held_out: tuple[Any, Array | None, Array | None] | None = None
     likelihood: LikelihoodRecorder | None = None
-    log_unit: float = 0.0
+    log_units: Callable[[Any], Array] | None = None
 
     def record(self, machine: Machine, particles: Array, notes: dict[str, float]) -> float:
         """Record a pass.
@@ -81,11 +84,11 @@ class Recorder:
         notes = notes | record(
             machine, self.rows, chains, self.n_samples, self.weight, self.is_counted
         )
-        notes["pseudo_likelihood"] -= self.log_unit
+        notes["pseudo_likelihood"] -= self._log_unit(self.rows, self.weight, self.is_counted)
         if self.held_out is not None:
             rows, weight, is_counted = self.held_out
             score = monitor(machine, rows, self.n_samples, weight, is_counted)
-            notes["validation_pseudo_likelihood"] = score - self.log_unit
+            notes["validation_pseudo_likelihood"] = score - self._log_unit(*self.held_out)
             notes["free_energy_gap"] = free_energy_gap(
                 machine,
                 rows,
@@ -108,8 +111,8 @@ class Recorder:
         """What decides of a machine of before, in nats."""
         if self.likelihood is not None:
             return self._likelihoods(machine)[self._deciding]
-        rows, weight, is_counted = self.held_out or (self.rows, self.weight, self.is_counted)
-        return monitor(machine, rows, self.n_samples, weight, is_counted) - self.log_unit
+        own = rows, weight, is_counted = self.held_out or (self.rows, self.weight, self.is_counted)
+        return monitor(machine, rows, self.n_samples, weight, is_counted) - self._log_unit(*own)
 
     def _likelihoods(self, machine: Machine) -> dict[str, float]:
         """Log-likelihoods of the training data and of what is held out, where they are tracked."""
@@ -118,7 +121,23 @@ class Recorder:
         rows = {"": (self.rows, self.weight)}
         if self.held_out is not None:
             rows["validation_"] = self.held_out[:2]
-        return self.likelihood.record(machine, rows, self.log_unit)
+        notes = self.likelihood.record(machine, rows)
+        for prefix, (v, weight) in rows.items():
+            notes[f"{prefix}log_likelihood"] -= self._log_unit(v, weight, None)
+        return notes
+
+    def _log_unit(self, rows: Any, weight: Array | None, is_counted: Array | None) -> float:
+        """By how much the mean score of rows of the user is below that of the machine's, in nats."""
+        if self.log_units is None:
+            return 0.0
+        some = (
+            None if own is None else spread_rows(own, MAX_RECORDED_ROWS)
+            for own in (weight, is_counted)
+        )
+        weight, is_counted = some
+        log_units = self.log_units(spread_rows(rows, MAX_RECORDED_ROWS))
+        counted = np.where(True if is_counted is None else is_counted, log_units, 0).sum(axis=-1)
+        return mean_of_rows(np.atleast_1d(counted), weight if counted.ndim else None)
 
     def _line(self, notes: dict[str, float]) -> str:
         """Scores of a pass, in words."""
@@ -162,9 +181,6 @@ def recorder_of(run: Any) -> Recorder:
         For this run alone.
     """
     rbm = run.rbm
-    log_units = rbm._row_format.log_units(rbm)
-    if run.completed is not None:
-        log_units = run.completed.known_units.mean(axis=0) * log_units
     likelihood = None
     if rbm.track_likelihood:
         n_updates = -(-run.n_rows // batch_rows(rbm, run.n_rows))
@@ -174,7 +190,7 @@ def recorder_of(run: Any) -> Recorder:
         **recorded_rows(run),
         n_samples=run.n_rows,
         is_persistent=run.phase.is_persistent,
-        log_unit=float(log_units.sum()),
+        log_units=partial(rbm._row_format.log_units, rbm),
         likelihood=likelihood,
     )
 

@@ -196,7 +196,8 @@ class SamplingMixin(ModelMixin):
         is_known = self._row_format.known_units(self, X, mask)
         unknown = Unknown(self._model, is_known, self._model.inference_rng(random_state))
         v = unknown.complete(dense(X), method, n_gibbs_steps, n_chains)
-        return self._row_format.write(self, v, given=X, is_known=is_known)
+        is_averaged = method == "mean"
+        return self._row_format.write(self, v, given=X, is_known=is_known, is_averaged=is_averaged)
 
     @validate_params(
         {
@@ -267,7 +268,10 @@ class SamplingMixin(ModelMixin):
 
         def copy(method: str) -> Any:
             filled = unknown.complete(v, method, n_gibbs_steps, n_chains)
-            return self._row_format.write(self, filled, given=X, is_known=is_known)
+            is_averaged = method == "mean"
+            return self._row_format.write(
+                self, filled, given=X, is_known=is_known, is_averaged=is_averaged
+            )
 
         if n_imputations is None:
             return copy(method)

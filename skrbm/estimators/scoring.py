@@ -61,7 +61,7 @@ class LikelihoodMixin(ModelMixin):
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        log_units = self._row_format.log_units(self)
+        log_units = self._row_format.log_units(self, X)
         is_known = known_units(model, X)
 
         def scores(v: Any, rows: Any) -> Array:
@@ -71,7 +71,8 @@ class LikelihoodMixin(ModelMixin):
         with finite_results() as check, advised():
             result = averaged(model, X, is_known, scores)
             check(result)
-        scale = log_units.sum() if is_known is None else (is_known * log_units).sum(axis=1)
+        counted = True if is_known is None else is_known
+        scale = np.where(counted, log_units, 0).sum(axis=-1)
         return np.asarray(result - scale, dtype=result.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -109,7 +110,8 @@ class LikelihoodMixin(ModelMixin):
         free_energy : ndarray of shape (n_samples,)
             In nats.
         """
-        return self._model.answer(Machine.free_energy, X)
+        X = self._model.check_X(X)
+        return self._per_unit(self._model.map_rows(Machine.free_energy, X), X)
 
     def energy(self, X: Any, H: Any) -> Array:
         """Energy of each pair of visible and hidden states.
@@ -128,7 +130,7 @@ class LikelihoodMixin(ModelMixin):
         """
         X, H = self._model.check_X(X), self._model.check_H(H, name="H")
         check_consistent_length(X, H)
-        return self._model.map_rows(Machine.energy, X, H)
+        return self._per_unit(self._model.map_rows(Machine.energy, X, H), X)
 
     def log_likelihood(self, X: Any, log_partition: float | LogPartition | None = None) -> Array:
         r"""Log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
@@ -161,7 +163,7 @@ class LikelihoodMixin(ModelMixin):
         normaliser = self.log_partition() if log_partition is None else log_partition
         if self._visible_type.support.values:
             warn_if_too_likely(X, free_energy, normaliser, self._visible_type.support.values)
-        return np.asarray(-free_energy - float(normaliser))
+        return np.asarray(-self._per_unit(free_energy, X) - float(normaliser))
 
     @validate_params(
         {
@@ -282,6 +284,14 @@ class LikelihoodMixin(ModelMixin):
                     warn_if_few(result)
             check(np.array([result.value, result.std_error]))
         return replace(result, value=result.value + float(self._row_format.log_units(self).sum()))
+
+    def _per_unit(self, energy: Array, X: Any) -> Array:
+        """Energies of rows as the user gave them, up to what `log_partition` adds for all."""
+        log_units = self._row_format.log_units(self, X)
+        if log_units.ndim == 2:
+            own = (log_units - self._row_format.log_units(self)).sum(axis=1)
+            energy = (energy + own).astype(energy.dtype)
+        return energy
 
     def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
         """Stream of its own that begins anew on every call: the same model, the same number."""

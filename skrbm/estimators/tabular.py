@@ -39,6 +39,11 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         categories that the type lists, else those that are found; numbers and all columns of
         arrays are "numeric". Categories can be given, too: ("categorical", ["a", "b"]) and
         ("binary", ["no", "yes"]). Numbers in a known range are ("interval", low, high).
+    numeric_scale : {"normal", "standard"}, default="normal"
+        What becomes of numbers inside: scores that are about normal, by a monotone piecewise linear
+        map of each column that its first rows tell [4]_, or numbers in standard deviations. With
+        "normal" skewed columns, and values that come often such as zeros, are drawn as they are, and
+        draws stay in the column's range.
     handle_unknown : {"missing", "error"}, default="missing"
         What to do with a category that was not in the first rows: take it for a missing value, or
         raise ValueError.
@@ -181,6 +186,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
        PMLR 20, 213-229.
     .. [3] Tieleman (2008), "Training restricted Boltzmann machines using approximations to
        the likelihood gradient", ICML, 1064-1071. :doi:`10.1145/1390156.1390290`
+    .. [4] Liu, Lafferty, Wasserman (2009), "The nonparanormal: semiparametric estimation of high
+       dimensional undirected graphs", Journal of Machine Learning Research 10, 2295-2328.
 
     Examples
     --------
@@ -200,6 +207,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRBM._parameter_constraints,
         "kinds": [StrOptions({"auto"}), dict],
+        "numeric_scale": [StrOptions({"normal", "standard"})],
         "handle_unknown": [StrOptions({"missing", "error"})],
     }
 
@@ -208,6 +216,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         n_components: int = 256,
         *,
         kinds: Any = "auto",
+        numeric_scale: str = "normal",
         handle_unknown: str = "missing",
         learning_rate: float = 0.4,
         batch_size: int | str = "auto",
@@ -276,6 +285,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
             random_state=random_state,
         )
         self.kinds = kinds
+        self.numeric_scale = numeric_scale
         self.handle_unknown = handle_unknown
 
     @property

@@ -68,7 +68,7 @@ class LikelihoodRecorder:
         return self.tracker.follow(machine, n_steps)
 
     def record(
-        self, machine: Machine, rows: dict[str, tuple[Any, Array | None]], log_unit: float = 0.0
+        self, machine: Machine, rows: dict[str, tuple[Any, Array | None]]
     ) -> dict[str, float]:
         """Mean log-likelihoods, in nats, with the standard error of the partition function.
 
@@ -78,8 +78,6 @@ class LikelihoodRecorder:
             What would be published now.
         rows : dict of str to tuple
             Rows with their weights or None, by the prefix of what is recorded of them.
-        log_unit : float, default=0.0
-            Logarithm of the unit of densities, in nats.
 
         Returns
         -------
@@ -94,6 +92,6 @@ class LikelihoodRecorder:
                 few = spread_rows(v, RECORDED_ROWS).astype(machine.dtype, copy=False)
                 own = None if weight is None else spread_rows(weight, RECORDED_ROWS)
                 mean = mean_of_rows(machine.free_energy(few), own)
-                notes[f"{prefix}log_likelihood"] = -mean - log_partition.value - log_unit
+                notes[f"{prefix}log_likelihood"] = -mean - log_partition.value
                 notes[f"{prefix}log_likelihood_std_error"] = log_partition.std_error
         return notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -53,10 +54,12 @@ class Unknown:
     def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
         """Rows completed by means over chains and the second half of their steps."""
         means = np.zeros(())
+        values = self.model.rbm._row_format.expected_values(self.model.rbm)
+        step = partial(sampling.clamped_mean, values=values)
         for _ in range(n_chains):
             v = self.draw(X, n_gibbs_steps // 2)
             n_left = n_gibbs_steps - n_gibbs_steps // 2
-            means = means + self.advance(v, n_left, step=sampling.clamped_mean) / n_chains
+            means = means + self.advance(v, n_left, step=step) / n_chains
         return np.where(self._is_held, v, means).astype(v.dtype, copy=False)
 
     def advance(

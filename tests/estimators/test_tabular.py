@@ -98,7 +98,8 @@ def test_density_of_a_number_and_a_category_integrates_to_one(kind):
     """Catches densities in standard deviations; the grid's trapezoid rule is exact to 1e-6."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"fare": 200 + 50 * rng.random(50), "port": rng.choice(["C", "S"], 50)})
-    rbm = TabularRBM(2, kinds={"fare": kind}, n_iter=0, random_state=0).fit(X)
+    options = {"kinds": {"fare": kind}, "numeric_scale": "standard", "random_state": 0}
+    rbm = TabularRBM(2, n_iter=0, **options).fit(X)
     rbm.components_ = rng.normal(size=rbm.components_.shape)
     grid = np.linspace(40, 400, 20_001)
     density = sum(
@@ -219,7 +220,7 @@ def test_other_missing_values_are_averaged_over():
 def test_conditional_mean_is_that_of_the_density(name):
     """Catches means in standard deviations; the grid errs by less than 1e-4 of its length."""
     X = mixed(5)
-    rbm = fitted(n_iter=20)
+    rbm = fitted(n_iter=20, numeric_scale="standard")
     low, high = (0, 100) if name == "share" else (-3000, 6000)
     grid = np.linspace(low, high, 4001)
     for row, mean in enumerate(rbm.conditional_mean(X, name)):

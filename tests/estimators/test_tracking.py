@@ -76,9 +76,9 @@ def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
     monkeypatch.setattr(recording, "monitor", lambda *args: next(rising))
     held_out, record = [], tracking.LikelihoodRecorder.record
 
-    def noted(self, machine, rows, log_unit):
+    def noted(self, machine, rows):
         held_out.append(rows["validation_"][0])
-        return record(self, machine, rows, log_unit)
+        return record(self, machine, rows)
 
     monkeypatch.setattr(tracking.LikelihoodRecorder, "record", noted)
     rng = np.random.default_rng(0)

@@ -8,7 +8,9 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
 
-def conditional_law(machine: Machine, v: Array, number: int) -> tuple[Array, Array]:
+def conditional_law(
+    machine: Machine, v: Array, number: int, refinement: int = 1
+) -> tuple[Array, Array]:
     r"""Probabilities of all that a visible unit could be, given the other units.
 
     .. math:: p(v_u \mid v_{-u}) \propto e^{-F(v)}
@@ -21,6 +23,8 @@ def conditional_law(machine: Machine, v: Array, number: int) -> tuple[Array, Arr
         Visible states; the unit's own do not matter, as long as they are finite.
     number : int
         Of the unit.
+    refinement : int, default=1
+        Times as many nodes of a quadrature with evenly spaced ones.
 
     Returns
     -------
@@ -39,6 +43,10 @@ def conditional_law(machine: Machine, v: Array, number: int) -> tuple[Array, Arr
     values, log_measure = unit.unit_values(0), np.zeros((1, 1))
     if values is None:
         values, log_measure = unit.conditional_values(states, *machine.hidden.field_bounds(weights))
+        if refinement > 1:
+            n_nodes = refinement * (len(values) - 1) + 1
+            values = np.linspace(values[0], values[-1], n_nodes, dtype=values.dtype)
+            log_measure = log_measure - np.log(refinement)
     else:
         values = values[:, None]
     rest = machine.hidden_field(v) - unit.signal(states) @ weights

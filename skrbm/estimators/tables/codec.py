@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Self, final
 
@@ -22,6 +22,7 @@ from skrbm.estimators.tables.frames import (
     written,
 )
 from skrbm.estimators.tables.kinds import DISCRETE, KINDS, checked_numbers, column_kind, given_kinds
+from skrbm.estimators.tables.scores import NormalScores
 from skrbm.estimators.validation import DomainWarning, warn_user
 
 MANY_CATEGORIES = np.iinfo(np.int16).max
@@ -49,6 +50,8 @@ class Table:
         Categories of binary and categorical columns, None for the others.
     origin, scale : ndarray of shape (n_features,)
         What is subtracted from numbers, and what the difference is divided by.
+    scores : list of length n_features
+        Arrays of the `NormalScores` of numbers that have them, None for the others.
     """
 
     container: str
@@ -58,9 +61,10 @@ class Table:
     categories: list[Array | None]
     origin: Array
     scale: Array
+    scores: list[dict[str, Array] | None]
 
     @classmethod
-    def of(cls, X: Any, kinds: Any) -> Self:
+    def of(cls, X: Any, kinds: Any, numeric_scale: str) -> Self:
         """Read off a table what its columns are.
 
         Parameters
@@ -68,6 +72,8 @@ class Table:
         X : DataFrame or ndarray of shape (n_samples, n_features)
             Table.
         kinds : "auto" or dict
+            As in `TabularRBM`.
+        numeric_scale : {"normal", "standard"}
             As in `TabularRBM`.
 
         Returns
@@ -82,7 +88,7 @@ class Table:
         """
         names, columns = column_names(X), columns_of(X)
         own = zip(names, columns, given_kinds(names, kinds), strict=True)
-        found = [column_kind(*column) for column in own]
+        found = [column_kind(*column, numeric_scale) for column in own]
         table = cls(
             container_of(X),
             names,
@@ -91,6 +97,7 @@ class Table:
             [column.categories for column in found],
             np.array([column.origin for column in found]),
             np.array([column.scale for column in found]),
+            [None if column.scores is None else asdict(column.scores) for column in found],
         )
         empty = [name for name, column in zip(names, found, strict=True) if column.is_empty]
         if not table.order:
@@ -160,6 +167,18 @@ class Table:
         ]
         return [part for part in types if part[1]]
 
+    @cached_property
+    def maps(self) -> list[NormalScores | None]:
+        """Map of each column, None for those without."""
+        return [None if own is None else NormalScores(**own) for own in self.scores]
+
+    @cached_property
+    def mapped_columns(self) -> dict[int, NormalScores]:
+        """Columns of the machine that are scores, with their maps."""
+        own = zip(np.cumsum(self.widths) - 1, self.order, strict=True)
+        maps = {int(column): self.maps[j] for column, j in own}
+        return {column: scores for column, scores in maps.items() if scores is not None}
+
     def number_of(self, column: Any) -> int:
         """Number of the column of that name or number."""
         if column in self.names:
@@ -203,8 +222,27 @@ class Table:
         numbers = np.empty((len(X), len(real)), np.float32 if single else np.float64)
         for k, (j, own) in enumerate(zip(real, values, strict=True)):
             self._compare(j, own, check_input)
-            numbers[:, k] = (own - self.origin[j]) / self.scale[j]
+            scores = self.maps[j]
+            if scores is None:
+                numbers[:, k] = (own - self.origin[j]) / self.scale[j]
+            else:
+                numbers[:, k] = scores.forward(own)
         return EncodedTable(*self._discrete_columns, codes, numbers, X)
+
+    def values(self, v: Array, deviation: Array | None = None) -> Array:
+        """States with numbers in place of scores.
+
+        Of scores that are normal with these means, and a standard deviation for each number, the
+        expected numbers.
+        """
+        result: Array = v.astype(np.float64) if self.mapped_columns else v
+        for column, scores in self.mapped_columns.items():
+            if deviation is None:
+                result[:, column] = scores.values(v[:, column])
+            else:
+                own = deviation[column - self.numeric_columns.start]
+                result[:, column] = scores.expected_values(v[:, column], own)
+        return result
 
     def decode(self, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
         """Table from states of the machine, or from their means.
@@ -214,7 +252,7 @@ class Table:
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_columns)
-            States.
+            States, with numbers in place of scores.
         given : DataFrame or ndarray of shape (n_samples, n_features), default=None
             Table whose known values are kept as they are.
         is_known : ndarray of bool of shape (n_samples, n_units), default=None
@@ -231,7 +269,9 @@ class Table:
         for k, (j, end, width) in enumerate(zip(self.order, ends, self.widths, strict=True)):
             states, known = v[:, end - width : end], self.categories[j]
             if known is None:
-                values = self.origin[j] + self.scale[j] * states[:, 0].astype(np.float64)
+                values = states[:, 0].astype(np.float64)
+                if self.scores[j] is None:
+                    values = self.origin[j] + self.scale[j] * values
                 values = rounded(values, self.dtypes[j])
                 if is_known is not None:
                     values = np.where(

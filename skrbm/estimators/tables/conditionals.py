@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import validate_params
 
-from skrbm.core.likelihood.conditional import conditional_mean
+from skrbm.core.likelihood.conditional import conditional_law, conditional_mean
+from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.estimators.model import ModelMixin
 from skrbm.estimators.sampler import COUNT
@@ -16,6 +18,7 @@ from skrbm.estimators.tables.rows import table_of
 from skrbm.estimators.unknown import Unknown
 from skrbm.estimators.validation import RANDOM_STATE, advised, shared_by_estimators
 
+REFINEMENT, N_BETWEEN = 8, 32  # of a quadrature's nodes, and points between two of them
 DRAWS: dict[str, Any] = {
     "n_gibbs_steps": COUNT,
     "n_chains": COUNT,
@@ -99,7 +102,8 @@ class ConditionalMixin(ModelMixin):
     ) -> Array:
         r"""Expected number in a column, given the other columns of each row.
 
-        It is exact, by a quadrature over free energies, for rows whose other values are all known.
+        It is a quadrature over free energies for rows whose other values are all known, exact but for
+        columns with `numeric_scale="normal"`, where it errs by about a thousandth of a deviation.
         What else is missing is drawn given what is known, and the means are averaged over
         `n_chains` draws.
 
@@ -134,6 +138,8 @@ class ConditionalMixin(ModelMixin):
                 f"{table.kinds[number]!r}. Use conditional_proba for categories."
             )
         mean = self._conditional_mean(X, number, n_gibbs_steps, n_chains, random_state)
+        if table.maps[number] is not None:
+            return np.asarray(mean[:, 0])
         return np.asarray(table.origin[number] + table.scale[number] * mean[:, 0])
 
     def _conditional_mean(
@@ -147,7 +153,10 @@ class ConditionalMixin(ModelMixin):
         end = sum(table.widths[: unit + 1])
         v[:, end - table.widths[unit] : end] = 0  # whatever it is
         is_known[:, unit] = True
-        law = partial(conditional_mean, number=unit)
+        law: Callable[..., Array] = partial(conditional_mean, number=unit)
+        scores = table.maps[number]
+        if scores is not None:
+            law = partial(_mean_of_values, number=unit, values=scores.values)
         rows = np.flatnonzero(~is_known.all(axis=1))
         with advised():
             if not len(rows):
@@ -159,3 +168,18 @@ class ConditionalMixin(ModelMixin):
                 v[rows] = unknown.draw(start, n_gibbs_steps)
                 total = total + model.map_rows(law, v)
         return np.asarray(total / n_chains)
+
+
+def _mean_of_values(
+    machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
+) -> Array:
+    """Expected value of a number (n_samples, 1), given the other units, of which a unit is the score.
+
+    The law of the score is smooth and taken to be linear between nodes; what it is multiplied by may
+    jump, and is averaged between them.
+    """
+    nodes, probability = conditional_law(machine, v, number, REFINEMENT)
+    z = nodes[:, 0, 0].astype(np.float64)
+    offsets = (np.arange(2 * N_BETWEEN) + 0.5) / N_BETWEEN - 1
+    own = values(z[:, None] + (z[1] - z[0]) * offsets) @ (1 - np.abs(offsets)) / N_BETWEEN
+    return np.asarray((own @ probability)[:, None].astype(machine.dtype))

@@ -24,7 +24,7 @@ class EncodedTable:
     codes : ndarray of int of shape (n_samples, n_discrete)
         Number of each category, negative where it is missing.
     numbers : ndarray of shape (n_samples, n_real)
-        Standardised numbers, NaN where one is missing.
+        Scores of numbers, or standardised ones, NaN where one is missing.
     table : DataFrame or ndarray of shape (n_samples, n_features)
         The table itself.
     """
@@ -38,13 +38,13 @@ class EncodedTable:
         table: Any,
     ) -> None:
         self._unit_of_column, self._category_of_column = unit_of_column, category_of_column
-        self._codes, self._numbers = codes, numbers
+        self._codes, self.numbers = codes, numbers
         self.table, self.dtype = table, numbers.dtype
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows, and of columns of the machine."""
-        return len(self._codes), len(self._unit_of_column) + self._numbers.shape[1]
+        return len(self._codes), len(self._unit_of_column) + self.numbers.shape[1]
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -55,13 +55,17 @@ class EncodedTable:
         columns = np.empty((len(codes), self.shape[1]), dtype=self.dtype)
         own = codes[:, self._unit_of_column]
         np.equal(own, self._category_of_column, out=columns[:, :n_discrete], casting="unsafe")
-        columns[:, n_discrete:] = self._numbers[rows]
+        columns[:, n_discrete:] = self.numbers[rows]
         if not self.is_complete:
             columns[:, :n_discrete][own < 0] = np.nan
         return columns
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         return self[:].astype(dtype or self.dtype, copy=False)
+
+    def column(self, number: int) -> Array:
+        """Numbers of that column of the machine (n_samples,)."""
+        return np.asarray(self.numbers[:, number - len(self._unit_of_column)])
 
     @cached_property
     def is_complete(self) -> bool:
@@ -71,4 +75,4 @@ class EncodedTable:
     @cached_property
     def known_units(self) -> Array:
         """Which units of each row are not missing (n_samples, n_units)."""
-        return np.concatenate([self._codes >= 0, ~np.isnan(self._numbers)], axis=1)
+        return np.concatenate([self._codes >= 0, ~np.isnan(self.numbers)], axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.tables.frames import declared_categories, factorized, kind_of, numbers_of
+from skrbm.estimators.tables.scores import NormalScores
 
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 KINDS = (*DISCRETE, *REAL)
@@ -27,6 +28,8 @@ class ColumnKind(NamedTuple):
         What is subtracted from a number, and what the difference is divided by.
     is_empty : bool
         Whether no value is known.
+    scores : NormalScores or None, default=None
+        Map of a number, which then is not standardised.
     """
 
     kind: Any
@@ -34,6 +37,7 @@ class ColumnKind(NamedTuple):
     origin: float
     scale: float
     is_empty: bool
+    scores: NormalScores | None = None
 
 
 def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
@@ -65,7 +69,7 @@ def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
     return list(given.values())
 
 
-def column_kind(name: Any, column: Any, given: Any) -> ColumnKind:
+def column_kind(name: Any, column: Any, given: Any, numeric_scale: str) -> ColumnKind:
     """Kind of a column, from its type or as given.
 
     Parameters
@@ -76,6 +80,8 @@ def column_kind(name: Any, column: Any, given: Any) -> ColumnKind:
         Values.
     given : object
         From `given_kinds`.
+    numeric_scale : {"normal", "standard"}
+        What numbers become.
 
     Returns
     -------
@@ -91,7 +97,7 @@ def column_kind(name: Any, column: Any, given: Any) -> ColumnKind:
     kind = kind_of(column) if kind == "auto" else kind
     n_options = {"numeric": (0,), "interval": (0, 2)}.get(kind, (0, 1))
     if kind in REAL and len(options) in n_options:
-        return _real(name, column, kind, options)
+        return _real(name, column, kind, options, numeric_scale)
     if kind not in DISCRETE or len(options) not in n_options:
         raise ValueError(
             f"Kind of column {name!r} expected to be one of {KINDS}, ('interval', low, high) or "
@@ -134,7 +140,7 @@ def checked_numbers(name: Any, column: Any) -> Array:
     return numbers
 
 
-def _real(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:
+def _real(name: Any, column: Any, kind: str, options: list[Any], numeric_scale: str) -> ColumnKind:
     numbers = checked_numbers(name, column)
     known = numbers[~np.isnan(numbers)].astype(np.float64)
     if kind == "interval":
@@ -145,6 +151,10 @@ def _real(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:
                 f"{(low, high)}."
             )
         return ColumnKind((kind, low, high), None, low, high - low, not len(known))
+    scores = NormalScores.of(known) if numeric_scale == "normal" else None
+    if scores is not None:
+        low, high = scores.limits
+        return ColumnKind(kind, None, low, high - low, is_empty=False, scores=scores)
     largest = float(np.abs(known).max(initial=0.0)) or 1.0
     origin, scale = 0.0, 0.0
     if len(known) and known.min() < known.max():  # not for rounding to decide

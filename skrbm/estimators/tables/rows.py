@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -37,9 +39,9 @@ class TableRows(RowFormat):
             X = validate_data(rbm, X, reset=reset, skip_check_array=True)
         if reset:
             rbm._validate_params()
-            table = Table.of(X, rbm.kinds)
+            table = Table.of(X, rbm.kinds, rbm.numeric_scale)
             rbm.kinds_, rbm.categories_, rbm.columns_ = table.kinds, table.categories, table.columns
-            names = "container", "names", "dtypes", "origin", "scale"
+            names = "container", "names", "dtypes", "origin", "scale", "scores"
             rbm._table = {name: getattr(table, name) for name in names}
         table = table_of(rbm)
         rows = table.encode(X, rbm.handle_unknown, rbm.check_input)
@@ -54,9 +56,23 @@ class TableRows(RowFormat):
             )
         return rows
 
-    def write(self, rbm: Any, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
-        table = None if given is None else given.table
-        return table_of(rbm).decode(v, given=table, is_known=is_known)
+    def write(
+        self,
+        rbm: Any,
+        v: Array,
+        *,
+        given: Any = None,
+        is_known: Array | None = None,
+        is_averaged: bool = False,
+    ) -> Any:
+        table, own = table_of(rbm), None if given is None else given.table
+        return table.decode(v if is_averaged else table.values(v), given=own, is_known=is_known)
+
+    def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
+        table = table_of(rbm)
+        if not table.mapped_columns:
+            return None
+        return partial(table.values, deviation=np.sqrt(rbm.noise_variance_))
 
     def is_known_to(self, rbm: Any) -> bool:
         return hasattr(rbm, "_table")
@@ -76,9 +92,19 @@ class TableRows(RowFormat):
         own = zip(table.groups["numeric"], is_varying[table.numeric_columns], strict=True)
         return [table.names[j] for j, varies in own if not varies]
 
-    def log_units(self, rbm: Any) -> Array:
+    def log_units(self, rbm: Any, v: Any = None) -> Array:
         table = table_of(rbm)
-        return np.asarray(np.log(table.scale[table.order]))
+        constant = np.log(table.scale[table.order])
+        if v is None or not table.mapped_columns:
+            return np.asarray(constant)
+        log_units = np.tile(constant, (len(v), 1))
+        n_more = sum(table.widths) - len(
+            table.order
+        )  # columns than units, all of them before these
+        for column, scores in table.mapped_columns.items():
+            z = v.column(column) if isinstance(v, EncodedTable) else v[:, column]
+            log_units[:, column - n_more] = -scores.log_slope(z)
+        return log_units
 
 
 def check_frame(X: Any, estimator: str) -> None:
