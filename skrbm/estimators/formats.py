@@ -81,6 +81,10 @@ class RowFormat(ABC):
         """From means of states given hidden ones to those of values; None where these are the same."""
 
     @abstractmethod
+    def warn_if_unlearned(self, v: Any) -> None:
+        """Warn of values in rows from `read` that training can only take for missing ones."""
+
+    @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:
         """Whether a fitted estimator still has the format that its arrays go with."""
 
@@ -156,6 +160,9 @@ class ArrayRows(RowFormat):
 
     def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
         return None
+
+    def warn_if_unlearned(self, v: Any) -> None:
+        pass
 
     def is_known_to(self, rbm: Any) -> bool:
         # Arrays of another width may have been assigned since the last fit.

@@ -53,6 +53,7 @@ class Run(Passes):
         resumes = resumes and rbm.__sklearn_is_fitted__()
         is_new = not (resumes and rbm._row_format.is_known_to(rbm))
         X = model.check_X(X, reset=is_new, missing=True)
+        rbm._row_format.warn_if_unlearned(X)
         X, weight = present_rows(X, check_weights(sample_weight, X))
         super().__init__(model, X, weight, resumes=resumes, n_iter=n_iter, is_planned=is_planned)
         if known_units(model, X) is not None:

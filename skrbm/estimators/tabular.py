@@ -45,8 +45,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         "normal" skewed columns, and values that come often such as zeros, are drawn as they are, and
         draws stay in the column's range.
     handle_unknown : {"missing", "error"}, default="missing"
-        What to do with a category that was not in the first rows: take it for a missing value, or
-        raise ValueError.
+        What to do with a category that was not in the first rows: take it for a missing value, of
+        which training that goes on warns, or raise ValueError.
     learning_rate : float, default=0.4
         Multiple of the gradient, of numbers in standard deviations, that the first update adds to
         the parameters.

@@ -484,6 +484,30 @@ def test_unknown_categories_are_refused_or_missing():
     pd.testing.assert_frame_equal(filled.drop(columns="port"), known, check_exact=True)
 
 
+def test_categories_of_later_rows_warn_in_training_alone():
+    """Catches either call left out, and categories that are listed but absent."""
+    X, message = (
+        mixed(),
+        r"categories .* does not know, \{'port': \['Oslo'\]\}.*kinds=\{'port': \('cat",
+    )
+    new = X.assign(port=np.where(X["age"] > 40, "Oslo", X["port"]))
+    for again in (
+        fitted(X).partial_fit,
+        fitted(X, warm_start=True).fit,
+    ):
+        with pytest.warns(DomainWarning, match=message) as caught:
+            again(new)
+        assert len(caught) == 1
+        again(X)
+    for handle_unknown in ("missing", "error"):
+        rbm = fitted(X, handle_unknown=handle_unknown)
+        rbm.partial_fit(X.assign(port=pd.Categorical(X["port"], ["C", "Oslo", "Q", "S"])))
+    fitted(X).score_samples(new)
+    fitted(X).transform(new)
+    listed = MIXED_KINDS | {"port": ("categorical", ["C", "Oslo", "Q", "S"])}
+    fitted(X, kinds=listed).partial_fit(new)
+
+
 def test_numbers_outside_their_interval_warn():
     """Catches numbers that are not compared."""
     with pytest.warns(DomainWarning, match=r"'share' is an interval from 0 to 50, but .* to 9"):

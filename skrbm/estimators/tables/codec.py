@@ -215,8 +215,11 @@ class Table:
         discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
         most = max([len(self._listed(j)) for j in discrete], default=0)
         codes = np.empty((len(X), len(discrete)), np.int16 if most <= MANY_CATEGORIES else np.int64)
+        unknown = {}
         for k, j in enumerate(discrete):
-            codes[:, k] = self._codes(j, columns[j], handle_unknown)
+            codes[:, k], others = self._codes(j, columns[j], handle_unknown)
+            if others:
+                unknown[self.names[j]] = others
         values = [checked_numbers(self.names[j], columns[j]) for j in real]
         single = bool(values) and all(own.dtype == np.float32 for own in values)
         numbers = np.empty((len(X), len(real)), np.float32 if single else np.float64)
@@ -227,7 +230,7 @@ class Table:
                 numbers[:, k] = (own - self.origin[j]) / self.scale[j]
             else:
                 numbers[:, k] = scores.forward(own)
-        return EncodedTable(*self._discrete_columns, codes, numbers, X)
+        return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown)
 
     def values(self, v: Array, deviation: Array | None = None) -> Array:
         """States with numbers in place of scores.
@@ -300,17 +303,19 @@ class Table:
         known = self.categories[j]
         return np.empty(0) if known is None else known
 
-    def _codes(self, j: int, column: Any, handle_unknown: str) -> Array:
+    def _codes(self, j: int, column: Any, handle_unknown: str) -> tuple[Array, list[Any]]:
+        """Numbers of the categories in a column, and values that are none."""
         codes, values = factorized(column)
         numbers = {value: number for number, value in enumerate(self._listed(j).tolist())}
-        unknown = [value for value in values if value not in numbers]
+        present = [values[code] for code in np.unique(codes) if code != MISSING]
+        unknown = [value for value in present if value not in numbers]
         if unknown and handle_unknown == "error":
             raise ValueError(
                 f"Column {self.names[j]!r} expected categories {list(numbers)}, got {unknown[:10]}. Set "
                 f"handle_unknown='missing' to take them for missing values."
             )
         translated = np.array([*(numbers.get(value, MISSING) for value in values), MISSING])
-        return translated[codes]
+        return translated[codes], unknown
 
     def _compare(self, j: int, values: Array, check_input: str) -> None:
         """Compare numbers with the interval of their column."""

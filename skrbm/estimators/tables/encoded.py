@@ -27,6 +27,8 @@ class EncodedTable:
         Scores of numbers, or standardised ones, NaN where one is missing.
     table : DataFrame or ndarray of shape (n_samples, n_features)
         The table itself.
+    unknown : dict of list
+        Values that are no known category, by the names of their columns; they are missing.
     """
 
     def __init__(
@@ -36,10 +38,11 @@ class EncodedTable:
         codes: Array,
         numbers: Array,
         table: Any,
+        unknown: dict[Any, list[Any]],
     ) -> None:
         self._unit_of_column, self._category_of_column = unit_of_column, category_of_column
         self._codes, self.numbers = codes, numbers
-        self.table, self.dtype = table, numbers.dtype
+        self.table, self.unknown, self.dtype = table, unknown, numbers.dtype
 
     @property
     def shape(self) -> tuple[int, int]:

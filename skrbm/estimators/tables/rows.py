@@ -14,6 +14,7 @@ from skrbm.estimators.formats import RowFormat, checked_mask
 from skrbm.estimators.tables.codec import Table
 from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import column_names, container_of
+from skrbm.estimators.validation import DomainWarning, warn_user
 
 
 def table_of(rbm: Any) -> Table:
@@ -73,6 +74,19 @@ class TableRows(RowFormat):
         if not table.mapped_columns:
             return None
         return partial(table.values, deviation=np.sqrt(rbm.noise_variance_))
+
+    def warn_if_unlearned(self, v: Any) -> None:
+        if not v.unknown:
+            return
+        shown = {name: values[:10] for name, values in v.unknown.items()}
+        (name, values), *_ = shown.items()
+        warn_user(
+            f"X has categories that this model does not know, {shown}: they count as missing and are "
+            f"not learned. Name all categories before the first rows, by "
+            f"kinds={{{name!r}: ('categorical', [..., {values[0]!r}])}} or by a type that lists them, or "
+            f"set handle_unknown='error'.",
+            DomainWarning,
+        )
 
     def is_known_to(self, rbm: Any) -> bool:
         return hasattr(rbm, "_table")
