@@ -53,3 +53,8 @@ class Display(ABC):
             ax = plt.figure(layout="constrained").add_subplot()  # labels are never cut off
         self.ax_, self.figure_ = ax, ax.figure
         return ax
+
+    def _entitle(self, title: str) -> None:
+        """Set a title where the axes have none yet."""
+        if not self.ax_.get_title():
+            self.ax_.set_title(title)

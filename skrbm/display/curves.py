@@ -123,11 +123,14 @@ class TrainingCurveDisplay(Display):
                 color=lines[name].get_color(),
             )
             self.bands_.append(band)
-        ax.set_xlabel("pass")
+        ax.set_xlabel("pass over the data")
+        units = ["nats" if "likelihood" in name or "gap" in name else "" for name in labels]
         if len(labels) == 1:
-            ax.set_ylabel(f"{labels[0]}, nats" if "likelihood" in labels[0] else labels[0])
+            ax.set_ylabel(f"{labels[0]}, {units[0]}".removesuffix(", "))
         else:
+            ax.set_ylabel(units[0] if len(set(units)) == 1 else "")
             ax.legend()
+        self._entitle("along training")
         return self
 
 
@@ -226,6 +229,7 @@ class FreeEnergyDisplay(Display):
         ax.set_xlabel("free energy, nats")
         ax.set_ylabel("density")
         ax.legend()
+        self._entitle("free energy of the rows")
         return self
 
 

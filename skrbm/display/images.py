@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skrbm.core.numerics import Array, dense
 from skrbm.display.base import Display
 
+BETWEEN = "lightsteelblue"  # a colour that no grey pixel has
 DEAD = 0.05  # share of the largest weight that all weights of a unit without a use are below
 
 
@@ -22,8 +23,9 @@ class ComponentsDisplay(Display):
 
     Parameters
     ----------
-    images : ndarray of shape (n_images, height, width)
-        Weights; grey is zero, white as far above it as black is below.
+    images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
+        Weights; grey is zero, white as far above it as black is below. Of three channels, each is
+        drawn so in its colour.
     n_columns : int, default=None
         Images in a row; None for a square.
 
@@ -44,7 +46,7 @@ class ComponentsDisplay(Display):
         cls,
         estimator: Any,
         *,
-        image_shape: tuple[int, int] | None = None,
+        image_shape: tuple[int, ...] | None = None,
         n_images: int = 100,
         n_columns: int | None = None,
         ax: Any = None,
@@ -55,8 +57,8 @@ class ComponentsDisplay(Display):
         ----------
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
             Fitted.
-        image_shape : tuple of (height, width), default=None
-            Of the images whose pixels are the features; None for a square.
+        image_shape : tuple of (height, width) or (height, width, 3), default=None
+            Of the images whose pixels are the features, the second in colour; None for a square.
         n_images : int, default=100
             Largest number of hidden units, those with the longest weights.
         n_columns : int, default=None
@@ -86,12 +88,14 @@ class ComponentsDisplay(Display):
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
-        largest = np.abs(self.images).max(axis=(1, 2), keepdims=True)
+        axes = tuple(range(1, self.images.ndim))
+        largest = np.abs(self.images).max(axis=axes, keepdims=True)
         scale = np.maximum(largest, DEAD * largest.max(initial=0))
         scaled = self.images / np.where(scale > 0, scale, 1)
         n_columns = self.n_columns or math.ceil(math.sqrt(len(scaled)))
-        self.image_ = _show(ax, _mosaic(scaled, n_columns), vmin=-1, vmax=1)
+        self.image_ = _show(ax, _mosaic(scaled, n_columns), -1, 1)
         ax.set_axis_off()
+        self._entitle(f"weights of {len(scaled)} hidden units")
         return self
 
 
@@ -101,8 +105,9 @@ class SamplesDisplay(Display):
 
     Parameters
     ----------
-    rows : dict of str to ndarray of shape (n_images, height, width)
-        Images of each kind; NaN where a pixel is not known.
+    rows : dict of str to ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
+        Images of each kind; NaN where a pixel is not known. Colours go from the least to the
+        greatest of all values.
 
     Attributes
     ----------
@@ -122,9 +127,10 @@ class SamplesDisplay(Display):
         X: Any = None,
         *,
         mask: Any = None,
-        image_shape: tuple[int, int] | None = None,
+        image_shape: tuple[int, ...] | None = None,
         n_images: int = 10,
         n_gibbs_steps: int = 1000,
+        method: str = "sample",
         random_state: Any = None,
         ax: Any = None,
     ) -> Self:
@@ -139,12 +145,15 @@ class SamplesDisplay(Display):
             unknown may be NaN, and is reconstructed from what `inpaint` makes of it.
         mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
             Features that are known, to show what `inpaint` makes of the others.
-        image_shape : tuple of (height, width), default=None
-            Of the images whose pixels are the features; None for a square.
+        image_shape : tuple of (height, width) or (height, width, 3), default=None
+            Of the images whose pixels are the features, the second in colour; None for a square.
         n_images : int, default=10
             Number of samples, and largest number of rows of `X`.
         n_gibbs_steps : int, default=1000
             Steps of the chains that sample.
+        method : {"sample", "mean"}, default="sample"
+            Whether to show samples, or the expected pixels given their hidden units, which have less
+            noise.
         random_state : int, Generator, RandomState or None, default=None
             Of samples and of what is filled in; None for the estimator's own stream.
         ax : matplotlib.axes.Axes, default=None
@@ -160,11 +169,17 @@ class SamplesDisplay(Display):
         ImportError
             If matplotlib is not installed.
         ValueError
-            If the features do not fill images of that shape, or `mask` is given without `X`.
+            If the features do not fill images of that shape, `mask` is given without `X`, or
+            `method` is another.
         """
         if X is None and mask is not None:
             raise ValueError("Expected rows X that mask is about, got None.")
-        kinds = {"samples": estimator.sample(n_images, n_gibbs_steps, random_state=random_state)}
+        if method not in ("sample", "mean"):
+            raise ValueError(f"method expected to be 'sample' or 'mean', got {method!r}.")
+        samples = estimator.sample(n_images, n_gibbs_steps, random_state=random_state)
+        kinds = {"samples": samples}
+        if method == "mean":
+            kinds = {"means of samples": estimator.inverse_transform(estimator.transform(samples))}
         if X is not None:
             X, others = X[:n_images], {}
             data = check_array(X, accept_sparse=True, dtype=np.float64, ensure_all_finite=False)
@@ -189,7 +204,7 @@ class SamplesDisplay(Display):
             missing = np.full((n_columns - len(row), *row.shape[1:]), np.nan)
             images.append(np.concatenate([row, missing]))
         mosaic = _mosaic(np.concatenate(images), n_columns)
-        self.image_ = _show(ax, mosaic)
+        self.image_ = _show(ax, mosaic, np.nanmin(mosaic), np.nanmax(mosaic))
         height = mosaic.shape[0] / len(self.rows)
         ax.set_yticks(height * (np.arange(len(self.rows)) + 0.5) - 0.5, labels=list(self.rows))
         ax.set_xticks([])
@@ -199,15 +214,15 @@ class SamplesDisplay(Display):
         return self
 
 
-def _images(v: Any, image_shape: tuple[int, int] | None) -> Array:
+def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
     """Rows as images."""
     n_features = v.shape[1]
     side = math.isqrt(n_features)
     shape = (side, side) if image_shape is None else tuple(image_shape)
-    if math.prod(shape) != n_features:
+    if math.prod(shape) != n_features or not (len(shape) == 2 or shape[2:] == (3,)):
         raise ValueError(
-            f"Expected image_shape of {n_features} pixels, one for each feature, got "
-            f"{image_shape}{' (square)' if image_shape is None else ''}."
+            f"Expected image_shape of {n_features} pixels, one for each feature, as (height, width) or "
+            f"(height, width, 3), got {image_shape}{' (square)' if image_shape is None else ''}."
         )
     return np.asarray(v, dtype=np.float64).reshape(-1, *shape)
 
@@ -217,18 +232,22 @@ def _renewed(X: Any, values: Array) -> Any:
     return type(X)(dict(zip(X.columns, values.T, strict=True))) if hasattr(X, "columns") else values
 
 
-def _show(ax: Any, mosaic: Array, **limits: float) -> Any:
-    """Draw in grey; lines between images, and what is not known, in a colour that no pixel has."""
-    from matplotlib import colormaps
+def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
+    """Draw in grey, or in colours; lines between images, and what is not known, are light blue."""
+    from matplotlib import colormaps, colors
 
-    return ax.imshow(mosaic, cmap=colormaps["gray"].with_extremes(bad="lightsteelblue"), **limits)
+    if mosaic.ndim == 2:
+        scale = colormaps["gray"].with_extremes(bad=BETWEEN)
+        return ax.imshow(mosaic, cmap=scale, vmin=low, vmax=high)
+    shares = (mosaic - low) / (high - low if high > low else 1)
+    return ax.imshow(np.where(np.isnan(mosaic), colors.to_rgb(BETWEEN), shares))
 
 
 def _mosaic(images: Array, n_columns: int) -> Array:
     """Images side by side with a line of NaN between them."""
-    n_images, height, width = images.shape
+    n_images, height, width, *channels = images.shape
     n_rows = -(-n_images // n_columns)
-    tiles = np.full((n_rows * n_columns, height + 1, width + 1), np.nan)
+    tiles = np.full((n_rows * n_columns, height + 1, width + 1, *channels), np.nan)
     tiles[:n_images, :height, :width] = images
-    tiles = tiles.reshape(n_rows, n_columns, height + 1, width + 1).swapaxes(1, 2)
-    return np.asarray(tiles.reshape(n_rows * (height + 1), n_columns * (width + 1)))
+    tiles = tiles.reshape(n_rows, n_columns, height + 1, width + 1, *channels).swapaxes(1, 2)
+    return np.asarray(tiles.reshape(n_rows * (height + 1), n_columns * (width + 1), *channels))

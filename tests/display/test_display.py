@@ -150,7 +150,7 @@ def test_training_curves_are_columns_of_the_history(rbm):
         np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3])
         np.testing.assert_array_equal(line.get_ydata(), rbm.history_[name])
     one = TrainingCurveDisplay.from_estimator(rbm, names=["free_energy_gap"])
-    assert one.ax_.get_ylabel() == "free energy gap"
+    assert one.ax_.get_ylabel() == "free energy gap, nats"
     score = TrainingCurveDisplay.from_estimator(rbm, names=["pseudo_likelihood"])
     assert score.ax_.get_ylabel() == "pseudo likelihood, nats"
     with pytest.raises(ValueError, match=r"Expected names among \[.*got \['loss'\]"):
@@ -246,6 +246,53 @@ def test_labels_of_rows_are_inside_the_figure(rbm):
     display.figure_.canvas.draw()
     boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
     assert min(box.x0 for box in boxes) >= 0
+
+
+def test_colours_have_three_channels_of_each_pixel():
+    """Slips: channels taken for rows; lines that are black, as NaN is in colours."""
+    colour = BernoulliRBM(2, n_iter=1, random_state=0).fit(X[:, :48])
+    display = ComponentsDisplay.from_estimator(colour, image_shape=(4, 4, 3), n_columns=2)
+    drawn, first = np.asarray(display.image_.get_array()), display.images[0]
+    assert drawn.shape == (5, 10, 3)
+    np.testing.assert_allclose(drawn[:4, :4], (first / np.abs(first).max() + 1) / 2)
+    np.testing.assert_allclose(drawn[4, 0], matplotlib.colors.to_rgb("lightsteelblue"))
+    samples = SamplesDisplay.from_estimator(colour, X[:2, :48], image_shape=(4, 4, 3))
+    drawn = np.asarray(samples.image_.get_array())
+    np.testing.assert_array_equal(drawn[5:9, 5:9], X[1, :48].reshape(4, 4, 3))
+    with pytest.raises(ValueError, match=r"as \(height, width\) or \(height, width, 3\)"):
+        ComponentsDisplay.from_estimator(colour, image_shape=(4, 3, 4))
+
+
+def test_samples_may_be_shown_as_means(rbm):
+    # Slip: the sample itself.
+    shown = SamplesDisplay.from_estimator(
+        rbm, n_gibbs_steps=5, n_images=4, method="mean", random_state=0
+    ).rows["means of samples"]
+    means = rbm.inverse_transform(rbm.transform(rbm.sample(4, n_gibbs_steps=5, random_state=0)))
+    np.testing.assert_array_equal(shown.reshape(4, 64), means)
+    with pytest.raises(ValueError, match="'sample' or 'mean', got 'average'"):
+        SamplesDisplay.from_estimator(rbm, method="average")
+
+
+def test_pictures_have_titles_and_units_and_keep_those_that_are_there(rbm):
+    """Slips: a title of one's own that is lost; two curves without their unit."""
+    for draw in (
+        lambda ax: ComponentsDisplay.from_estimator(rbm, ax=ax),
+        lambda ax: TrainingCurveDisplay.from_estimator(rbm, ax=ax),
+        lambda ax: FreeEnergyDisplay.from_estimator(rbm, X[:50], X[50:], ax=ax),
+    ):
+        ax = matplotlib.pyplot.figure().add_subplot()
+        assert draw(ax).ax_.get_title()
+        ax.set_title("mine")
+        assert draw(ax).ax_.get_title() == "mine"
+    for names, label in (
+        (["pseudo_likelihood"], "pseudo likelihood, nats"),
+        (["pseudo_likelihood", "chain_gap"], "nats"),
+        (["learning_rate"], "learning rate"),
+        (["pseudo_likelihood", "learning_rate"], ""),
+    ):
+        display = TrainingCurveDisplay.from_estimator(rbm, names=names)
+        assert display.ax_.get_ylabel() == label
 
 
 @pytest.mark.parametrize("kind", ["components", "samples"])
