@@ -508,6 +508,22 @@ def test_categories_of_later_rows_warn_in_training_alone():
     fitted(X, kinds=listed).partial_fit(new)
 
 
+@pytest.mark.parametrize("share", [0, 0.2])
+def test_rows_of_weight_zero_are_left_out(share):
+    """Catches an error (it was one), and a start from all rows."""
+    X, rng = mixed(), np.random.default_rng(0)
+    X["port"] = pd.Categorical(X["port"], ["C", "Q", "S", "Oslo"])
+    holes = X.mask(rng.random(X.shape) < share)
+    rare = holes.copy()
+    rare.loc[:49, "port"] = "Oslo"
+    weight = np.repeat([0, 1], [50, 150])
+    one, other = (
+        TabularRBM(3, n_iter=20, random_state=0).fit(table, sample_weight=weight)
+        for table in (rare, holes)
+    )
+    np.testing.assert_allclose(one.components_, other.components_, rtol=0, atol=1e-10)
+
+
 def test_numbers_outside_their_interval_warn():
     """Catches numbers that are not compared."""
     with pytest.warns(DomainWarning, match=r"'share' is an interval from 0 to 50, but .* to 9"):

@@ -96,10 +96,13 @@ class TableRows(RowFormat):
         return len(table_of(rbm).groups["numeric"]) if is_scale else n_columns
 
     def known_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
-        if mask is None:
+        table = table_of(rbm)
+        if mask is not None:
+            shape = (len(v), rbm.n_features_in_)
+            return np.broadcast_to(checked_mask(mask, shape), shape)[:, table.order]
+        if isinstance(v, EncodedTable):
             return np.asarray(v.known_units)
-        shape = (len(v), rbm.n_features_in_)
-        return np.broadcast_to(checked_mask(mask, shape), shape)[:, table_of(rbm).order]
+        return np.asarray(~np.isnan(v[:, np.cumsum(table.widths) - 1]))  # some rows of one
 
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
         table = table_of(rbm)
