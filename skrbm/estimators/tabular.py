@@ -25,7 +25,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
 
     Categories are one-hot columns of one unit [1]_ [2]_, numbers are normal given the hidden units
     with variances that are learned, bounded numbers have exponential densities between their bounds.
-    Numbers are standardised inside, so that no result but the densities depends on a column's unit of
+    Numbers are scaled inside, by default to normal scores, so that no result but the densities depends on a column's unit of
     measurement or origin: those are per unit of the column as it is given. The logarithm of the
     probability of a row is then that of a probability times a density, in nats.
 
@@ -43,7 +43,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         What becomes of numbers inside: scores that are about normal, by a monotone piecewise linear
         map of each column that its first rows tell [4]_, or numbers in standard deviations. With
         "normal" skewed columns, and values that come often such as zeros, are drawn as they are, and
-        draws stay in the column's range.
+        draws stay in the column's range; `inverse_transform` gives the number of the mean score.
     handle_unknown : {"missing", "error"}, default="missing"
         What to do with a category that was not in the first rows: take it for a missing value, of
         which training that goes on warns, or raise ValueError.
@@ -113,7 +113,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     track_likelihood : bool, default=False
         Whether chains follow the model from pass to pass, so that `history_` has its log-likelihood
         with a standard error. `early_stopping` then goes by that of the held-out rows. It changes
-        no bit of what is learned.
+        no bit of what is learned. Missing values are then a ValueError.
     warm_start : bool, default=False
         Whether `fit` goes on from the present parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}, default="warn"
@@ -138,14 +138,14 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     ----------
     components_ : ndarray of shape (n_components, n_columns)
         Weights of the machine's columns, which `columns_` names: those of flags, categories, numbers
-        and bounded numbers in turn. Numbers are in standard deviations.
+        and bounded numbers in turn. Numbers are scores, or in standard deviations.
     intercept_hidden_ : ndarray of shape (n_components,)
         Biases of the hidden units.
     intercept_visible_ : ndarray of shape (n_columns,)
         Biases of the machine's columns.
     noise_variance_ : ndarray of shape (n_numeric,)
-        Variance of each number given the hidden units, in the column's variances; only if there are
-        numbers.
+        Variance of the score of each number, or of the number in the column's variances, given the
+        hidden units; only if there are numbers.
     columns_ : ndarray of str of shape (n_columns,)
         Names of the machine's columns, such as "age" or "port=Southampton".
     kinds_ : list of length `n_features_in_`

@@ -403,6 +403,15 @@ def test_history_is_in_units_of_the_columns():
     assert abs(one.history_["log_likelihood"][-1] - one.log_likelihood(X).mean()) < 1e-6
 
 
+def test_log_likelihood_of_incomplete_rows_is_not_tracked():
+    """Catches a free energy of rows that the model itself has completed taken for it."""
+    X = mixed()
+    with pytest.raises(
+        ValueError, match="track_likelihood=True expected complete rows, got missing"
+    ):
+        fitted(X.assign(fare=X["fare"].where(X["alone"])), track_likelihood=True)
+
+
 NO_KIND = r"Kind of column 'age' expected to be one of .*got "
 
 
