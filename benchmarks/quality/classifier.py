@@ -5,13 +5,15 @@ peers. Ours takes BernoulliRBM on digits and TabularRBM elsewhere, with the trai
 its own default; the peers are at their defaults, with numbers standardised and categories one-hot, but
 for digits, which are divided by 16. "few labels" learns each data set from six labels of every class
 and the other rows without: ours, ours of the labelled rows alone, and scikit-learn's LabelSpreading and
-SelfTrainingClassifier. Tables come from scikit-learn, or from packages that `benchmarks/tables.py` fetches.
-Run from the repository:
+SelfTrainingClassifier. "weights" compares pairs of `discriminative_weight` and `generative_weight` at
+equal passes on the six smallest tables, in two folds. Tables come from scikit-learn, or from packages that
+`benchmarks/tables.py` fetches. Run from the repository:
 
     python -m benchmarks.quality.classifier
     python -m benchmarks.quality.classifier digits
     python -m benchmarks.quality.classifier tables
     python -m benchmarks.quality.classifier "few labels"
+    python -m benchmarks.quality.classifier weights
 """
 
 from __future__ import annotations
@@ -41,6 +43,8 @@ from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
 
 N_FOLDS = 5
 N_REPEATS = {"digits": 3}  # of the folds
+WEIGHTS = ((1.0, 0.0), (1.0, 0.001), (1.0, 0.01), (1.0, 0.1), (1.0, 1.0), (0.0, 1.0))
+N_FOLDS_WEIGHTS, SMALL = 2, (*BUNDLED, "penguins", "glass", "biopsies")
 N_LABELS, N_SPLITS, TEST_SHARE = 6, 2, 0.3  # of few labels: per class
 TRAINING = {"optimizer": "adam", "learning_rate": 0.01, "n_iter": 30, "random_state": 0}
 CASES = ("digits", *BUNDLED, "penguins", "orange juice", "colleges", "glass", "biopsies")
@@ -83,13 +87,11 @@ def classifiers(case: str) -> dict[str, Any]:
     }
 
 
-def scores(classifier: Any, case: str) -> dict[str, float]:
+def scores(classifier: Any, case: str, n_folds: int, n_repeats: int = 1) -> dict[str, float]:
     """Means over folds."""
     X, y = data(case)
     accuracies, losses, begin = [], [], time.process_time()
-    folds = RepeatedStratifiedKFold(
-        n_splits=N_FOLDS, n_repeats=N_REPEATS.get(case, 1), random_state=0
-    )
+    folds = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=0)
     for train, test in folds.split(X, y):
         fitted = clone(classifier).fit(X.iloc[train], y[train])
         accuracies.append(fitted.score(X.iloc[test], y[test]))
@@ -130,9 +132,34 @@ def full_labels(cases: Sequence[str]) -> dict[str, Any]:
     results: dict[str, Any] = {case: {} for case in cases}
     for case in cases:
         for name, classifier in classifiers(case).items():
-            results[case][name] = found = scores(classifier, case)
+            found = scores(classifier, case, N_FOLDS, N_REPEATS.get(case, 1))
+            results[case][name] = found
             print(f"{case:15} {name:25}", {k: round(v, 4) for k, v in found.items()}, flush=True)
     return results
+
+
+def means(tables: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, float]]:
+    """Mean of every score over data sets."""
+    return {
+        name: {score: float(np.mean([table[name][score] for table in tables])) for score in found}
+        for name, found in tables[0].items()
+    }
+
+
+def all_weights() -> dict[str, Any]:
+    """Scores of the pairs of weights on small tables, and their means over these."""
+    results: dict[str, Any] = {case: {} for case in SMALL}
+    for case in SMALL:
+        for discriminative, generative in WEIGHTS:
+            name = f"discriminative {discriminative:g}, generative {generative:g}"
+            classifier = RBMClassifier(
+                rbm_of(case, **TRAINING),
+                discriminative_weight=discriminative,
+                generative_weight=generative,
+            )
+            results[case][name] = found = scores(classifier, case, N_FOLDS_WEIGHTS)
+            print(f"{case:15} {name:35}", {k: round(v, 4) for k, v in found.items()}, flush=True)
+    return results | {"mean": means(list(results.values()))}
 
 
 def all_few_labels() -> dict[str, Any]:
@@ -151,6 +178,7 @@ def main() -> None:
         "digits": lambda: full_labels(CASES[:1]),
         "tables": lambda: full_labels(CASES[1:]),
         "few labels": all_few_labels,
+        "weights": all_weights,
     }
     for name in sys.argv[1:] or experiments:
         file = f"classifier_{name.replace(' ', '_')}"
