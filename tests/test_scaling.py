@@ -5,6 +5,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import joblib
@@ -45,6 +46,43 @@ def test_a_search_on_a_cluster_finds_what_it_finds_in_one_process(cluster):
     np.testing.assert_array_equal(found.transform(X), alone.transform(X))
     tasks = cluster.scheduler.cumulative_worker_metrics
     assert any("execute" in str(key) for key in tasks), "nothing ran on the cluster"
+
+
+@pytest.mark.slow
+def test_a_search_on_ray_finds_what_it_finds_in_one_process():
+    """Seen to fail without n_jobs, where ray's backend works in this process."""
+    pytest.importorskip("ray")
+    rbm = BernoulliRBM(2, n_iter=2, random_state=0)
+    search = GridSearchCV(rbm, {"learning_rate": [0.1, 0.4, 0.8]}, cv=2)
+    names = example("search_on_ray")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ray itself
+        with names["cluster"]():
+            nodes = names["ray"].nodes()
+            assert [node["NodeManagerAddress"] for node in nodes] == ["127.0.0.2"]
+            with joblib.parallel_config(backend="ray", n_jobs=-1):
+                processes = joblib.Parallel()(joblib.delayed(os.getpid)() for _ in range(4))
+            assert os.getpid() not in processes
+            (alone, _), (found, _) = names["run"](search, X)
+    scores = [result.cv_results_["mean_test_score"] for result in (alone, found)]
+    np.testing.assert_array_equal(*scores)
+    np.testing.assert_array_equal(found.transform(X), alone.transform(X))
+
+
+def test_row_groups_of_a_file_are_learned_as_the_same_blocks_in_memory_are(tmp_path):
+    """Seen to fail with the row groups in reverse, and with features of the first one alone."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    names, path = example("stream_from_parquet"), tmp_path / "rows.parquet"
+    names["write_rows"](path, 3, n_rows=50, n_features=6)
+    rows = parquet.read_table(path).to_pandas()
+    in_memory = [rows[begin : begin + 50] for begin in (0, 50, 100)]
+    from_file = names["train"](lambda: names["blocks"](path), 3, 2)
+    expected = names["train"](lambda: in_memory, 3, 2)
+    np.testing.assert_array_equal(from_file.components_, expected.components_)
+    names["write_features"](from_file, path, tmp_path / "features.parquet")
+    features = parquet.read_table(tmp_path / "features.parquet").to_pandas()
+    assert list(features) == list(from_file.get_feature_names_out())
+    np.testing.assert_allclose(features, from_file.transform(rows), rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow
