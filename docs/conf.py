@@ -1,6 +1,7 @@
 """Settings of the documentation's build."""
 
 import os
+import re
 
 import matplotlib
 
@@ -77,6 +78,12 @@ def skip_foreign(app, what, name, member, skip, options):
     return skip or (what == "class" and not str(module).startswith("skrbm"))
 
 
+def link_gallery(app, name, source):
+    """Lead from links to scripts, which can be followed in the repository too, to their pages."""
+    source[0] = re.sub(r"\(\.\./\.\./examples/(gallery/\w+)\.py\)", r"(../\1.rst)", source[0])
+
+
 def setup(app):
     """Connect what the settings above cannot say."""
+    app.connect("source-read", link_gallery)
     app.connect("autodoc-skip-member", skip_foreign)

@@ -20,7 +20,6 @@ def examples(page):
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if examples(page)], ids=lambda page: page.stem
 )
@@ -50,3 +49,12 @@ def test_tests_named_in_the_guide_exist(page):
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("**/test_*.py"))
     for name in re.findall(r"`(test_\w+)`", page.read_text()):
         assert f"def {name}(" in tests
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("guide/*.md")), ids=lambda page: page.stem)
+def test_links_in_the_guide_can_be_followed_in_the_repository_too(page):
+    """Seen to fail with the pages of the gallery, which the build alone writes."""
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    targets = [(page.parent / link).resolve() for link in links]
+    built = (DOCS / "gallery").resolve()
+    assert [t for t in targets if built in t.parents or not t.exists()] == []
