@@ -28,7 +28,7 @@ def test_expectations_are_products_over_units(n_rows, n_units, n_shifts, scale, 
     bits = shifts.JointStates(log_odds)
     assert bits.is_near(d).all()
     exact = expected(log_odds, d)
-    tolerance = np.finfo(dtype).eps * (100 + 2 * np.abs(d).sum(axis=1).max())
+    tolerance = np.finfo(dtype).eps * (n_units + 100 + 2 * np.abs(d).sum(axis=1).max())
     np.testing.assert_allclose(bits.log_mean_exponentials(d), exact, rtol=0, atol=tolerance)
 
 
