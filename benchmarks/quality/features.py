@@ -47,8 +47,8 @@ from benchmarks import machine as where
 from benchmarks.data import mnist
 from skrbm import BernoulliRBM, RBMClassifier
 
-N_SPLITS = {"digits": 5, "shifted digits": 2, "mnist": 1, "patches": 2, "texts": 2}
-WIDTHS = {case: (500,) if case == "mnist" else (500, 100) for case in N_SPLITS}
+N_SPLITS = {"digits": 5, "shifted digits": 2, "mnist": 1, "patches": 1, "texts": 2}
+WIDTHS = {case: (500,) if case in ("mnist", "patches") else (500, 100) for case in N_SPLITS}
 TOO_SLOW = {("mnist", "NMF")}
 STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0)  # C of the logistic regression
 ROWS = {"n_iter": 100}
