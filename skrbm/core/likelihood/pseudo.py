@@ -18,6 +18,7 @@ MONITOR_FLIPS = 8  # of a row, before more rows are asked
 MONITOR_EVALUATIONS = 2**15, 2**22
 MONITOR_NODES = 1000  # of a quadrature: wider laws are those of models that have exploded
 MONITOR_SHARE = 1024  # products of states and weights in a pass for one evaluation: about 5 %
+FEW_VALUES = 10  # of a unit: more are compared with the rest of each row, not by pairs
 DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
 BLOCK_ELEMENTS = 2**19  # of one temporary array: smaller ones spend their time between operations
 
@@ -204,8 +205,12 @@ class _Rows:
         is_other = np.ones(log_probability.shape, dtype=bool)
         if values is not None:
             is_value = (states == values[:, None, :, None]).all(axis=2)
-            is_other = ~is_value.any(axis=0)
-            log_probability += self._compared(units, columns, values, is_value.argmax(axis=0))
+            is_other, own = ~is_value.any(axis=0), is_value.argmax(axis=0)
+            if len(values) <= FEW_VALUES:
+                log_probability += self._compared(units, columns, values, own)
+            else:
+                for i, number in enumerate(units):
+                    log_probability[i] = self._from_rest(number, columns[i], values, own[i])
         for k in np.flatnonzero(is_other.any(axis=1)):  # continuous units and grey values
             rows, unit = np.flatnonzero(is_other[k]), self._machine.visible.take(units[k])
             own = states[k][:, rows].T
@@ -228,6 +233,15 @@ class _Rows:
         log_odds += (energy[:, None] - energy[others])[..., None]
         log_odds = np.take_along_axis(log_odds, own[None, None], axis=0)[0]
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0, initial=0))
+
+    def _from_rest(self, number: int, columns: Array, values: Array, own: Array) -> Array:
+        """A unit whose values, of the numbers `own`, are compared by what each adds to the rest."""
+        unit = self._machine.visible.take(number)
+        field = unit.signal(values) @ self._machine.weights[columns]
+        changes = self._machine.hidden.log_partition_shifts(self._field - field[own])
+        log_weight = changes(field) - unit.energy(values)[:, None]
+        chosen = np.take_along_axis(log_weight, own[None], axis=0)[0]
+        return np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
 
     def log_conditionals(self, rows: Array, units: Array) -> Array:
         """Log-probability of one unit of one row for each pair of their numbers."""

@@ -35,9 +35,12 @@ def p(request, seed):
     return model(request.param, seed)
 
 
-def test_pseudo_likelihood_is_the_sum_of_conditionals(p, rng):
+@pytest.mark.parametrize("few_values", [1, pseudo.FEW_VALUES])
+def test_pseudo_likelihood_is_the_sum_of_conditionals(p, few_values, monkeypatch, rng):
     # Slips: a temperature lost for spins, a quadrature too coarse, log of a clipped probability, the
-    # columns of a categorical unit taken for units of their own, the measure of a count forgotten.
+    # columns of a categorical unit taken for units of their own, the measure of a count forgotten;
+    # the energies of values, or what a value itself adds to the field, left in the rest.
+    monkeypatch.setattr(pseudo, "FEW_VALUES", few_values)
     v = visible_states(p, rng)
     actual = pseudo.pseudo_likelihood(machine_from(p), v)
     np.testing.assert_allclose(actual, oracles.log_pseudo_likelihood(p, v), rtol=0, atol=1e-8)
@@ -62,9 +65,13 @@ def test_a_row_does_not_matter_to_the_score_of_another(kind, seed, monkeypatch):
     assert asked == [[[0.3]]]
 
 
+@pytest.mark.parametrize("few_values", [1, pseudo.FEW_VALUES])
 @pytest.mark.parametrize(("kind", "n_visible"), SPARSE)
-def test_pseudo_likelihood_of_extreme_models_is_finite_and_exact(kind, n_visible, rng):
+def test_pseudo_likelihood_of_extreme_models_is_finite_and_exact(
+    kind, n_visible, few_values, monkeypatch, rng
+):
     # Slips: log(1 + exp(x)) that overflows; log(max(probability, eps)).
+    monkeypatch.setattr(pseudo, "FEW_VALUES", few_values)
     p = oracles.random_parameters(kind, min(n_visible, 6), 3, rng, scale=2000.0)
     v = visible_states(p, rng)
     actual = pseudo.pseudo_likelihood(machine_from(p), v)
