@@ -1,18 +1,26 @@
 """Does early stopping on few rows end near the best that the run had to offer?
 
-500 images of MNIST in black and white, 500 hidden units, 200 planned passes at a low rate: the same run
-with and without a stop, judged on the rows held out and on 10,000 others by log-likelihood, nats, after
-every twentieth pass: the mean of annealing from both sides. The stop goes by the pseudo-likelihood of
-the rows held out or, tracked, by their likelihood. Run from the repository:
+500 images of MNIST in black and white: the same run with and without a stop, judged by log-likelihood,
+nats. The stop goes by the pseudo-likelihood of the rows held out or, tracked, by their likelihood.
 
-    python -m benchmarks.quality.early_stopping [--tracked]
+- 500 hidden units, 200 planned passes at a low rate: judged after every twentieth pass on the rows held
+  out and on 10,000 others, by the mean of annealing from both sides
+- small: 16 hidden units by defaults, 100 planned passes, four seeds, tracked: judged after every pass on
+  the rows held out, exactly
+
+Run from the repository:
+
+    python -m benchmarks.quality.early_stopping [--tracked | --small]
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
+
+import numpy as np
 
 from benchmarks import machine as where
 from benchmarks.data import binarized_mnist
@@ -25,48 +33,108 @@ N_ITER = 200
 EVERY = 20
 N_TEMPERATURES = 5000  # by a thousand, forwards and in reverse differ by four nats
 SETTINGS = {"learning_rate": 0.1, "batch_size": 50, "early_stopping": True, "random_state": 0}
+SMALL = {"n_components": 16, "n_iter": 100, "early_stopping": True, "track_likelihood": True}
+N_SEEDS = 4
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tracked", action="store_true")
-    is_tracked = parser.parse_args().tracked
+def followed(rbm: BernoulliRBM, rows: np.ndarray, judge: Callable, every: int = 1) -> list[dict]:
+    """What a judge says of the models of a run that does not stop, one in `every`."""
+    path: list[dict[str, Any]] = []
+    record = Recorder.record
+
+    def recording(recorder: Recorder, machine: Any, particles: Any, notes: Any) -> float:
+        if rbm.n_iter_ % every == 0:
+            snapshot = BernoulliRBM(rbm.n_components, random_state=0)
+            snapshot._model.publish(machine)
+            path.append({"n_iter": rbm.n_iter_, **judge(snapshot)})
+        return record(recorder, machine, particles, notes)
+
+    with mock.patch.object(Recorder, "record", recording):
+        rbm.set_params(n_iter_no_change=rbm.n_iter, track_likelihood=False).fit(rows)
+    return path
+
+
+def large(rows: np.ndarray, test: np.ndarray, is_tracked: bool) -> None:
+    """500 hidden units."""
     settings = SETTINGS | {"track_likelihood": is_tracked}
-    where.print_description()
-    X, test = binarized_mnist()
-    rows = X[:500]
     stopped = BernoulliRBM(500, n_iter=N_ITER, **settings).fit(rows)
     held_out = rows[split_rows(stopped, len(rows))[1]]
     print(f"stopped after {stopped.n_iter_} of {N_ITER} passes", flush=True)
 
-    def judged(rbm: BernoulliRBM) -> dict[str, float]:
+    def judge(rbm: BernoulliRBM) -> dict[str, float]:
         found = bracket(rbm, test, rows, N_TEMPERATURES)
         shift = rbm.free_energy(test).mean() - rbm.free_energy(held_out).mean()
         both = (found["forward"] + found["reverse"]) / 2
         gap = found["reverse"] - found["forward"]
         return {"test": both, "validation": float(both + shift), "gap": gap}
 
-    path: list[dict[str, Any]] = []
-    record = Recorder.record
-
-    def recording(recorder: Recorder, machine: Any, particles: Any, notes: Any) -> float:
-        n_iter = patient.n_iter_
-        if n_iter % EVERY == 0:
-            snapshot = BernoulliRBM(500, random_state=0)
-            snapshot._model.publish(machine)
-            path.append({"n_iter": n_iter, **judged(snapshot)})
-            print(path[-1], flush=True)
-        return record(recorder, machine, particles, notes)
-
-    patient = BernoulliRBM(500, n_iter=N_ITER, **settings)
-    with mock.patch.object(Recorder, "record", recording):
-        patient.set_params(n_iter_no_change=N_ITER).fit(rows)
-    results = {"n_iter": stopped.n_iter_, "kept": judged(stopped), "path": path}
-    best = max(path, key=lambda at: at["validation"])
-    print(f"kept {results['kept']}, best {best}")
+    path = followed(BernoulliRBM(500, n_iter=N_ITER, **settings), rows, judge, EVERY)
+    results = {"n_iter": stopped.n_iter_, "kept": judge(stopped), "path": path}
+    print(f"kept {results['kept']}, best {max(path, key=lambda at: at['validation'])}")
     name = "early_stopping_tracked" if is_tracked else "early_stopping"
-    written = where.write(name, __doc__.splitlines()[0], results, n_iter=N_ITER, **settings)
-    print(written.relative_to(where.ROOT))
+    write(name, results, n_iter=N_ITER, **settings)
+
+
+def at_stop(values: list[float], n_iter_no_change: int) -> float:
+    """What a stop by these values themselves would keep."""
+    best_at = [int(np.argmax(values[: at + 1])) for at in range(len(values))]
+    stops = (best for at, best in enumerate(best_at) if at - best == n_iter_no_change)
+    return values[next(stops, best_at[-1])]
+
+
+def small(rows: np.ndarray) -> None:
+    """16 hidden units, whose partition function is a sum over 65,536 states."""
+    results = []
+    for seed in range(N_SEEDS):
+        rbm = BernoulliRBM(random_state=seed, **SMALL).fit(rows)
+        held_out = rows[split_rows(rbm, len(rows))[1]]
+
+        def judge(rbm: BernoulliRBM, held_out: np.ndarray = held_out) -> dict[str, float]:
+            log_partition = rbm.log_partition("exact")
+            return {"validation": float(rbm.log_likelihood(held_out, log_partition).mean())}
+
+        path = followed(BernoulliRBM(random_state=seed, **SMALL), rows, judge)
+        kept, exact = judge(rbm)["validation"], [at["validation"] for at in path]
+        tracked = rbm.history_["validation_log_likelihood"]
+        largest_error = float(np.abs(np.subtract(tracked, exact[: len(tracked)])).max())
+        results.append(
+            {
+                "seed": seed,
+                "n_iter": rbm.n_iter_,
+                "kept": kept,
+                "best": max(exact),
+                "kept_by_exact": at_stop(exact, rbm.n_iter_no_change),
+                "largest_error_of_tracked": largest_error,
+                "path": path,
+            }
+        )
+        print(f"seed {seed}: stopped after {rbm.n_iter_} of {rbm.n_iter}, ", end="")
+        print(
+            f"kept {kept:.2f}, best {max(exact):.2f}, tracked within {largest_error:.2f}",
+            flush=True,
+        )
+    for kept in ("kept", "kept_by_exact"):
+        print(f"{kept}: {np.mean([run['best'] - run[kept] for run in results]):.2f} below the best")
+    write("early_stopping_small", results, **SMALL)
+
+
+def write(name: str, results: Any, **settings: Any) -> None:
+    """Keep what came out."""
+    print(where.write(name, __doc__.splitlines()[0], results, **settings).relative_to(where.ROOT))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--tracked", action="store_true")
+    kinds.add_argument("--small", action="store_true")
+    chosen = parser.parse_args()
+    where.print_description()
+    X, test = binarized_mnist()
+    if chosen.small:
+        small(X[:500])
+    else:
+        large(X[:500], test, chosen.tracked)
 
 
 if __name__ == "__main__":
