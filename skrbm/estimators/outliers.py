@@ -33,7 +33,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     estimator : estimator object, default=None
         Any estimator of this package that models rows; it is cloned. None for
         ``BernoulliRBM(random_state=0)`` where `X` is sparse, boolean or has values in [0, 1] alone, and for
-        ``TabularRBM(random_state=0)``, which takes mixed tables and standardises numbers, elsewhere.
+        ``TabularRBM(numeric_scale="standard", random_state=0)``, which takes mixed tables, elsewhere:
+        normal scores would bring far values near.
     contamination : float, default=0.1
         Share of the training rows, in (0, 0.5], that are taken for outliers.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
@@ -186,8 +187,9 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
 def _default(X: Any) -> Any:
     """Model for rows that nobody has said anything about."""
-    kind = BernoulliRBM if issparse(X) or _are_shares(np.asarray(X)) else TabularRBM
-    return kind(random_state=0)
+    if issparse(X) or _are_shares(np.asarray(X)):
+        return BernoulliRBM(random_state=0)
+    return TabularRBM(numeric_scale="standard", random_state=0)
 
 
 def _are_shares(values: Array) -> bool:

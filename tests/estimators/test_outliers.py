@@ -63,8 +63,11 @@ def test_weight_is_a_number_of_copies(kind):
     ],
 )
 def test_model_is_chosen_by_the_values(X, expected):
-    """Slips: real numbers taken for probabilities, from below or above; flags for categories."""
-    assert type(RBMOutlierDetector().fit(X).estimator_) is expected
+    """Slips: real numbers taken for probabilities, from below or above; flags for categories; normal
+    scores, which bring far values near."""
+    rbm = RBMOutlierDetector().fit(X).estimator_
+    assert type(rbm) is expected
+    assert getattr(rbm, "numeric_scale", "standard") == "standard"
 
 
 @pytest.mark.parametrize("contamination", [0, -0.1, 0.6, 1.0])
