@@ -64,7 +64,7 @@ def test_weight_is_a_number_of_copies(kind):
 )
 def test_model_is_chosen_by_the_values(X, expected):
     """Slips: real numbers taken for probabilities, from below or above; flags for categories; normal
-    scores, which bring far values near."""
+    scores, which pull extreme values in."""
     rbm = RBMOutlierDetector().fit(X).estimator_
     assert type(rbm) is expected
     assert getattr(rbm, "numeric_scale", "standard") == "standard"
