@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from inspect import isfunction, unwrap
 from types import FrameType
 from typing import Any, TypeVar
@@ -30,9 +31,13 @@ BLOCK_ELEMENTS = 2**16  # of what is looked at twice: half a megabyte stays in a
 
 
 def shared_by_estimators(cls: type[T]) -> type[T]:
-    """Class whose methods have no class in their name: users know them as those of another one."""
+    """Class whose methods have no class in their name: users know them as those of another one.
+
+    Its module answers for them, so that they can be pickled by that name.
+    """
     for method in filter(isfunction, vars(cls).values()):
         method.__qualname__ = unwrap(method).__qualname__ = method.__name__
+    vars(sys.modules[cls.__module__])["__getattr__"] = partial(getattr, cls)
     return cls
 
 

@@ -1,6 +1,7 @@
 """Calls with wrong arguments: the message names nothing that users have not seen."""
 
 import inspect
+import pickle
 import re
 
 import pytest
@@ -45,6 +46,13 @@ def test_messages_name_no_private_class(cls, name):
         assert set(re.findall(r"(\w+)\.\w+\(", message)) <= {cls.__name__}
     qualified = inspect.unwrap(getattr(cls, name)).__qualname__
     assert qualified in (name, f"{cls.__name__}.{name}")
+
+
+@pytest.mark.parametrize(("cls", "name"), METHODS)
+def test_functions_can_be_pickled(cls, name):
+    # Slips: plain names that no module answers for, or that are those of other functions of it.
+    method = getattr(cls, name)
+    assert pickle.loads(pickle.dumps(method)) is method
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import validate_params
 
-from skrbm.core.likelihood.conditional import conditional_law, conditional_mean
+from skrbm.core.likelihood import conditional
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.estimators.model import ModelMixin
@@ -153,7 +153,7 @@ class ConditionalMixin(ModelMixin):
         end = sum(table.widths[: unit + 1])
         v[:, end - table.widths[unit] : end] = 0  # whatever it is
         is_known[:, unit] = True
-        law: Callable[..., Array] = partial(conditional_mean, number=unit)
+        law: Callable[..., Array] = partial(conditional.conditional_mean, number=unit)
         scores = table.maps[number]
         if scores is not None:
             law = partial(_mean_of_values, number=unit, values=scores.values)
@@ -178,7 +178,7 @@ def _mean_of_values(
     The law of the score is smooth and taken to be linear between nodes; what it is multiplied by may
     jump, and is averaged between them.
     """
-    nodes, probability = conditional_law(machine, v, number, REFINEMENT)
+    nodes, probability = conditional.conditional_law(machine, v, number, REFINEMENT)
     z = nodes[:, 0, 0].astype(np.float64)
     offsets = (np.arange(2 * N_BETWEEN) + 0.5) / N_BETWEEN - 1
     own = values(z[:, None] + (z[1] - z[0]) * offsets) @ (1 - np.abs(offsets)) / N_BETWEEN

@@ -115,9 +115,8 @@ class TableRows(RowFormat):
         if v is None or not table.mapped_columns:
             return np.asarray(constant)
         log_units = np.tile(constant, (len(v), 1))
-        n_more = sum(table.widths) - len(
-            table.order
-        )  # columns than units, all of them before these
+        # There are more columns than units, and all of these come before the numbers.
+        n_more = sum(table.widths) - len(table.order)
         for column, scores in table.mapped_columns.items():
             z = v.column(column) if isinstance(v, EncodedTable) else v[:, column]
             log_units[:, column - n_more] = -scores.log_slope(z)
