@@ -22,7 +22,12 @@ from sklearn.model_selection import GridSearchCV
 
 from skrbm import BernoulliRBM, Checkpoint
 
-HERE = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+HERE = {
+    "n_workers": 2,
+    "threads_per_worker": 1,
+    "host": "127.0.0.1",
+    "dashboard_address": "127.0.0.1:0",
+}
 X = load_digits().data > 7
 
 

@@ -17,7 +17,12 @@ from sklearn.datasets import load_digits
 
 from skrbm import BernoulliRBM
 
-HERE = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+HERE = {
+    "n_workers": 2,
+    "threads_per_worker": 1,
+    "host": "127.0.0.1",
+    "dashboard_address": "127.0.0.1:0",
+}
 
 
 def features(rbm, X):
