@@ -108,6 +108,11 @@ class RowFormat(ABC):
         with them, if it differs, of each (n_samples, n_units).
         """
 
+    def log_unit(self, rbm: Any, v: Any = None, is_counted: Array | None = None) -> Array:
+        """Sum of `log_units`, of those counted of each row: () or (n_samples,)."""
+        counted = True if is_counted is None else is_counted
+        return np.asarray(np.where(counted, self.log_units(rbm, v), 0).sum(axis=-1))
+
 
 @final
 class ArrayRows(RowFormat):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -48,9 +46,9 @@ class Recorder:
         training data's.
     likelihood : LikelihoodRecorder, default=None
         Keeper of log-likelihoods, which then decide; None for pseudo-likelihoods alone.
-    log_units : callable, default=None
-        From rows to by how much scores of the user's rows are below those of the machine's columns,
-        in nats, of each unit (n_units,) or of each row and unit; None for nothing.
+    log_unit, validation_log_unit : float, default=0.0
+        By how much the mean scores of the user's rows, learned and held out, are below those of the
+        machine's columns, in nats.
     """
 
     history: History
@@ -61,7 +59,8 @@ class Recorder:
     is_counted: Array | None = None
     held_out: tuple[Any, Array | None, Array | None] | None = None
     likelihood: LikelihoodRecorder | None = None
-    log_units: Callable[[Any], Array] | None = None
+    log_unit: float = 0.0
+    validation_log_unit: float = 0.0
 
     def record(self, machine: Machine, particles: Array, notes: dict[str, float]) -> float:
         """Record a pass.
@@ -84,11 +83,11 @@ class Recorder:
         notes = notes | record(
             machine, self.rows, chains, self.n_samples, self.weight, self.is_counted
         )
-        notes["pseudo_likelihood"] -= self._log_unit(self.rows, self.weight, self.is_counted)
+        notes["pseudo_likelihood"] -= self.log_unit
         if self.held_out is not None:
             rows, weight, is_counted = self.held_out
             score = monitor(machine, rows, self.n_samples, weight, is_counted)
-            notes["validation_pseudo_likelihood"] = score - self._log_unit(*self.held_out)
+            notes["validation_pseudo_likelihood"] = score - self.validation_log_unit
             notes["free_energy_gap"] = free_energy_gap(
                 machine,
                 rows,
@@ -111,8 +110,9 @@ class Recorder:
         """What decides of a machine of before, in nats."""
         if self.likelihood is not None:
             return self._likelihoods(machine)[self._deciding]
-        own = rows, weight, is_counted = self.held_out or (self.rows, self.weight, self.is_counted)
-        return monitor(machine, rows, self.n_samples, weight, is_counted) - self._log_unit(*own)
+        rows, weight, is_counted = self.held_out or (self.rows, self.weight, self.is_counted)
+        log_unit = self.log_unit if self.held_out is None else self.validation_log_unit
+        return monitor(machine, rows, self.n_samples, weight, is_counted) - log_unit
 
     def _likelihoods(self, machine: Machine) -> dict[str, float]:
         """Log-likelihoods of the training data and of what is held out, where they are tracked."""
@@ -122,22 +122,10 @@ class Recorder:
         if self.held_out is not None:
             rows["validation_"] = self.held_out[:2]
         notes = self.likelihood.record(machine, rows)
-        for prefix, (v, weight) in rows.items():
-            notes[f"{prefix}log_likelihood"] -= self._log_unit(v, weight, None)
+        notes["log_likelihood"] -= self.log_unit
+        if self.held_out is not None:
+            notes["validation_log_likelihood"] -= self.validation_log_unit
         return notes
-
-    def _log_unit(self, rows: Any, weight: Array | None, is_counted: Array | None) -> float:
-        """By how much the mean score of rows of the user is below that of the machine's, in nats."""
-        if self.log_units is None:
-            return 0.0
-        some = (
-            None if own is None else spread_rows(own, MAX_RECORDED_ROWS)
-            for own in (weight, is_counted)
-        )
-        weight, is_counted = some
-        log_units = self.log_units(spread_rows(rows, MAX_RECORDED_ROWS))
-        counted = np.where(True if is_counted is None else is_counted, log_units, 0).sum(axis=-1)
-        return mean_of_rows(np.atleast_1d(counted), weight if counted.ndim else None)
 
     def _line(self, notes: dict[str, float]) -> str:
         """Scores of a pass, in words."""
@@ -167,6 +155,16 @@ def recorded_rows(run: Any) -> dict[str, Any]:
     return dict(zip(("rows", "weight", "is_counted"), own, strict=True)) | {"held_out": held_out}
 
 
+def _mean_log_unit(rbm: Any, *arrays: Any) -> float:
+    """Mean over rows, given with their weights and which of their units are known, in nats."""
+    some: list[Any] = [
+        None if array is None else spread_rows(array, MAX_RECORDED_ROWS) for array in arrays
+    ]
+    rows, weight, is_counted = some
+    own = rbm._row_format.log_unit(rbm, rows, is_counted)
+    return mean_of_rows(np.broadcast_to(own, rows.shape[0]), weight)
+
+
 def recorder_of(run: Any) -> Recorder:
     """Recorder of a run.
 
@@ -180,18 +178,20 @@ def recorder_of(run: Any) -> Recorder:
     recorder : Recorder
         For this run alone.
     """
-    rbm = run.rbm
+    rbm, looked_at = run.rbm, recorded_rows(run)
+    *own, held_out = looked_at.values()
     likelihood = None
     if rbm.track_likelihood:
         n_updates = -(-run.n_rows // batch_rows(rbm, run.n_rows))
         likelihood = LikelihoodRecorder(run.model, run.n_rows, n_updates, run.trainer.work.dtype)
     return Recorder(
         run.history,
-        **recorded_rows(run),
+        **looked_at,
         n_samples=run.n_rows,
         is_persistent=run.phase.is_persistent,
-        log_units=partial(rbm._row_format.log_units, rbm),
         likelihood=likelihood,
+        log_unit=_mean_log_unit(rbm, *own),
+        validation_log_unit=0.0 if held_out is None else _mean_log_unit(rbm, *held_out),
     )
 
 

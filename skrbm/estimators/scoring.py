@@ -61,7 +61,6 @@ class LikelihoodMixin(ModelMixin):
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        log_units = self._row_format.log_units(self, X)
         is_known = known_units(model, X)
 
         def scores(v: Any, rows: Any) -> Array:
@@ -71,9 +70,8 @@ class LikelihoodMixin(ModelMixin):
         with finite_results() as check, advised():
             result = averaged(model, X, is_known, scores)
             check(result)
-        counted = True if is_known is None else is_known
-        scale = np.where(counted, log_units, 0).sum(axis=-1)
-        return np.asarray(result - scale, dtype=result.dtype)
+        log_unit = self._row_format.log_unit(self, X, is_known)
+        return np.asarray(result - log_unit, dtype=result.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`: what a search without ``scoring=`` maximises.
@@ -283,15 +281,12 @@ class LikelihoodMixin(ModelMixin):
                 if method != "bar":
                     warn_if_few(result)
             check(np.array([result.value, result.std_error]))
-        return replace(result, value=result.value + float(self._row_format.log_units(self).sum()))
+        return replace(result, value=result.value + float(self._row_format.log_unit(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
         """Energies of rows as the user gave them, up to what `log_partition` adds for all."""
-        log_units = self._row_format.log_units(self, X)
-        if log_units.ndim == 2:
-            own = (log_units - self._row_format.log_units(self)).sum(axis=1)
-            energy = (energy + own).astype(energy.dtype)
-        return energy
+        own = self._row_format.log_unit(self, X) - self._row_format.log_unit(self)
+        return np.asarray(energy + own, dtype=energy.dtype)
 
     def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
         """Stream of its own that begins anew on every call: the same model, the same number."""

@@ -25,9 +25,10 @@ class TabularRBM(ConditionalMixin, BaseRBM):
 
     Categories are one-hot columns of one unit [1]_ [2]_, numbers are normal given the hidden units
     with variances that are learned, bounded numbers have exponential densities between their bounds.
-    Numbers are scaled inside, by default to normal scores, so that no result but the densities depends on a column's unit of
-    measurement or origin: those are per unit of the column as it is given. The logarithm of the
-    probability of a row is then that of a probability times a density, in nats.
+    Numbers are scaled inside, by default to normal scores, so that no result but the densities
+    depends on a column's unit of measurement or origin: those are per unit of the column as it is
+    given. The logarithm of the probability of a row is then that of a probability times a density,
+    in nats.
 
     Parameters
     ----------
