@@ -10,8 +10,7 @@ import functools
 import itertools
 
 import numpy as np
-from scipy.integrate import quad_vec
-from scipy.special import gammaln, logsumexp, roots_legendre, softmax
+from scipy.special import gammaln, roots_legendre, softmax
 
 ENERGIES = ("bernoulli", "spin", "krizhevsky", "cho", "goodfellow")  # those of the estimators
 GAUSSIAN_ENERGIES = ("krizhevsky", "cho", "goodfellow")
@@ -190,14 +189,20 @@ def energy(p, v, h):
     return total
 
 
+def log_sum_exp(x, axis=None):
+    """Log of the sum of exp(x) along an axis, as SciPy's for finite x, in a third of its time for few terms."""
+    peak = np.max(x, axis=axis, keepdims=True)
+    return np.squeeze(peak, axis) + np.log(np.sum(np.exp(x - peak), axis=axis))
+
+
 def free_energy(p, v):
     """Free energy F(v) = -log sum_h exp(-E(v, h)) of v (n, n_visible): (n,)."""
-    return -logsumexp(-energy(p, v, hidden_states(p)), axis=1)
+    return -log_sum_exp(-energy(p, v, hidden_states(p)), axis=1)
 
 
 def log_partition(p):
     """Log Z, a float: the sum over all hidden states of the visible units' sum or integral."""
-    return float(logsumexp(_log_hidden_weights(p)))
+    return float(log_sum_exp(_log_hidden_weights(p)))
 
 
 def hidden_probabilities(p):
@@ -372,7 +377,7 @@ def _log_hidden_weights(p):
     """
     h = hidden_states(p)
     if p.is_discrete:
-        return logsumexp(-energy(p, visible_states(p), h), axis=0)
+        return log_sum_exp(-energy(p, visible_states(p), h), axis=0)
     log_ratios = [log_ratio for _, _, log_ratio in _unit_laws(p, h)]
     return np.sum(log_ratios, axis=0) - energy(p, np.zeros((1, len(p.weights))), h)[0]
 
@@ -389,7 +394,7 @@ def _unit_laws(p, h):
         v = np.repeat(reference, len(values), axis=0)
         v[:, own] = values
         log_terms = at_reference - energy(p, v, h) + np.log(weights)[:, np.newaxis]
-        laws.append((values, softmax(log_terms, axis=0), logsumexp(log_terms, axis=0)))
+        laws.append((values, softmax(log_terms, axis=0), log_sum_exp(log_terms, axis=0)))
     return laws
 
 
@@ -436,29 +441,9 @@ def _parabola(p, own, h):
 def _log_normaliser_along(p, v, kind, own):
     """Log of the sum or integral of exp(-F) over one unit, the rest of v (n, n_visible) held: (n,)."""
 
-    def minus_free_energy(value):
-        moved = np.array(v, dtype=np.float64)
-        moved[:, own] = value
-        return -free_energy(p, moved)
-
-    if kind not in GAUSSIAN_ENERGIES:
-        values, weights = _nodes(p, kind, own, None)
-        return logsumexp([minus_free_energy(value) for value in values], axis=0, b=weights[:, None])
-    # exp(-F) is a sum over h of exp(-E), so it peaks at the minima of the energy, one for each hidden state.
-    centres, width = _parabola(p, own, hidden_states(p))
-    peak = np.max([minus_free_energy(centre) for centre in centres], axis=0)
-    integral, error = quad_vec(
-        lambda value: np.exp(minus_free_energy(value) - peak),
-        centres.min() - REACH * width,
-        centres.max() + REACH * width,
-        epsabs=0.0,
-        epsrel=1e-13,
-        norm="max",
-        limit=1000,
-        points=np.unique(centres),
-    )
-    if not error <= 1e-11 * integral.min():
-        raise ArithmeticError(
-            f"Quadrature along column {own.start} reached only {error:.1e} of {integral.min():.1e}."
-        )
-    return peak + np.log(integral)
+    # exp(-F) is a sum over h of exp(-E): nodes that serve all hidden states serve it.
+    values, weights = _nodes(p, kind, own, hidden_states(p))
+    moved = np.repeat(np.asarray(v, dtype=np.float64), len(values), axis=0)
+    moved[:, own] = np.tile(values, (len(v), 1))
+    log_terms = -free_energy(p, moved).reshape(len(v), -1) + np.log(weights)
+    return log_sum_exp(log_terms, axis=1)

@@ -56,7 +56,7 @@ CLASSIFIER = RBMClassifier(BernoulliRBM(20, learning_rate=5, random_state=0))
 
 
 @estimator_checks.parametrize_with_checks(
-    [*(estimator(n_iter=10) for estimator in ESTIMATORS), CLASSIFIER, *DETECTORS],
+    [*(estimator(n_iter=2) for estimator in ESTIMATORS), CLASSIFIER, *DETECTORS],
     expected_failed_checks=expected_failures,
 )
 def test_every_common_check_passes_and_none_skips(estimator, check):
@@ -66,7 +66,7 @@ def test_every_common_check_passes_and_none_skips(estimator, check):
 @pytest.mark.parametrize("name", FURTHER_CHECKS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_checks_that_scikit_learn_keeps_for_itself_pass(estimator, name):
-    run(getattr(estimator_checks, name), estimator.__name__, estimator(n_components=2, n_iter=10))
+    run(getattr(estimator_checks, name), estimator.__name__, estimator(n_components=2, n_iter=2))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
