@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import softmax
 
 from skrbm.core.numerics import Array
 
@@ -47,7 +47,9 @@ class Population:
     @property
     def value(self) -> float:
         """Logarithm of the mean weight."""
-        return float(self.log_partition + logsumexp(self.log_weights) - np.log(len(self.v)))
+        return float(
+            self.log_partition + np.logaddexp.reduce(self.log_weights) - np.log(len(self.v))
+        )
 
     @property
     def std_error(self) -> float:
@@ -57,7 +59,7 @@ class Population:
     @property
     def shares(self) -> Array:
         """Weights, of sum one."""
-        return np.asarray(np.exp(self.log_weights - logsumexp(self.log_weights)))
+        return np.asarray(softmax(self.log_weights))
 
     @property
     def effective_sample_size(self) -> float:
