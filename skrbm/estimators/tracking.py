@@ -17,7 +17,6 @@ RECORDED_ROWS, N_ANCHORS = 1000, 100
 N_CHAINS, CHAIN_ROWS = (100, 500), 100  # at least and at most; rows of a pass for each
 FEWEST_STEPS = 20
 PASS_SHARE = 16  # updates of a pass for one step of the chains: about 5 % of its time
-FIRST_STEPS = 10  # times as many on the way from independent features to the first model
 MANY_STATES = N_CHAINS[0] * FEWEST_STEPS  # of the smaller layer, beyond which chains visit fewer
 
 
@@ -62,9 +61,9 @@ class LikelihoodRecorder:
                 rng,
                 dtype=self.dtype,
                 n_chains=int(np.clip(self.n_rows // CHAIN_ROWS, *N_CHAINS)),
+                max_chains=N_CHAINS[1],
                 anchors=anchors,
             )
-            n_steps *= FIRST_STEPS
         return self.tracker.follow(machine, n_steps)
 
     def record(

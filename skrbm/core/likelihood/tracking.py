@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -18,6 +19,9 @@ SPREAD = 0.07  # nats: standard deviation of log-weights that a step may add
 FEW = 0.5  # share of the chains that are worth all of them, below which they are drawn anew
 JUMP_PAUSE = 5  # steps
 SURE = 3.0  # standard errors beyond which two estimates do not agree
+UNSURE = 0.5  # nats: standard error beyond which chains are not relied upon
+MORE_CHAINS = 4  # times as many in place of these, as far as there may be more
+LONG_WAY = 10  # times as many steps from the base as from one model to the next
 
 
 @final
@@ -41,6 +45,10 @@ class PartitionTracker:
     from them: if that makes the partition function larger, since chains that miss a mode make it
     smaller, or if both agree and the draws do so with the smaller error.
 
+    A model that moves to and fro in its first passes leaves chains behind. So where the error is large,
+    more chains come from the base, and stay if they make the partition function larger; the next ones
+    when twice as many models have been followed.
+
     Parameters
     ----------
     base : Units
@@ -53,6 +61,8 @@ class PartitionTracker:
         Precision of states and fields.
     n_chains : int
         Number of chains, at least two.
+    max_chains : int, default=None
+        Number that they may grow to where few are unsure; None for no more.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states that chains may jump to, such as rows of the data; None for no jumps.
 
@@ -72,16 +82,17 @@ class PartitionTracker:
         *,
         dtype: Any = np.float64,
         n_chains: int,
+        max_chains: int | None = None,
         anchors: Array | None = None,
     ) -> None:
         path = TemperedPath.to(machine.astype(dtype), base)
         uncoupled = np.zeros_like(path.machine.weights)
-        self._here = Machine(path.visible_base, path.hidden_base, uncoupled)
-        self._rng, self._dtype, self._n_steps = rng, dtype, 0
+        self._base = replace(path, machine=Machine(path.visible_base, path.hidden_base, uncoupled))
+        self._rng, self._dtype = rng, dtype
+        self._n_chains, self._max_chains = n_chains, max_chains or n_chains
         self._anchors = None if anchors is None else anchors.astype(dtype, copy=False)
-        self._chains = Population(
-            path.sample_base(n_chains, rng), np.zeros(n_chains), path.base_log_partition
-        )
+        self._here, self._chains = self._base.machine, self._at_base()
+        self._n_steps, self._n_models, self._n_at_renewal = 0, 0, 1
 
     def follow(self, machine: Machine, max_steps: int) -> LogPartition:
         """Go over to the next model.
@@ -100,33 +111,35 @@ class PartitionTracker:
             Of the machine, with its standard error.
         """
         there, energy_shift = natural_machine(machine.astype(self._dtype, copy=True))
-        leg, beta, n_steps, chains = _Leg(self._here, there), 0.0, 0, self._chains
-        while beta < 1:
-            fields = leg.fields(chains.v)
-            least = beta + (1 - beta) / (max_steps - n_steps)
-            beta_next, log_ratio = self._next(leg, fields, beta, least)
-            chains.log_weights = chains.log_weights + log_ratio
-            if chains.effective_sample_size < FEW * len(chains.v):
-                chosen = chains.draw_anew(self._rng)
-                fields = fields[0][chosen], fields[1][chosen]
-            anchors = self._anchors if self._n_steps % JUMP_PAUSE == 0 else None
-            chains.v = leg.gibbs_step(fields, beta_next, anchors, self._rng)
-            beta, n_steps, self._n_steps = beta_next, n_steps + 1, self._n_steps + 1
-        self._here = there
+        n_before, is_first = self._n_steps, self._n_models == 0
+        self._go(self._here, self._chains, there, max_steps * (LONG_WAY if is_first else 1))
+        self._here, self._n_models = there, self._n_models + 1
+        if self._n_models >= 2 * self._n_at_renewal and self._chains.std_error > UNSURE:
+            self._n_at_renewal = self._n_models
+            self._n_chains = min(MORE_CHAINS * self._n_chains, self._max_chains)
+            others = self._at_base()
+            self._go(self._base.machine, others, there, max_steps * LONG_WAY)
+            self._chains = max(self._chains, others, key=lambda chains: chains.value)
         if self._anchors is not None:
-            chains = self._chains = self._better(chains, self._anchors)
+            self._chains = self._better(self._chains, self._anchors)
+        chains = self._chains
         return LogPartition(
             chains.value + energy_shift,
             chains.std_error,
             "tracked",
             n_chains=len(chains.v),
-            n_temperatures=n_steps,
+            n_temperatures=self._n_steps - n_before,
             effective_sample_size=chains.effective_sample_size,
         )
 
+    def _at_base(self) -> Population:
+        """Chains of independent units."""
+        v = self._base.sample_base(self._n_chains, self._rng)
+        return Population(v, np.zeros(len(v)), self._base.base_log_partition)
+
     def _better(self, chains: Population, anchors: Array) -> Population:
         """The chains, or draws around the anchors if these tell more of the model."""
-        h, log_weights = propose(self._here, anchors, len(chains.v), self._rng)
+        h, log_weights = propose(self._here, anchors, self._n_chains, self._rng)
         draws = Population(self._here.sample_visible(h, self._rng), log_weights.astype(float))
         if not draws.effective_sample_size > FEW * len(h):
             return chains
@@ -134,18 +147,20 @@ class PartitionTracker:
         is_better = gap > sure or (gap > -sure and draws.std_error < chains.std_error)
         return draws if is_better else chains
 
-    def _next(
-        self, leg: _Leg, fields: tuple[Array, Array], beta: float, least: float
-    ) -> tuple[float, Array]:
-        """Model to go to, about as far as the weights may spread, and its log-weights."""
-        v, shares = self._chains.v, self._chains.shares
-        here = leg.free_energy(v, fields, beta)
-        log_ratio = here - leg.free_energy(v, fields, 1.0)
-        spread = float(np.sqrt(shares @ (log_ratio - shares @ log_ratio) ** 2))
-        if not spread > SPREAD:
-            return 1.0, log_ratio
-        beta = min(max(least, beta + (1 - beta) * SPREAD / spread), 1.0)
-        return beta, here - leg.free_energy(v, fields, beta)
+    def _go(self, here: Machine, chains: Population, there: Machine, max_steps: int) -> None:
+        """Lead chains from one natural model to another."""
+        leg, beta, last = _Leg(here, there), 0.0, self._n_steps + max_steps
+        while beta < 1:
+            fields = leg.fields(chains.v)
+            least = beta + (1 - beta) / (last - self._n_steps)
+            beta_next, log_ratio = leg.next(chains, fields, beta, least)
+            chains.log_weights = chains.log_weights + log_ratio
+            if chains.effective_sample_size < FEW * len(chains.v):
+                chosen = chains.draw_anew(self._rng)
+                fields = fields[0][chosen], fields[1][chosen]
+            anchors = self._anchors if self._n_steps % JUMP_PAUSE == 0 else None
+            chains.v = leg.gibbs_step(fields, beta_next, anchors, self._rng)
+            beta, self._n_steps = beta_next, self._n_steps + 1
 
 
 @final
@@ -166,6 +181,19 @@ class _Leg:
         own = (1 - beta) * first.energy(v).astype(float) + beta * last.energy(v).astype(float)
         hidden = self._last.hidden.tempered(self._first.hidden, beta)
         return np.asarray(own - hidden.log_partition(fields[0] + beta * fields[1]))
+
+    def next(
+        self, chains: Population, fields: tuple[Array, Array], beta: float, least: float
+    ) -> tuple[float, Array]:
+        """Model to go to, about as far as the weights may spread, and its log-weights."""
+        shares = chains.shares
+        here = self.free_energy(chains.v, fields, beta)
+        log_ratio = here - self.free_energy(chains.v, fields, 1.0)
+        spread = float(np.sqrt(shares @ (log_ratio - shares @ log_ratio) ** 2))
+        if not spread > SPREAD:
+            return 1.0, log_ratio
+        beta = min(max(least, beta + (1 - beta) * SPREAD / spread), 1.0)
+        return beta, here - self.free_energy(chains.v, fields, beta)
 
     def gibbs_step(
         self,

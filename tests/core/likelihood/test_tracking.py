@@ -34,8 +34,16 @@ def ratios(models, base, rng, max_steps, n_trackers=N_TRACKERS, anchors=None):
     return np.exp(rows[:, :-1] - exact), rows[:, -1]
 
 
+@pytest.fixture
+def no_exchange(monkeypatch):
+    """Chains are kept: to take the better of two biases the mean."""
+    monkeypatch.setattr(tracking, "UNSURE", np.inf)
+    monkeypatch.setattr(PartitionTracker, "_better", lambda self, chains, anchors: chains)
+
+
 @pytest.mark.parametrize("kind", oracles.KINDS)
 @pytest.mark.parametrize("few", [0.5, 1.0])
+@pytest.mark.usefixtures("no_exchange")
 def test_mean_ratio_to_the_exact_partition_function_is_one(kind, few, monkeypatch, rng):
     # Slips: weights taken after the step; a step at the model that is left; weights kept when the
     # chains are drawn anew; the shift of a centred machine forgotten or of the wrong sign. Drawn
@@ -47,10 +55,10 @@ def test_mean_ratio_to_the_exact_partition_function_is_one(kind, few, monkeypatc
 
 
 @pytest.mark.parametrize("kind", oracles.KINDS)
+@pytest.mark.usefixtures("no_exchange")
 def test_jumps_on_the_way_leave_the_mean_ratio_at_one(kind, monkeypatch, rng):
     # Slips: a jump at the model that is left, or by the last one's weights.
     monkeypatch.setattr(tracking, "JUMP_PAUSE", 1)
-    monkeypatch.setattr(PartitionTracker, "_better", lambda self, chains, anchors: chains)
     models, base = sequence(kind, rng)
     means, _ = ratios(models, base, rng, 3, anchors=draw_rows(models[1], 5, rng))
     assert_mean(means, 1)
@@ -81,16 +89,34 @@ def test_modes_far_apart_are_not_lost(rng):
     assert np.median(np.abs(np.log(means[:, -1]))) < 0.3
 
 
+def test_chains_that_a_model_left_behind_are_exchanged(monkeypatch, rng):
+    # Slips: chains from the base that are never taken, or that start in the model. Strong models and
+    # weak ones by turns, with one step between.
+    monkeypatch.setattr(tracking, "LONG_WAY", 100)
+    errors = []
+    for unsure in (0.5, np.inf):
+        monkeypatch.setattr(tracking, "UNSURE", unsure)
+        stream = np.random.default_rng(0)
+        for _ in range(6):
+            models, base = sequence("bernoulli", stream, (0.1, 2.0, 0.1, 2.0))
+            means, _ = ratios(models, base, rng, 1, 50)
+            errors.append(np.log(means[:, -1]))
+    exchanged, kept = np.sqrt(np.mean(np.square(errors).reshape(2, -1), axis=1))
+    assert exchanged < 0.75 * kept
+
+
 @pytest.mark.parametrize("kind", ["spin", "cho", "categorical"])
+@pytest.mark.usefixtures("no_exchange")
 def test_standard_error_is_the_spread_of_estimates(kind, rng):
     # Slip: the weights since the chains were last drawn anew alone.
-    models, base = sequence(kind, rng, (0.3, 0.9, 0.5, 1.1))
-    means, stated = ratios(models, base, rng, 4)
+    models, base = sequence(kind, rng, (0.3, 0.6, 0.4, 0.7))
+    means, stated = ratios(models, base, rng, 6)
     spread = np.std(np.log(means[:, -1]))
     assert 0.7 < np.sqrt(np.mean(stated**2)) / spread < 1.4
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_exchange")
 def test_standard_error_counts_modes_that_chains_do_not_leave(monkeypatch, rng):
     # Slip: families forgotten whenever chains are drawn anew. Two modes, between which the weight
     # moves to and fro, while the chains stay: what was drawn first decides later.
