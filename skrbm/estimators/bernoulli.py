@@ -91,8 +91,8 @@ class BernoulliRBM(BaseRBM):
         By how many nats per row a score has to rise to count as better.
     track_likelihood : bool, default=False
         Whether chains follow the model from pass to pass, so that `history_` has its log-likelihood
-        with a standard error. `early_stopping` then goes by that of the held-out rows. It changes
-        no bit of what is learned.
+        with a standard error. `early_stopping` then goes by that of the held-out rows, and a pass
+        counts as no better when it is so beyond that error. It changes no bit of what is learned.
     warm_start : bool, default=False
         Whether `fit` goes on from the present parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}, default="warn"

@@ -107,8 +107,8 @@ class Passes(ABC):
         self._spacing = 1 if is_followed else -(-RECORDED_UPDATES // n_updates)  # of records
 
     @abstractmethod
-    def _record(self, machine: Machine, notes: dict[str, float]) -> float:
-        """Write a pass to the history; what judges it, in nats."""
+    def _record(self, machine: Machine, notes: dict[str, float]) -> tuple[float, float]:
+        """Write a pass to the history; what judges it and its standard error, in nats."""
 
     @abstractmethod
     def _warn(self) -> None:
@@ -177,8 +177,8 @@ class Passes(ABC):
         if not (self.rbm.verbose or (self.is_planned and is_due)):
             return False
         machine = self._averaged()
-        score = self._record(machine, notes)
-        return self.judge is not None and self.judge.add(score, machine, self.state)
+        score, std_error = self._record(machine, notes)
+        return self.judge is not None and self.judge.add(score, machine, self.state, std_error)
 
     def _forget_rows(self) -> None:
         """Go back to the statistics of the rows before these."""

@@ -62,7 +62,9 @@ class Recorder:
     log_unit: float = 0.0
     validation_log_unit: float = 0.0
 
-    def record(self, machine: Machine, particles: Array, notes: dict[str, float]) -> float:
+    def record(
+        self, machine: Machine, particles: Array, notes: dict[str, float]
+    ) -> tuple[float, float]:
         """Record a pass.
 
         Parameters
@@ -76,7 +78,7 @@ class Recorder:
 
         Returns
         -------
-        score : float
+        score, std_error : float
             What decides, in nats.
         """
         chains = particles if self.is_persistent else None
@@ -98,7 +100,7 @@ class Recorder:
             )
         notes |= self._likelihoods(machine)
         self.history.add(notes, self._line(notes))
-        return notes[self._deciding]
+        return notes[self._deciding], notes.get(f"{self._deciding}_std_error", 0.0)
 
     @property
     def _deciding(self) -> str:

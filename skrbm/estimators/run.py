@@ -80,7 +80,7 @@ class Run(Passes):
             moving.append((self.recorder.likelihood, ("tracker",)))
         return moving
 
-    def _record(self, machine: Machine, notes: dict[str, float]) -> float:
+    def _record(self, machine: Machine, notes: dict[str, float]) -> tuple[float, float]:
         if self.completed is not None:
             if self.held_out is not None:  # training draws for its own rows
                 self.completed.redraw(machine, self.held_out, self.rng)

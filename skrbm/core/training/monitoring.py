@@ -135,20 +135,26 @@ class Plateau:
     best: float = -np.inf
     n_stale: int = 0
 
-    def add(self, score: float) -> bool:
+    def add(self, score: float, std_error: float = 0.0) -> bool:
         """Take note of a score.
 
         Parameters
         ----------
         score : float
             NaN is no rise.
+        std_error : float, default=0.0
+            Its standard error: where this leaves room for a rise, patience is not used up.
 
         Returns
         -------
         is_best : bool
             Whether it is the best so far.
         """
-        self.n_stale = 0 if score > self.best + self.tol else self.n_stale + 1
+        least = self.best + self.tol
+        if score > least:
+            self.n_stale = 0
+        elif not score + std_error > least:
+            self.n_stale += 1
         is_best = score > self.best
         if is_best:
             self.best = score
@@ -195,7 +201,9 @@ class Judge:
         self.plateau.best = score
         self.best = machine.astype(machine.dtype, copy=True)
 
-    def add(self, score: float, machine: Machine, state: TrainingState) -> bool:
+    def add(
+        self, score: float, machine: Machine, state: TrainingState, std_error: float = 0.0
+    ) -> bool:
         """Take note of a pass.
 
         Parameters
@@ -206,13 +214,15 @@ class Judge:
             What would be published now.
         state : TrainingState
             Whose learning rate may be lowered.
+        std_error : float, default=0.0
+            Of the score.
 
         Returns
         -------
         is_over : bool
             Whether training should end.
         """
-        if self.plateau.add(score) and self.keeps_best:
+        if self.plateau.add(score, std_error) and self.keeps_best:
             self.best = machine.astype(machine.dtype, copy=True)
         if not self.plateau.is_reached:
             return False

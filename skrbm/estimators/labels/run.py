@@ -78,8 +78,8 @@ class LabelRun(Passes):
         if resumes:
             self._keep_present()
 
-    def _record(self, machine: Machine, notes: dict[str, float]) -> float:
-        return self.recorder.record(machine, notes)
+    def _record(self, machine: Machine, notes: dict[str, float]) -> tuple[float, float]:
+        return self.recorder.record(machine, notes), 0.0
 
     def _warn(self) -> None:
         """Nothing: labels may be learned at the expense of the rows' likelihood."""

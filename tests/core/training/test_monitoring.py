@@ -62,6 +62,9 @@ def test_plateau_counts_scores_that_do_not_rise_enough():
     assert plateau.best == 2.1
     assert plateau.add(3.0)
     assert not plateau.is_reached
+    # Slips: patience used up, or renewed, by what may be a rise; by its error on the other side.
+    assert [plateau.add(2.5, std_error) for std_error in (0.1, 1.5, 0.9, np.nan)] == [False] * 4
+    assert plateau.n_stale == 3
 
 
 @pytest.mark.parametrize("keeps_best", [False, True])
