@@ -1,6 +1,7 @@
 """Settings that must be made before SciPy is imported, random streams, marks of scikit-learn."""
 
 import os
+import re
 
 os.environ["SCIPY_ARRAY_API"] = "1"  # without it, one of scikit-learn's common checks skips
 if "PYTEST_XDIST_WORKER" in os.environ:  # workers whose threads wait for each other are slower
@@ -9,11 +10,22 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # workers whose threads wait for each o
 import numpy as np
 import pytest
 
+QUICK_KINDS = {"bernoulli", "cho", "composite"}
+
 
 def pytest_configure(config):
     config.addinivalue_line(
         "markers", "thread_unsafe: from scikit-learn's test files; not to run in parallel threads"
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Let tests that take time for every kind of units have a few of them by default."""
+    for item in items:
+        is_quick = QUICK_KINDS.intersection(re.split(r"[\[\]-]", item.name))
+        if item.get_closest_marker("every_kind") and not is_quick:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from core.test_units import UNITS
 from skrbm.testing import check_units
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("name", UNITS)
 @pytest.mark.parametrize("with_offset", [False, True])
 def test_every_unit_type_passes(name, with_offset, seed):

@@ -70,6 +70,7 @@ def counted_law(p):
     return np.concatenate(states), np.concatenate(law)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("n_gibbs_steps", [1, 3])
 def test_gibbs_leaves_the_law_alone(p, n_gibbs_steps, rng):
     # Slips: expit(x) for expit(2x), spins in {0, 1}, variance for standard deviation, no noise.
@@ -84,6 +85,7 @@ def test_visible_kernel_leaves_the_joint_law_alone(p, rng):
     assert_joint_law(p, machine_from(p).sample_visible(h, rng), h)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("n_gibbs_steps", [0, 1, 2, 3])
 def test_gibbs_takes_as_many_steps_as_it_is_told(p, n_gibbs_steps, rng):
     # Slip: one step too many or too few.
@@ -149,6 +151,7 @@ def conditional_law(p, v, is_known):
     return states, law / law.sum()
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("n_gibbs_steps", [1, 4])
 def test_clamped_gibbs_leaves_the_law_alone_and_known_units_as_they_are(p, n_gibbs_steps, rng):
     # Slips: unknown units held and known ones drawn; a mask of the first row for all; half of the
@@ -180,6 +183,7 @@ def test_clamped_gibbs_reaches_the_conditional_law(kind, seed, rng):
     assert law_pvalue(draws, states[law > 0], law[law > 0]) > FALSE_ALARM
 
 
+@pytest.mark.every_kind
 def test_clamped_mean_is_the_conditional_mean(p, rng):
     # Slips: the burn-in counted in; the sum in place of the mean; samples of known units; the mask
     # of units taken for one of columns.
@@ -210,6 +214,7 @@ def tempered(p, rng, n_chains, betas=(1.0, 0.6, 0.35, 0.0)):
     return path, Ladder(np.array(betas)), h, laws
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("n_gibbs_steps", [1, 3])
 def test_parallel_tempering_leaves_every_law_alone(p, n_gibbs_steps, rng):
     # Slips: free energies in place of joint ones in the exchange; the sign of its exponent; a beta

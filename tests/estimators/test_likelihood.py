@@ -61,6 +61,7 @@ def test_single_precision_is_summed_in_double(kind):
     np.testing.assert_allclose(rbm.log_partition().value, expected, rtol=0, atol=1e-8)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("method", ["ais", "reverse_ais", "bar"])
 def test_annealed_partition_function_is_the_enumerated_one(kind, method):
     # Slips: the natural machine's partition function in place of the given one's.
@@ -89,6 +90,7 @@ def test_reverse_annealing_starts_where_it_is_told(kind):
     assert from_samples.std_error > 1e-3
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("method", ["ais", "reverse_ais", "bar"])
 def test_number_is_the_same_on_every_call_and_for_every_n_jobs(kind, method):
     """Catches a stream that is drawn from, blocks that depend on n_jobs, other calls between."""

@@ -80,6 +80,7 @@ def test_complete_rows_train_alike_whether_holes_are_allowed_or_not(kind):
     np.testing.assert_array_equal(one.transform(X), other.transform(X))
 
 
+@pytest.mark.every_kind
 def test_every_model_learns_from_holes(kind):
     """Rows whose twins are missing: the score of what they were rises as from complete rows."""
     rng = np.random.default_rng(0)
@@ -97,6 +98,7 @@ def test_every_model_learns_from_holes(kind):
     assert np.isfinite(rbm.score_samples(with_holes(X))).all()
 
 
+@pytest.mark.slow
 def test_rows_with_grey_values_and_holes_say_nothing_of_ties():
     """Two features are equal where both are known; elsewhere one is grey and the other missing.
 

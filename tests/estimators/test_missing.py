@@ -68,6 +68,7 @@ def test_fitted_models_start_from_the_data_s_statistics_alone(algorithm, monkeyp
     assert np.isfinite(rbm.impute([[1, np.nan]], random_state=0)).all()
 
 
+@pytest.mark.every_kind
 def test_known_values_stay_to_the_bit_and_unknown_ones_do_not_matter(kind):
     # Slips: the mask read the other way round; the start taken from what is unknown.
     p, v, _ = mild(kind)
@@ -116,6 +117,7 @@ def test_multiple_imputations_spread_as_the_conditional_law(kind):
         assert set(np.unique(draws)) <= set(p.visible_values)
 
 
+@pytest.mark.every_kind
 def test_seed_repeats_and_successive_calls_differ(kind):
     p, v, _ = mild(kind)
     rbm, mask = assigned(p, random_state=0), np.arange(5) < 2

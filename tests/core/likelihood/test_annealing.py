@@ -68,6 +68,7 @@ def test_mean_weight_is_the_ratio_of_the_partition_functions(balanced, n_tempera
     assert_mean(weights[:, None], 1)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("n_temperatures", [10, 40])
 def test_mean_inverse_weight_of_reversed_chains_is_the_inverse_ratio(balanced, n_temperatures, rng):
     # Slips: the sign of the weights; steps at the temperature that is left.
@@ -90,6 +91,7 @@ def test_reversed_estimate_averages_the_inverse_weights(balanced, seed, rng):
     np.testing.assert_allclose(result.value, expected, rtol=1e-12)
 
 
+@pytest.mark.every_kind
 def test_estimates_agree_with_enumeration_within_their_errors(balanced, rng):
     # Slip: the average of the logarithms in place of the logarithm of the average.
     path, exact = path_to(balanced), oracles.log_partition(balanced)
@@ -133,6 +135,7 @@ def test_forward_weights_err_low_and_reversed_ones_high(balanced, rng):
         assert sign * (exact - log_weights.mean()) > 4 * error
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", oracles.KINDS)
 def test_number_of_jobs_does_not_change_a_bit(kind, dtype, seed, rng):
@@ -178,6 +181,7 @@ def test_schedule_is_dense_near_the_model():
         assert n_temperatures < 3 or steps[-1] == steps.min() < steps[0]
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("kind", ["bernoulli", "spin", "categorical", "count", "composite"])
 def test_tempered_states_follow_the_model(kind, seed, rng):
     p = balanced_model(

@@ -42,6 +42,7 @@ def test_estimates_agree_with_enumeration_within_their_errors(case, seed, rng):
     assert abs(result.value - oracles.log_partition(p)) < limit * result.std_error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["spin", "cho"])
 def test_standard_error_is_the_spread_of_estimates(kind, rng):
     # Slips: the error of all samples as if they were independent; errors of ratios of neighbours

@@ -49,6 +49,7 @@ def test_log_partition_sums_over_all_states(enumerated):
     np.testing.assert_allclose(actual, oracles.log_partition(enumerated), rtol=0, atol=1e-8)
 
 
+@pytest.mark.every_kind
 def test_gradient_is_that_of_the_log_likelihood(enumerated, rng):
     # Slips: sigma-gradient with 1 / (2 sigma^3); E[h] = p for spins; +h'Wv in the energy alone;
     # sums in place of means; goodfellow's bias without the pull of the hidden units.

@@ -144,6 +144,7 @@ def test_interval_whose_density_is_too_steep_is_refused(rng):
     assert np.isnan(pseudo.monitor(machine, v))
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("kind", oracles.KINDS)
 def test_number_of_jobs_does_not_change_a_bit(kind, seed, rng, monkeypatch):
     p = model(sized(kind, 3, 2, 1), seed)

@@ -151,6 +151,7 @@ def test_repeating_the_rows_of_a_batch_changes_nothing(case, centering, seed, rn
     assert_same_arrays(*results, atol=1e-12)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("kind", oracles.KINDS)
 def test_every_algorithm_learns_a_model_of_every_kind(kind, algorithm, seed, rng):

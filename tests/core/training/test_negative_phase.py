@@ -85,6 +85,7 @@ def test_exact_phase_is_the_gradient_of_the_log_partition(case, seed, rng):
     assert kept is particles
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("algorithm", CHAINS)
 @pytest.mark.parametrize("n_gibbs_steps", [1, 2])
 def test_chains_that_start_in_the_model_average_to_the_exact_phase(
@@ -101,6 +102,7 @@ def test_chains_that_start_in_the_model_average_to_the_exact_phase(
     assert_mean(draws, flat(oracles.finite_difference_gradient(oracles.log_partition, p)))
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("n_gibbs_steps", [1, 2])
 def test_tempered_chains_that_start_in_their_models_average_to_the_exact_phase(
     p, n_gibbs_steps, rng
@@ -124,6 +126,7 @@ def test_tempered_chains_that_start_in_their_models_average_to_the_exact_phase(
     assert phase.n_chains == 3
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("algorithm", CHAINS)
 @pytest.mark.parametrize("n_gibbs_steps", [1, 2, 3])
 def test_phase_averages_over_the_law_after_its_steps(p, algorithm, n_gibbs_steps, rng):
