@@ -79,7 +79,7 @@ class Recorder:
         Returns
         -------
         score, std_error : float
-            What decides, in nats.
+            What decides, in nats, as compared with that of passes before.
         """
         chains = particles if self.is_persistent else None
         notes = notes | record(
@@ -100,7 +100,9 @@ class Recorder:
             )
         notes |= self._likelihoods(machine)
         self.history.add(notes, self._line(notes))
-        return notes[self._deciding], notes.get(f"{self._deciding}_std_error", 0.0)
+        correction = 0.0 if self.likelihood is None else self.likelihood.correction
+        std_error = notes.get(f"{self._deciding}_std_error", 0.0)
+        return notes[self._deciding] + correction, std_error
 
     @property
     def _deciding(self) -> str:

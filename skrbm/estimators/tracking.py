@@ -41,6 +41,11 @@ class LikelihoodRecorder:
     dtype: Any
     tracker: PartitionTracker | None = None
 
+    @property
+    def correction(self) -> float:
+        """By how much log-likelihoods of before were too high when compared with those of now."""
+        return 0.0 if self.tracker is None else self.tracker.correction
+
     def log_partition(self, machine: Machine, v: Any) -> LogPartition:
         """Partition function of the next model: exact where that visits no more states.
 

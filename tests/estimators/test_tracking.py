@@ -96,6 +96,23 @@ def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
     assert resumed == pytest.approx(best, abs=1e-9)
 
 
+def test_early_stopping_corrects_what_chains_said_that_were_replaced(monkeypatch):
+    # Slips: no correction, so that the first pass is the best; one of the other sign; a corrected
+    # history.
+    record, n_passes = tracking.LikelihoodRecorder.record, itertools.count(1)
+
+    def falling(self, machine, rows):
+        n_pass, notes = next(n_passes), record(self, machine, rows)
+        self.tracker.correction = 20.0 * n_pass
+        return notes | {"validation_log_likelihood": -10.0 * n_pass}
+
+    monkeypatch.setattr(tracking, "MANY_STATES", 0)
+    monkeypatch.setattr(tracking.LikelihoodRecorder, "record", falling)
+    rbm = BernoulliRBM(4, n_iter=9, early_stopping=True, track_likelihood=True, random_state=0)
+    rbm.set_params(n_iter_no_change=2).fit(draw("bernoulli"))
+    assert rbm.history_["validation_log_likelihood"] == [-10.0 * i for i in range(1, 10)]
+
+
 def test_weighted_rows_weigh_in_the_likelihood():
     X = draw("bernoulli", 10)
     weights = np.arange(10.0)

@@ -41,6 +41,7 @@ def no_exchange(monkeypatch):
     monkeypatch.setattr(PartitionTracker, "_better", lambda self, chains, anchors: chains)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("kind", oracles.KINDS)
 @pytest.mark.parametrize("few", [0.5, 1.0])
 @pytest.mark.usefixtures("no_exchange")
@@ -54,6 +55,7 @@ def test_mean_ratio_to_the_exact_partition_function_is_one(kind, few, monkeypatc
     assert_mean(means, 1)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("kind", oracles.KINDS)
 @pytest.mark.usefixtures("no_exchange")
 def test_jumps_on_the_way_leave_the_mean_ratio_at_one(kind, monkeypatch, rng):
@@ -89,6 +91,7 @@ def test_modes_far_apart_are_not_lost(rng):
     assert np.median(np.abs(np.log(means[:, -1]))) < 0.3
 
 
+@pytest.mark.slow
 def test_chains_that_a_model_left_behind_are_exchanged(monkeypatch, rng):
     # Slips: chains from the base that are never taken, or that start in the model. Strong models and
     # weak ones by turns, with one step between.
@@ -103,6 +106,26 @@ def test_chains_that_a_model_left_behind_are_exchanged(monkeypatch, rng):
             errors.append(np.log(means[:, -1]))
     exchanged, kept = np.sqrt(np.mean(np.square(errors).reshape(2, -1), axis=1))
     assert exchanged < 0.75 * kept
+
+
+def test_correction_is_what_exchanged_chains_add(monkeypatch, rng):
+    # Slips: the whole value; a rise where chains stay.
+    models, base = sequence("bernoulli", rng, (0.1, 2.0))
+    machines = [machine_from(p) for p in models]
+    n_exchanges = 0
+    for trial in range(10):
+        values = {}
+        for unsure in (0.0, np.inf):
+            monkeypatch.setattr(tracking, "UNSURE", unsure)
+            stream = np.random.default_rng(trial)
+            tracker = PartitionTracker(base, machines[0], stream, n_chains=25)
+            values[unsure] = [tracker.follow(machine, 1).value for machine in machines]
+            if unsure == 0.0:
+                correction = tracker.correction
+        assert correction == pytest.approx(values[0.0][1] - values[np.inf][1], abs=1e-12)
+        assert tracker.correction == 0
+        n_exchanges += correction > 0
+    assert 0 < n_exchanges < 10
 
 
 @pytest.mark.parametrize("kind", ["spin", "cho", "categorical"])
