@@ -37,7 +37,7 @@ def test_common_checks(estimator, check):
 @pytest.mark.parametrize(("rows", "fitted"), [(INCOMPLETE, INCOMPLETE), (INCOMPLETE, TWINS)])
 def test_missing_twins_are_read_off_the_other(rows, fitted):
     """Catches a machine that learns what was filled in at first, and chains that never move it."""
-    step = imputer(300).fit(fitted)
+    step = imputer(150).fit(fitted)
     filled = step.transform(rows)
     np.testing.assert_array_equal(filled[~HOLES], TWINS[~HOLES])
     readable = HOLES & ~HOLES[:, [1, 0, 3, 2, 5, 4]]
@@ -236,7 +236,7 @@ def test_tables_come_out_as_they_came_in_and_filled():
     )
     is_missing = rng.random(X.shape) < 0.1
     holes = X.mask(is_missing)
-    rbm = TabularRBM(8, n_iter=150, random_state=0)
+    rbm = TabularRBM(8, n_iter=60, random_state=0)
     step = RBMImputer(rbm, n_chains=3, n_gibbs_steps=20, random_state=0)
     filled = step.fit(holes).transform(holes)
     pd.testing.assert_series_equal(filled.dtypes, X.dtypes)
