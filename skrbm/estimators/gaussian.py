@@ -161,9 +161,10 @@ class GaussianBernoulliRBM(BaseRBM):
         training rows in nats; "learning_rate" of the last update; "mean_activation" of the hidden
         units under the data; "time" in seconds since the one before. Recorded are the first pass,
         the last and, where a pass has fewer than 25 updates, one of so many that these make 25; all of
-        them with `verbose`, `track_likelihood`, `early_stopping` and the schedule "adaptive". With algorithm "pcd" or "pt" also "chain_gap", by how many nats the
-        chains' mean free energy is above the data's; with "pt" also "swap_acceptance", the mean
-        probability of an exchange between neighbouring temperatures; with `early_stopping` also
+        them with `verbose`, `track_likelihood`, `early_stopping` and the schedule "adaptive". With
+        algorithm "pcd" or "pt" also "chain_gap", by how many nats the chains' mean free energy is
+        above the data's; with "pt" also "swap_acceptance", the mean probability of an exchange
+        between neighbouring temperatures; with `early_stopping` also
         "validation_pseudo_likelihood" and "free_energy_gap", by how many nats the held-out rows'
         free energy is above the training rows'. With `track_likelihood` also "log_likelihood" and
         "log_likelihood_std_error", that of the partition function, and with `early_stopping` both

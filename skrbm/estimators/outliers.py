@@ -32,9 +32,9 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     ----------
     estimator : estimator object, default=None
         Any estimator of this package that models rows; it is cloned. None for
-        ``BernoulliRBM(random_state=0)`` where `X` is sparse, boolean or has values in [0, 1] alone, and for
-        ``TabularRBM(numeric_scale="standard", random_state=0)``, which takes mixed tables, elsewhere:
-        normal scores would pull extreme values in.
+        ``BernoulliRBM(random_state=0)`` where `X` is sparse, boolean or has values in [0, 1] alone,
+        and for ``TabularRBM(numeric_scale="standard", random_state=0)``, which takes mixed tables,
+        elsewhere: normal scores would pull extreme values in.
     contamination : float, default=0.1
         Share of the training rows, in (0, 0.5], that are taken for outliers.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"

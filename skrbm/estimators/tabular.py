@@ -114,7 +114,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     track_likelihood : bool, default=False
         Whether chains follow the model from pass to pass, so that `history_` has its log-likelihood
         with a standard error. `early_stopping` then goes by that of the held-out rows, and a pass
-        counts as no better when it is so beyond that error. It changes no bit of what is learned. Missing values are then a ValueError.
+        counts as no better when it is so beyond that error. It changes no bit of what is learned.
+        Missing values are then a ValueError.
     warm_start : bool, default=False
         Whether `fit` goes on from the present parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}, default="warn"
