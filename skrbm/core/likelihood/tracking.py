@@ -45,9 +45,9 @@ class PartitionTracker:
     from them: if that makes the partition function larger, since chains that miss a mode make it
     smaller, or if both agree and the draws do so with the smaller error.
 
-    A model that moves to and fro in its first passes leaves chains behind. So where the error is large,
-    more chains come from the base, and stay if they make the partition function larger; the next ones
-    when twice as many models have been followed.
+    A model that moves to and fro in its first passes leaves chains behind. So where the error is
+    large, more chains come from the base, and stay if they make the partition function larger; the
+    next ones when twice as many models have been followed.
 
     Parameters
     ----------
@@ -146,7 +146,9 @@ class PartitionTracker:
 
     def _exchange(self, chains: Population) -> None:
         """Let chains take the place of the present ones, if they are others."""
-        self.correction += chains.value - self._chains.value
+        gap = chains.value - self._chains.value
+        if np.isfinite(gap):  # else the model is beyond the range of numbers
+            self.correction += gap
         self._chains = chains
 
     def _better(self, chains: Population, anchors: Array) -> Population:

@@ -128,6 +128,18 @@ def test_correction_is_what_exchanged_chains_add(monkeypatch, rng):
     assert 0 < n_exchanges < 10
 
 
+def test_correction_stays_finite_where_a_model_is_not(rng):
+    # Slip: NaN minus NaN, with which no pass is ever better again.
+    (p, *_), base = sequence("bernoulli", rng)
+    rows = draw_rows(p, 5, rng)
+    tracker = PartitionTracker(base, machine_from(p), rng, n_chains=25, anchors=rows)
+    machine = machine_from(p)
+    machine.weights[0, 0] = np.nan
+    with np.errstate(all="ignore"):
+        tracker.follow(machine, 2)
+    assert tracker.correction == 0
+
+
 @pytest.mark.parametrize("kind", ["spin", "cho", "categorical"])
 @pytest.mark.usefixtures("no_exchange")
 def test_standard_error_is_the_spread_of_estimates(kind, rng):
