@@ -115,6 +115,10 @@ def small(rows: np.ndarray) -> None:
         )
     for kept in ("kept", "kept_by_exact"):
         print(f"{kept}: {np.mean([run['best'] - run[kept] for run in results]):.2f} below the best")
+    made = [run["path"][: run["n_iter"]] for run in results]
+    best = [max(at["validation"] for at in path) for path in made]
+    worst = max(best_made - run["kept"] for best_made, run in zip(best, results, strict=True))
+    print(f"kept: at most {worst:.2f} below the best of the passes before the stop")
     write("early_stopping_small", results, **SMALL)
 
 
