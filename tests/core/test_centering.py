@@ -106,6 +106,7 @@ def test_recentering_shifts_all_free_energies_alike(case, seed, rng):
         )
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("case", PLAIN, ids=case_id)
 def test_centered_direction_is_an_explicitly_centered_step(case, seed, rng):
     # Slips: an offset that is not multiplied by the gradient of the other layer's bias, Delta W

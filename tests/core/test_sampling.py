@@ -281,6 +281,7 @@ def separate_modes(rng):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_temperatures", [2, 4])
 def test_jumps_lead_a_short_tempered_run_to_all_modes(n_temperatures, rng):
     # Slips: jumps behind the last step, which no visible state sees; at all temperatures alike.

@@ -76,6 +76,7 @@ def test_energy_gap_is_the_difference_of_the_ends(p, rng):
     )
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_steps_change_the_free_energy_as_enumeration_says(p, scale, rng):
     # Slips: a beta that the hidden bias does not carry; 1 - beta on the base forgotten; a product

@@ -52,6 +52,7 @@ def test_hooks_are_called_around_the_fit_and_every_pass():
     assert recorder.calls == ["setup", "fit begins", *passes, "fit ends", "teardown"]
 
 
+@pytest.mark.every_kind
 def test_snapshots_are_the_fits_that_would_have_ended_there(kind):
     """Catches snapshots that share their arrays with training, or lack what partial_fit needs."""
     recorder, X = Recorder(), draw(kind)
@@ -67,6 +68,7 @@ def test_snapshots_are_the_fits_that_would_have_ended_there(kind):
     assert_same_arrays(recorder.shown[3], rbm)
 
 
+@pytest.mark.every_kind
 def test_callbacks_do_not_move_a_bit(kind):
     """Catches snapshots whose samples draw on from the estimator's own streams."""
 

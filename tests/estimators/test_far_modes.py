@@ -113,6 +113,7 @@ def far_modes(request, seed):
     return rbm if request.param == "bits" else twin(rbm)
 
 
+@pytest.mark.slow
 def test_far_modes_are_in_the_partition_function(far_modes):
     """Both ways, and with no other states than the public arrays say of.
 

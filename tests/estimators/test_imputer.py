@@ -223,6 +223,7 @@ def test_an_interrupt_ends_the_fit_and_keeps_what_was_learned(monkeypatch):
     assert np.isfinite(step.transform(INCOMPLETE)).all()
 
 
+@pytest.mark.slow
 def test_tables_come_out_as_they_came_in_and_filled():
     """Twins of words and numbers: catches columns in another order, and types that are lost."""
     rng = np.random.default_rng(0)

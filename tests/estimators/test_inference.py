@@ -115,6 +115,7 @@ def test_lists_may_be_assigned(kind, method):
     np.testing.assert_array_equal(CALLS[method](rbm, v.tolist(), h.tolist()), expected)
 
 
+@pytest.mark.every_kind
 def test_edited_arrays_are_followed(kind, method):
     """Catches a model that is cached."""
     _, v, h = random_machine(kind)
@@ -278,6 +279,7 @@ def test_sampling_resumes_from_init(kind):
 # Inference leaves no trace
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("name", CALLS)
 def test_inference_adds_and_changes_no_attribute(kind, name):
     """Catches caches, moved chains and a training stream that is drawn from."""

@@ -234,6 +234,7 @@ def test_gaussian_rbm_recovers_a_known_one(parameterization, seed):
     np.testing.assert_allclose(np.sqrt(rbm.noise_variance_), sigma, rtol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)
 def test_gaussian_learning_does_not_depend_on_the_origin(parameterization):
     """Catches a centred step that is linearised in the variance, and hidden units that data far
@@ -259,6 +260,7 @@ def test_rows_that_diverge_leave_no_statistics(kind):
     np.testing.assert_array_equal(rbm._statistics[2], twin._statistics[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learn_variance", [False, True])
 @pytest.mark.parametrize("n_first", [1, 2])
 def test_a_stream_does_not_depend_on_the_size_of_its_first_chunk(n_first, learn_variance):
@@ -310,6 +312,7 @@ def test_fit_of_many_epochs_is_as_many_partial_fits(kind, algorithm):
         assert learned_bits(fitted) == learned_bits(streamed)
 
 
+@pytest.mark.every_kind
 def test_same_seed_gives_the_same_bits(kind, algorithm):
     """Catches numbers drawn from a global stream, or by the monitor, the printer or threads."""
     X = draw(kind)
@@ -356,6 +359,7 @@ def memory_map(X, path):
     return np.load(path, mmap_mode="r")
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize(
     ("kind", "form"),
     [

@@ -48,6 +48,7 @@ def test_inpainted_samples_have_the_conditional_law(kind):
     assert np.abs(counts - law / law.sum()).sum() / 2 < 0.02
 
 
+@pytest.mark.every_kind
 def test_inpainted_means_are_conditional_means(kind):
     p, v, _ = mild(kind)
     is_known = np.array([True, True, True, True, False])
@@ -99,6 +100,7 @@ def test_rows_without_missing_values_are_returned_and_draw_nothing(kind):
     assert rbm.impute(v) is not v
 
 
+@pytest.mark.every_kind
 def test_multiple_imputations_spread_as_the_conditional_law(kind):
     # Slip: copies of one draw, or means.
     p, v, _ = mild(kind)

@@ -53,6 +53,7 @@ def kind(request):
     return request.param
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("training", TRAINING)
 @pytest.mark.parametrize("copier", COPIERS)
 def test_copies_resume_training_bitwise(kind, training, copier, tmp_path):

@@ -15,6 +15,7 @@ from skrbm.estimators import recording, tracking
 TRACKED = "log_likelihood", "log_likelihood_std_error"
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("algorithm", ["pcd", "cd", "pt", "exact"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_bit_of_a_fit_depends_on_it(kind, algorithm, monkeypatch):

@@ -152,6 +152,7 @@ def test_number_of_jobs_does_not_change_a_bit(kind, dtype, seed, rng):
         assert one == other
 
 
+@pytest.mark.every_kind
 def test_single_precision_agrees_with_double(balanced, seed):
     single, double = (
         annealed_log_partition(path_to(balanced, dtype), 200, 50, np.random.default_rng(seed))

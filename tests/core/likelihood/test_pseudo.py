@@ -35,6 +35,7 @@ def p(request, seed):
     return model(request.param, seed)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("few_values", [1, pseudo.FEW_VALUES])
 def test_pseudo_likelihood_is_the_sum_of_conditionals(p, few_values, monkeypatch, rng):
     # Slips: a temperature lost for spins, a quadrature too coarse, log of a clipped probability, the
@@ -172,6 +173,7 @@ def test_estimate_from_some_flips_is_unbiased(kind, seed, rng):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("n_elements", [1, 2 * 9 * 3, 2**19])
 @pytest.mark.parametrize(("kind", "n_visible"), WHOLE)
 def test_estimate_from_all_flips_is_exact(kind, n_visible, n_elements, rng, monkeypatch):

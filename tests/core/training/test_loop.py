@@ -90,6 +90,7 @@ def moves(machine, before):
     return {name: array - before[name] for name, array in machine.parameters.items()}
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("case", PLAIN, ids=case_id)
 def test_exact_update_moves_parameters_by_learning_rate_times_gradient(case, seed, rng):
     # Slips: descent, learning rate applied twice, sums in place of means.
@@ -102,6 +103,7 @@ def test_exact_update_moves_parameters_by_learning_rate_times_gradient(case, see
     assert_same_arrays(renamed(moves(machine, copies(machine_from(p)))), expected, atol=1e-9)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("case", PLAIN, ids=case_id)
 def test_centered_update_is_an_explicitly_centered_step(case, seed, rng):
     # Slip: offsets of one layer used for the other, or applied to one phase only.
@@ -117,6 +119,7 @@ def test_centered_update_is_an_explicitly_centered_step(case, seed, rng):
     assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("n_rows", [1, 3])
 @pytest.mark.parametrize("case", [sized(kind, 3, 2) for kind in oracles.KINDS], ids=case_id)
 def test_each_phase_is_averaged_over_its_own_samples(case, n_rows, seed, rng):
@@ -206,6 +209,7 @@ def test_minibatches_cover_every_row_once_and_are_even(n_samples, batch_size, sh
         np.testing.assert_array_equal(orders, [np.arange(n_samples)] * n_passes)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("centering", [False, True])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("case", SMALL, ids=case_id)

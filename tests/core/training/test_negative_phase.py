@@ -75,6 +75,7 @@ def test_every_random_algorithm_is_tested():
     assert {*CHAINS, ParallelTempering, Exact} == set(ALGORITHMS.values())
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_exact_phase_is_the_gradient_of_the_log_partition(case, seed, rng):
     p = model(case, seed)

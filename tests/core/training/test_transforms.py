@@ -48,6 +48,7 @@ def update(p, v, rng, **options):
     return machine, state
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("case", PLAIN, ids=case_id)
 def test_penalties_bend_the_plain_and_the_centered_step(case, seed, rng):
     # Slips: a penalty of other coordinates than the plain weights', l2 without its half, a wrong sign,
