@@ -108,7 +108,6 @@ def fitted(kind, **params):
 # Data
 
 
-@pytest.mark.every_kind
 @pytest.mark.parametrize("check_input", ["warn", "ignore"])
 @pytest.mark.parametrize("case", BAD_DATA)
 @pytest.mark.parametrize("estimator", ESTIMATORS)

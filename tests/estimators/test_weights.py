@@ -157,7 +157,6 @@ def test_weights_that_mean_nothing_are_refused(estimator, method, case):
     assert learned_bits(rbm) == before
 
 
-@pytest.mark.every_kind
 @pytest.mark.parametrize("case", BAD)
 @pytest.mark.parametrize(
     ("model", "method"),
