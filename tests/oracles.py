@@ -440,7 +440,6 @@ def _parabola(p, own, h):
 
 def _log_normaliser_along(p, v, kind, own):
     """Log of the sum or integral of exp(-F) over one unit, the rest of v (n, n_visible) held: (n,)."""
-
     # exp(-F) is a sum over h of exp(-E): nodes that serve all hidden states serve it.
     values, weights = _nodes(p, kind, own, hidden_states(p))
     moved = np.repeat(np.asarray(v, dtype=np.float64), len(values), axis=0)
