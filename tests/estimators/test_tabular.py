@@ -392,14 +392,24 @@ def test_every_algorithm_learns_a_mixed_table():
 
 
 def test_history_is_in_units_of_the_columns():
-    """Catches curves per standard deviation beside scores per unit."""
+    """Catches curves per standard deviation beside scores per unit, of held-out rows alone, and a
+    unit counted where a number is missing."""
     X = mixed()
-    one, other = (
-        fitted(table, track_likelihood=True) for table in (X, X.assign(fare=X["fare"] * 1000))
-    )
-    for name in ("pseudo_likelihood", "log_likelihood"):
-        drop = np.subtract(one.history_[name], other.history_[name])
-        np.testing.assert_allclose(drop, np.log(1000), rtol=0, atol=1e-6)
+    holes = X.assign(fare=X["fare"].mask(np.arange(len(X)) % 4 == 0))
+    followed = {"track_likelihood": True, "early_stopping": True, "n_iter": 2}
+    names = ["pseudo_likelihood", "log_likelihood"]
+    names += [f"validation_{name}" for name in names]
+    for table, options, drops in (
+        (X, followed, dict.fromkeys(names, np.log(1000))),
+        (holes, {}, {"pseudo_likelihood": np.log(1000) * holes["fare"].notna().mean()}),
+    ):
+        one, other = (
+            fitted(own, **options) for own in (table, table.assign(fare=table["fare"] * 1000))
+        )
+        for name, expected in drops.items():
+            drop = np.subtract(one.history_[name], other.history_[name])
+            np.testing.assert_allclose(drop, expected, rtol=0, atol=1e-6)
+    one = fitted(X, track_likelihood=True)
     assert abs(one.history_["log_likelihood"][-1] - one.log_likelihood(X).mean()) < 1e-6
 
 
