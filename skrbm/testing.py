@@ -150,6 +150,8 @@ def _check_recentering(units: Units, field: Array, rng: np.random.Generator) -> 
         moved = units.recentered(offset, field[0])
         is_new = np.array_equal(moved.offset, offset)  # type: ignore[arg-type]  # None is an object
         _require(is_new, f"recentered: offset expected {offset}, got {moved.offset}")
+        default = Units.lost_signal(units, moved)
+        _close(units.lost_signal(moved), default, "lost_signal, from its default,")
         absorbed = units.energy(states) - moved.signal(states) @ field[0]
         _constant(moved.energy(states) - absorbed, "recentered, up to a constant,")
 

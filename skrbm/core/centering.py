@@ -15,11 +15,8 @@ References
 
 from __future__ import annotations
 
-import numpy as np
-
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.units import Units
 
 
 def recenter(
@@ -44,16 +41,12 @@ def recenter(
         Shares the weights with the old one.
     """
     moved = machine.hidden.recentered(hidden_offset, machine.hidden.zero_field(1)[0])
-    lost = _lost_signal(machine.hidden, moved)
-    visible = machine.visible.recentered(visible_offset, machine.weights @ lost)
-    lost = _lost_signal(machine.visible, visible)
+    visible = machine.visible.recentered(
+        visible_offset, machine.weights @ machine.hidden.lost_signal(moved)
+    )
+    lost = machine.visible.lost_signal(visible)
     hidden = machine.hidden.recentered(hidden_offset, lost @ machine.weights)
     return Machine(visible, hidden, machine.weights)
-
-
-def _lost_signal(before: Units, after: Units) -> Array:
-    """Constant, (n_columns,), by which the signal of a layer is smaller than it was."""
-    return np.asarray(before.affine_signal[0] - after.affine_signal[0])
 
 
 def gauged(machine: Machine) -> Machine:
@@ -86,5 +79,5 @@ def _gauged_visible(machine: Machine) -> Machine:
     state = layer.signal(layer.mean(layer.zero_field(1)))[0]
     absorbed = hidden.recentered(hidden.offset, state @ (machine.weights - weights))
     # The other layer's signal may go by its bias, which has just moved.
-    lost = weights @ _lost_signal(hidden, absorbed)
+    lost = weights @ hidden.lost_signal(absorbed)
     return Machine(layer.gauged().recentered(layer.offset, lost), absorbed, weights)

@@ -46,7 +46,7 @@ class Machine:
         """Floating-point type of the weights, which `astype` gives to the layers too."""
         return self.weights.dtype
 
-    @property
+    @cached_property
     def parameters(self) -> dict[str, Array]:
         """Arrays that training may change, without copies: weights and each layer's own."""
         return {

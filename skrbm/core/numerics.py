@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -133,7 +132,7 @@ def expm1(x: Array, largest: float) -> Array:
     return x
 
 
-def row_blocks(array: Array) -> Iterator[slice]:
+def row_blocks(array: Array) -> list[slice]:
     """Rows of an array in blocks of `BLOCK_BYTES`, of which all but the last have a multiple of four.
 
     Parameters
@@ -141,18 +140,16 @@ def row_blocks(array: Array) -> Iterator[slice]:
     array : ndarray of shape (n_rows, ...)
         What will be worked on block by block.
 
-    Yields
-    ------
-    rows : slice
-        The next rows.
+    Returns
+    -------
+    blocks : list of slice
+        Rows of each block, in order.
     """
     if array.nbytes <= BLOCK_BYTES:
-        yield slice(None)
-        return
+        return [slice(None)]
     row_bytes = array.itemsize * max(1, array[:1].size)
     n_own = max(4, BLOCK_BYTES // row_bytes // 4 * 4)  # random words are those of four numbers
-    for begin in range(0, len(array), n_own):
-        yield slice(begin, begin + n_own)
+    return [slice(begin, begin + n_own) for begin in range(0, len(array), n_own)]
 
 
 def placed(answer: Array, out: Array | None) -> Array:

@@ -13,7 +13,7 @@ from skrbm.core.training.loop import Trainer
 from skrbm.core.training.monitoring import Judge, Plateau
 from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
-from skrbm.core.training.transforms import Constraints, Penalties
+from skrbm.core.training.transforms import Constraints, Penalties, Preconditioner
 from skrbm.core.training.workspace import Workspace
 from skrbm.core.units import Units
 
@@ -88,13 +88,13 @@ def trainer_of(
         schedule=Schedule(rbm.learning_rate_schedule, rbm.power_t),
         average=rbm.average,
         penalties=Penalties(rbm.l1, rbm.l2, rbm.sparsity_target, rbm.sparsity_cost),
-        max_gradient_norm=rbm.max_gradient_norm,
+        preconditioner=Preconditioner(
+            variance.astype(machine.dtype), rbm._metric_unit, rbm.max_gradient_norm
+        ),
         constraints=Constraints(rbm.max_norm, bounds),
         shuffle=rbm.shuffle,
         draw_states=rbm.draw_states,
         centering=rbm.centering,
-        variance=variance.astype(machine.dtype),
-        metric_unit=rbm._metric_unit,
         precision=precision,
         work=Workspace(np.float32 if is_rounded else machine.dtype),
     )

@@ -19,7 +19,7 @@ from skrbm.core.training.jumps import jump_to_data
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.core.training.optimizer import SGD, Optimizer, Schedule
 from skrbm.core.training.state import TrainingState
-from skrbm.core.training.transforms import Constraints, Penalties, preconditioned_direction
+from skrbm.core.training.transforms import Constraints, Penalties, Preconditioner
 from skrbm.core.training.workspace import Workspace
 
 OFFSET_ROWS = 1024
@@ -55,8 +55,8 @@ class Trainer:
         Whether to average the parameters over the updates.
     penalties : Penalties, default=Penalties()
         What is paid for besides the likelihood.
-    max_gradient_norm : float or None, default=None
-        Norm beyond which a gradient is shortened.
+    preconditioner : Preconditioner, default=Preconditioner()
+        Makes the gradient a direction.
     constraints : Constraints, default=Constraints()
         What parameters may not exceed.
     shuffle : bool, default=True
@@ -66,11 +66,6 @@ class Trainer:
         drawn anew in every pass. Sparse rows are left as they are.
     centering : bool, default=True
         Whether to step along the gradient in centred parameters.
-    variance : ndarray of shape (n_visible,), default=None
-        Of the data, in which steps are measured; None where that is not known.
-    metric_unit : float, default=1.0
-        Multiple of the layers' metric, so that a learning rate can mean the step of the weights of
-        units whose metric is not one.
     precision : dtype, default=numpy.float64
         Floating-point type in whose range the parameters have to stay.
     work : Workspace, default=Workspace()
@@ -84,13 +79,11 @@ class Trainer:
     schedule: Schedule = field(default_factory=Schedule)
     average: bool = False
     penalties: Penalties = field(default_factory=Penalties)
-    max_gradient_norm: float | None = None
+    preconditioner: Preconditioner = field(default_factory=Preconditioner)
     constraints: Constraints = field(default_factory=Constraints)
     shuffle: bool = True
     draw_states: bool = False
     centering: bool = True
-    variance: Array | None = None
-    metric_unit: float = 1.0
     precision: Any = np.float64
     work: Workspace = field(default_factory=Workspace)
 
@@ -219,18 +212,17 @@ class Trainer:
             weight = float(sample_weight.mean())
             share = (sample_weight / sample_weight.sum()).astype(v.dtype)
         phases = self.negative_phase(plain, v, state.particles, rng, self.work)
-        state.particles, mean_hidden = phases.particles, average_rows(phases.positive.mean, share)
+        state.particles = phases.particles
         if self.negative_phase.is_persistent:
             n_particles = len(state.particles) // self.negative_phase.n_chains
             jump_to_data(plain, v, state, n_particles, rng)
+        mean_hidden = average_rows(phases.positive.mean, share)
         moved = machine
         if self.centering:
             moved = recenter(machine, *state.follow(average_rows(v, share), mean_hidden))
         gradient = phases.gradient(self.work.rounded(moved, plain.weights), self.work, share)
         self.penalties.add_to(gradient, moved, mean_hidden)
-        direction = preconditioned_direction(
-            moved, gradient, self.variance, self.max_gradient_norm, self.metric_unit
-        )
+        direction = self.preconditioner.direction(moved, gradient)
         factor = self.schedule.factor(state.n_updates, progress)
         rate = state.learning_rate = self.learning_rate * state.slowdown * factor
         parameters = moved.parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -114,51 +114,73 @@ class Constraints:
             np.clip(parameters[name], lowest, highest, out=parameters[name])
 
 
-def preconditioned_direction(
-    machine: Machine,
-    gradient: Arrays,
-    variance: Array | None,
-    max_norm: float | None,
-    metric_unit: float = 1.0,
-) -> Arrays:
-    """Direction of a step: the gradient in the layers' own metric, not longer than allowed.
+@final
+@dataclass
+class Preconditioner:
+    """What makes a gradient the direction of a step: the layers' own metric, and a bound.
 
     Parameters
     ----------
-    machine : Machine
-        Asked for the metric of its layers.
-    gradient : dict of str to ndarray
-        Same keys as the machine's parameters; used up.
-    variance : ndarray of shape (n_visible,) or None
-        Of the data; None where that is not known.
-    max_norm : float or None
+    variance : ndarray of shape (n_visible,), default=None
+        Of the data, in which steps are measured; None where that is not known.
+    unit : float, default=1.0
+        Multiple of the metric, so that a learning rate can mean the step of the weights of units
+        whose metric is not one.
+    max_norm : float or None, default=None
         Largest norm in that metric, all parameters together [1]_, so that it means the same for
         data in any units of measurement.
-    metric_unit : float, default=1.0
-        Multiple of the metric.
-
-    Returns
-    -------
-    direction : dict of str to ndarray
-        Same keys and shapes.
 
     References
     ----------
     .. [1] Pascanu, Mikolov, Bengio (2013), "On the difficulty of training recurrent neural
        networks", ICML, PMLR 28(3), 1310-1318, algorithm 1.
     """
-    multiples = _metric(machine, variance)
-    if metric_unit != 1:
-        multiples = {name: metric_unit * multiples.get(name, 1.0) for name in gradient}
-    if max_norm is not None:
-        norm = math.sqrt(sum(_square(a, multiples.get(n, 1.0)) for n, a in gradient.items()))
-        if norm > max_norm:
-            for array in gradient.values():
-                array *= max_norm / norm
-    for name in multiples.keys() & gradient.keys():
-        if np.ndim(multiples[name]) or multiples[name] != 1:
-            gradient[name] *= multiples[name]
-    return gradient
+
+    variance: Array | None = None
+    unit: float = 1.0
+    max_norm: float | None = None
+    _fixed: dict[str, Any] | None = field(default=None, init=False)
+
+    def direction(self, machine: Machine, gradient: Arrays) -> Arrays:
+        """Direction of a step, not longer than allowed.
+
+        Parameters
+        ----------
+        machine : Machine
+            Asked for the metric of its layers: once, where no parameter changes it.
+        gradient : dict of str to ndarray
+            Same keys as the machine's parameters; used up.
+
+        Returns
+        -------
+        direction : dict of str to ndarray
+            Same keys and shapes.
+        """
+        multiples = self._fixed
+        if multiples is None:
+            multiples = self._multiples(machine, gradient)
+            if machine.visible.is_signal_fixed and machine.hidden.is_signal_fixed:
+                self._fixed = multiples
+        if self.max_norm is not None:
+            norm = math.sqrt(sum(_square(a, multiples.get(n, 1.0)) for n, a in gradient.items()))
+            if norm > self.max_norm:
+                for array in gradient.values():
+                    array *= self.max_norm / norm
+        for name, multiple in multiples.items():
+            gradient[name] *= multiple
+        return gradient
+
+    def _multiples(self, machine: Machine, gradient: Arrays) -> dict[str, Any]:
+        """Multiples of those parts of the gradient that the metric changes."""
+        visible, hidden = machine.visible.metric(self.variance), machine.hidden.metric(None)
+        signal: Any = visible.signal
+        multiples: dict[str, Any] = {
+            "weights": (signal[:, None] if np.ndim(signal) else signal) * hidden.signal,
+            **{f"visible_{name}": multiple for name, multiple in visible.parameters.items()},
+            **{f"hidden_{name}": multiple for name, multiple in hidden.parameters.items()},
+        }
+        multiples = {name: self.unit * multiples.get(name, 1.0) for name in gradient}
+        return {name: m for name, m in multiples.items() if np.any(np.not_equal(m, 1))}
 
 
 def _square(array: Array, multiples: Any) -> float:
@@ -170,13 +192,3 @@ def _square(array: Array, multiples: Any) -> float:
 def _gauged(machine: Machine, weights: Array) -> Array:
     """Weights, or what is shaped like them, in the gauge of both layers."""
     return machine.hidden.gauge(machine.visible.gauge(weights).T).T
-
-
-def _metric(machine: Machine, variance: Array | None) -> dict[str, Any]:
-    """Multiples of the gradient by the machine's names of parameters; what is missing is one."""
-    visible, hidden = machine.visible.metric(variance), machine.hidden.metric(None)
-    multiples: dict[str, Any] = {f"visible_{n}": array for n, array in visible.parameters.items()}
-    multiples |= {f"hidden_{n}": array for n, array in hidden.parameters.items()}
-    signal: Any = visible.signal
-    multiples["weights"] = (signal[:, None] if np.ndim(signal) else signal) * hidden.signal
-    return multiples

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -29,6 +28,7 @@ class Workspace:
     def __init__(self, dtype: Any = None) -> None:
         self.dtype = None if dtype is None else np.dtype(dtype)
         self._arrays: dict[Hashable, Array] = {}
+        self._copied: tuple[Machine | None, Machine | None] = None, None
 
     def batch(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
         """Mini-batch in the precision of states; dense ones are overwritten by the next.
@@ -49,11 +49,13 @@ class Workspace:
         """
         if not isinstance(v, np.ndarray):
             return self.rows(v[rows], machine)
+        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        batch = self.array("v", (n_rows, v.shape[1]), self.dtype or machine.dtype)
         if isinstance(rows, slice):
-            rows = np.arange(rows.start, rows.stop)
-        batch = self.array("v", (len(rows), v.shape[1]), self.dtype or machine.dtype)
-        for own in row_blocks(batch):
-            batch[own] = v[rows[own]]
+            batch[...] = v[rows]
+        else:
+            for own in row_blocks(batch):
+                batch[own] = v[rows[own]]
         return batch
 
     def rows(self, v: Any, machine: Machine) -> Any:
@@ -74,14 +76,19 @@ class Workspace:
         Returns
         -------
         machine : Machine
-            The very same if it has that precision.
+            The very same if it has that precision; else a copy, which the next call overwrites.
         """
         if self.dtype is None or machine.dtype == self.dtype:
             return machine
-        if weights is None:
-            weights = self.array("weights", machine.weights.shape, self.dtype)
-            weights[...] = machine.weights
-        return replace(machine, weights=weights).astype(self.dtype)
+        if weights is not None:
+            layers = machine.visible.astype(self.dtype), machine.hidden.astype(self.dtype)
+            return Machine(*layers, weights)
+        source, copy = self._copied
+        if copy is None or source is not machine:
+            copy = machine.astype(self.dtype, copy=True)
+            self._copied = machine, copy
+        copy.assign(machine.parameters)
+        return copy
 
     def stack(self, name: str, first: Array, second: Array) -> Array:
         """Rows of two arrays in one, which the next call under this name overwrites.

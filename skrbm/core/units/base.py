@@ -254,10 +254,7 @@ class Units(ABC):
     # What follows, and may be overridden.
 
     def natural(self) -> Self:
-        """Plain layer that sends its states as they are, with the law of this one.
-
-        Given a field that does as much to it, and up to a constant, its energy is the old one.
-        """
+        """Layer without offset of the same law, whose signal is its states."""
         return self.recentered(None, self.zero_field(1)[0])
 
     def zero_field(self, n_samples: int) -> Array:
@@ -271,11 +268,12 @@ class Units(ABC):
         origin, one = self.signal(np.concatenate([zero, zero + 1]))
         return origin, one - origin
 
-    def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
-        """What a signal that is not fixed adds to the moments, given averages of field and work.
+    def lost_signal(self, after: Self) -> Array:
+        """Signal, the same for all states, that another offset or bias takes away, (n_columns,)."""
+        return self.affine_signal[0] - after.affine_signal[0]
 
-        Work is signal times field; all are of shape (n_columns,).
-        """
+    def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
+        """Added to the moments by a signal that is not fixed; `work` is signal times field."""
         return {}
 
     def drawn(self, values: Any, rng: np.random.Generator) -> Any:
@@ -307,7 +305,10 @@ class Units(ABC):
         return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
 
     def metric(self, variance: Array | None) -> Metric:
-        """Measures in which all parameters are alike to a step, given the data's variance if known."""
+        """Measures in which all parameters are alike to a step, given the data's variance if known.
+
+        Where `is_signal_fixed`, they depend on no parameter.
+        """
         return Metric()
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
@@ -332,9 +333,9 @@ class Units(ABC):
     @property
     def arrays(self) -> dict[str, Array]:
         """Arrays of the layer, by attribute name; no copies."""
-        layer: Any = self
-        values = {f.name: getattr(self, f.name) for f in fields(layer)}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        own, layer = vars(self), type(self)  # `fields` takes as long as a product of small layers
+        names: Any = layer.__dataclass_fields__  # type: ignore[attr-defined]  # of every type
+        return {name: own[name] for name in names if isinstance(own.get(name), np.ndarray)}
 
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:
         """Layer in which every array is replaced by its image."""

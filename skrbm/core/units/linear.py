@@ -85,6 +85,11 @@ class LinearUnits(Units):
         origin = np.zeros_like(self.bias) if self.offset is None else -self.offset
         return origin, np.ones_like(self.bias)
 
+    def lost_signal(self, after: Self) -> Array:
+        if self.offset is None:
+            return np.zeros_like(self.bias) if after.offset is None else after.offset
+        return -self.offset if after.offset is None else after.offset - self.offset
+
     def energy(self, states: Any) -> Array:
         return -row_products(self.signal(states), self.bias)
 

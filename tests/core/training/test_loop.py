@@ -44,6 +44,7 @@ from skrbm.core.training.negative_phase import (
 )
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
 from skrbm.core.training.state import OFFSET_RATE, TrainingState
+from skrbm.core.training.transforms import Preconditioner
 from skrbm.core.training.workspace import Workspace
 
 PLAIN = [case for case in CASES if not case[3]]
@@ -176,7 +177,9 @@ def test_every_algorithm_learns_a_model_of_every_kind(kind, algorithm, seed, rng
 
     before, best = log_likelihood(), oracles.log_likelihood(teacher, v).mean()
     adam, linear = OPTIMIZERS["adam"](0.9), Schedule("linear")
-    trainer = Trainer(phase, 0.1, 50, variance=variance, optimizer=adam, schedule=linear)
+    trainer = Trainer(
+        phase, 0.1, 50, optimizer=adam, schedule=linear, preconditioner=Preconditioner(variance)
+    )
     list(trainer.run(machine, state, v, 20, rng))
     assert log_likelihood() - before > 0.75 * (best - before)
 

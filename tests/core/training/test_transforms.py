@@ -19,7 +19,7 @@ from skrbm.core.training.initialization import initial_particles
 from skrbm.core.training.loop import Trainer
 from skrbm.core.training.negative_phase import Exact
 from skrbm.core.training.state import TrainingState
-from skrbm.core.training.transforms import Constraints, Penalties
+from skrbm.core.training.transforms import Constraints, Penalties, Preconditioner
 
 PLAIN = [case for case in CASES if not case[3]]
 RATE = 1e-3
@@ -106,7 +106,7 @@ def test_long_gradients_are_shortened_in_the_metric_and_short_ones_left(case, bo
     gradient = oracles.log_likelihood_gradient(p, v)
     ascent = oracles.ascent(p, gradient)
     norm = np.sqrt(sum((gradient[name] * ascent[name]).sum() for name in gradient))
-    machine, _ = update(p, v, rng, centering=False, max_gradient_norm=bound)
+    machine, _ = update(p, v, rng, centering=False, preconditioner=Preconditioner(max_norm=bound))
     factor = RATE * min(1, bound / norm)
     expected = {name: getattr(p, name) + factor * array for name, array in ascent.items()}
     assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)
@@ -121,8 +121,8 @@ def test_metric_unit_is_a_multiple_of_the_metric_and_of_the_norm_in_it(case, bou
     gradient = oracles.log_likelihood_gradient(p, v)
     ascent = {name: 16 * array for name, array in oracles.ascent(p, gradient).items()}
     norm = np.sqrt(sum((gradient[name] * ascent[name]).sum() for name in gradient))
-    options = {"centering": False, "max_gradient_norm": bound, "metric_unit": 16.0}
-    machine, state = update(p, v, rng, **options)
+    preconditioner = Preconditioner(unit=16.0, max_norm=bound)
+    machine, state = update(p, v, rng, centering=False, preconditioner=preconditioner)
     factor = RATE * (1 if bound is None else min(1, bound / norm))
     expected = {name: getattr(p, name) + factor * array for name, array in ascent.items()}
     assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)

@@ -14,7 +14,7 @@ from skrbm.core.training.negative_phase import (
 )
 from skrbm.core.training.optimizer import OPTIMIZERS
 from skrbm.core.training.state import TrainingState
-from skrbm.core.training.transforms import Penalties
+from skrbm.core.training.transforms import Penalties, Preconditioner
 from skrbm.core.training.workspace import Workspace
 from skrbm.core.units import Bernoulli, Spin
 
@@ -44,7 +44,7 @@ def test_updates_after_the_first_allocate_no_large_array(algorithm, optimizer, k
         optimizer=OPTIMIZERS[optimizer](momentum=0.5),
         average=True,
         penalties=Penalties(l2=1e-4),
-        max_gradient_norm=10.0,
+        preconditioner=Preconditioner(max_norm=10.0),
         work=work,
     )
     states = np.array([machine.visible.low, machine.visible.high], np.float32)
