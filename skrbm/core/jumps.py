@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
 
@@ -91,13 +93,42 @@ def propose(
     return h, _log_ratio(machine, h, field)
 
 
+def mixed_rows(machine: Machine, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
+    """Draw visible states given hidden ones whose units are those of different rows.
+
+    Where a model has a mode without data, its hidden state is often made of those of the data's
+    modes: all units are on, say, of which every row has some.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+        Visible states.
+    n_samples : int
+        Number of states.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states.
+    """
+    h, hidden = machine.sample_hidden(v, rng), machine.hidden
+    row_of_unit = rng.integers(len(h), size=(n_samples, hidden.n_units))
+    mixed = h[hidden.by_column(row_of_unit), np.arange(hidden.n_columns)]
+    return machine.sample_visible(mixed, rng)
+
+
 def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
     """Hidden states given rows that are chosen at random, of which the fields are given."""
-    return np.asarray(machine.hidden.sample(field[rng.integers(len(field), size=n_samples)], rng))
+    rows = (len(field) * rng.random(n_samples)).astype(np.intp)
+    return np.asarray(machine.hidden.sample(field[rows], rng))
 
 
 def _log_ratio(machine: Any, h: Array, field: Array) -> Array:
     """Logarithm of Z p(h) / q(h)."""
     log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
     own = machine.visible.log_partition(machine.visible_field(h))
-    return np.asarray(own - np.logaddexp.reduce(log_shares, axis=1) + np.log(len(field)))
+    return np.asarray(own - np.logaddexp.reduce(log_shares, axis=1) + math.log(len(field)))

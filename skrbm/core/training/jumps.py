@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.jumps import jump
+from skrbm.core.jumps import jump, mixed_rows
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import spread_rows
+from skrbm.core.numerics import dense, spread_rows
 from skrbm.core.training.state import TrainingState
 
 # Of a try, and updates from one to the next: as many jumps by fewer and larger calls.
 N_CHAINS, N_ROWS, SHORTEST_PAUSE, LONGEST_PAUSE = 8, 16, 2, 40
 ACCEPTANCE_RATE = 0.1
+# Of tries that lead to mixed rows too, and how many of these: more of them make jumps to data rare.
+MIXED_SHARE, N_MIXED = 0.1, 8
 
 
 def jump_to_data(
@@ -23,7 +25,8 @@ def jump_to_data(
 
     Where modes are far apart the chains would stay in one of them, or outside all, and the model
     would run away from data that they do not see. Where jumps are rarely accepted, as in models of
-    many modes that lie close, they are tried rarely.
+    many modes that lie close, they are tried rarely. Now and then chains may jump to mixed rows, too:
+    a mode without data that nobody visits would be there for ever.
 
     Parameters
     ----------
@@ -40,11 +43,17 @@ def jump_to_data(
     """
     if state.n_updates < state.next_jump:
         return
-    n_chains = min(N_CHAINS, n_particles)
-    chains = (rng.integers(n_particles) + np.arange(n_chains)) % n_particles
+    n_groups = -(-n_particles // N_CHAINS)
+    group = int(n_groups * rng.random())
+    own = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
+    chains = state.particles[own]
     rows = spread_rows(v, N_ROWS)
-    state.particles[chains], has_jumped = jump(machine, state.particles[chains], rows, rng)
-    share = float(has_jumped.mean())
-    state.jump_acceptance += ACCEPTANCE_RATE * (share - state.jump_acceptance)
+    is_mixed = rng.random() < MIXED_SHARE
+    if is_mixed:
+        rows = np.concatenate([dense(rows), mixed_rows(machine, rows, N_MIXED, rng)])
+    chains[...], has_jumped = jump(machine, chains, rows, rng)
+    if not is_mixed:
+        share = np.count_nonzero(has_jumped) / len(chains)
+        state.jump_acceptance += ACCEPTANCE_RATE * (share - state.jump_acceptance)
     pause = 0.5 * SHORTEST_PAUSE / max(state.jump_acceptance, 1e-9)
     state.next_jump = state.n_updates + round(min(max(pause, SHORTEST_PAUSE), LONGEST_PAUSE))

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from core.models import balanced_model, draw_rows, machine_from, sized
 
+from skrbm.core.machine import Machine
 from skrbm.core.training import jumps
 from skrbm.core.training.jumps import LONGEST_PAUSE, N_CHAINS, SHORTEST_PAUSE, jump_to_data
 from skrbm.core.training.state import TrainingState
+from skrbm.core.units import Bernoulli
 
 N_PARTICLES, N_REPLICAS = 40, 120
 
@@ -45,6 +47,22 @@ def test_jumps_that_are_never_accepted_become_rare_and_do_not_end(machine, rng, 
     numbers, _ = tried(machine, v, rng, monkeypatch, 2000, False)
     assert set(np.diff(numbers)[-5:]) == {LONGEST_PAUSE}
     assert len(numbers) < 100
+
+
+def test_chains_find_a_mode_without_rows(rng, monkeypatch):
+    # Slip: jumps to rows of data alone.
+    halves = np.repeat(np.eye(2), 20, axis=0)  # each hidden unit turns on twenty of forty bits
+    v = halves.T[rng.integers(2, size=50)]
+    machine = Machine(Bernoulli(np.full(40, -4.0)), Bernoulli(np.full(2, -75.0)), 8 * halves)
+    particles = machine.sample_hidden(v[:40], rng)
+    assert set(particles.sum(axis=1)) == {1}
+    both_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1] + np.eye(2)[1:]))
+    one_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1]))
+    assert 3 < both_on[0] - one_on[0] - 75 < 10  # what most of the model's weight lies in
+    state = TrainingState(particles)
+    for state.n_updates in range(6000):
+        jump_to_data(machine, v, state, 40, rng)
+    assert (state.particles.sum(axis=1) == 2).mean() > 0.8
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 500])
