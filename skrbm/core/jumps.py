@@ -94,7 +94,7 @@ def propose(
 
 
 def mixed_rows(machine: Machine, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw visible states given hidden ones whose units are those of different rows.
+    """Draw visible states given hidden ones whose units are those of two rows, far from each other.
 
     Where a model has a mode without data, its hidden state is often made of those of the data's
     modes: all units are on, say, of which every row has some.
@@ -115,10 +115,11 @@ def mixed_rows(machine: Machine, v: Any, n_samples: int, rng: np.random.Generato
     v : ndarray of shape (n_samples, n_visible)
         Visible states.
     """
-    h, hidden = machine.sample_hidden(v, rng), machine.hidden
-    row_of_unit = rng.integers(len(h), size=(n_samples, hidden.n_units))
-    mixed = h[hidden.by_column(row_of_unit), np.arange(hidden.n_columns)]
-    return machine.sample_visible(mixed, rng)
+    h = machine.sample_hidden(v, rng)
+    one = h[rng.integers(len(h), size=n_samples)]
+    other = h[(one[:, None] != h).sum(axis=2).argmax(axis=1)]
+    takes_other = machine.hidden.by_column(rng.random((n_samples, machine.hidden.n_units)) < 0.5)
+    return machine.sample_visible(np.where(takes_other, other, one), rng)
 
 
 def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
