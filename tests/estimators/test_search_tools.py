@@ -92,7 +92,7 @@ def test_columns_are_transformed_on_their_own():
     assert columns.get_feature_names_out()[0] == "first__bernoullirbm0"
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.slow), "threading"])
 def test_unions_are_the_same_side_by_side(backend):
     spins = make_pipeline(MinMaxScaler((-1, 1)), SpinRBM(3, n_iter=2, random_state=0))
     serial = FeatureUnion([("bernoulli", RBM), ("spin", spins)]).fit(X)

@@ -511,20 +511,20 @@ def test_categories_of_later_rows_warn_in_training_alone():
     )
     new = X.assign(port=np.where(X["age"] > 40, "Oslo", X["port"]))
     for again in (
-        fitted(X).partial_fit,
-        fitted(X, warm_start=True).fit,
+        fitted(X, n_iter=1).partial_fit,
+        fitted(X, n_iter=1, warm_start=True).fit,
     ):
         with pytest.warns(DomainWarning, match=message) as caught:
             again(new)
         assert len(caught) == 1
         again(X)
     for handle_unknown in ("missing", "error"):
-        rbm = fitted(X, handle_unknown=handle_unknown)
+        rbm = fitted(X, handle_unknown=handle_unknown, n_iter=1)
         rbm.partial_fit(X.assign(port=pd.Categorical(X["port"], ["C", "Oslo", "Q", "S"])))
-    fitted(X).score_samples(new)
-    fitted(X).transform(new)
+    fitted(X, n_iter=1).score_samples(new)
+    fitted(X, n_iter=1).transform(new)
     listed = MIXED_KINDS | {"port": ("categorical", ["C", "Oslo", "Q", "S"])}
-    fitted(X, kinds=listed).partial_fit(new)
+    fitted(X, kinds=listed, n_iter=1).partial_fit(new)
 
 
 @pytest.mark.parametrize("share", [0, 0.2])
