@@ -10,7 +10,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # workers whose threads wait for each o
 import numpy as np
 import pytest
 
-QUICK_KINDS = {"bernoulli", "cho", "composite"}
+QUICK_KINDS = {"bernoulli", "cho"}
 
 
 def pytest_configure(config):

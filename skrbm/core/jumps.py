@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
 
@@ -93,7 +92,7 @@ def propose(
     return h, _log_ratio(machine, h, field)
 
 
-def mixed_rows(machine: Machine, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
+def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
     """Draw visible states given hidden ones whose units are those of two rows, far from each other.
 
     Where a model has a mode without data, its hidden state is often made of those of the data's
@@ -119,7 +118,7 @@ def mixed_rows(machine: Machine, v: Any, n_samples: int, rng: np.random.Generato
     one = h[rng.integers(len(h), size=n_samples)]
     other = h[(one[:, None] != h).sum(axis=2).argmax(axis=1)]
     takes_other = machine.hidden.by_column(rng.random((n_samples, machine.hidden.n_units)) < 0.5)
-    return machine.sample_visible(np.where(takes_other, other, one), rng)
+    return np.asarray(machine.sample_visible(np.where(takes_other, other, one), rng))
 
 
 def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
