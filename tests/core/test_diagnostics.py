@@ -60,6 +60,7 @@ def test_time_is_that_of_sums_over_pairs_of_steps(n_steps, rng):
     assert autocorrelation_time(trace) == pytest.approx(max(times[window], 0.01), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_time_of_a_two_by_two_model_is_that_of_its_second_eigenvalue(rng):
     # Slip: a time of the states of h and v as if they were two steps.
     p = oracles.Parameters(

@@ -241,6 +241,7 @@ def test_warm_starts_are_one_long_fit(kind, algorithm):
     assert warm.n_iter_ == len(warm.history_["log_loss"]) == 4
 
 
+@pytest.mark.slow
 def test_early_stopping_keeps_the_best_log_loss_of_held_out_rows():
     """Slips: the last parameters kept, rows without a label held out."""
     X, y = labelled(n_samples=90)
@@ -351,6 +352,7 @@ def test_another_number_of_components_needs_a_new_start():
     assert classifier.fit(X, y).estimator_.components_.shape == (5, 4)
 
 
+@pytest.mark.slow
 def test_many_classes_take_memory_for_a_few_rows_at_a_time():
     """Slip: an array of rows times classes times hidden units, here of 336 megabytes."""
     X, y = np.random.default_rng(0).integers(0, 2, (2100, 20)), np.arange(2100) % 1000

@@ -55,11 +55,23 @@ DETECTORS = [
 CLASSIFIER = RBMClassifier(BernoulliRBM(20, learning_rate=5, random_state=0))
 
 
+QUICK = BernoulliRBM, TabularRBM
+
+
 @estimator_checks.parametrize_with_checks(
-    [*(estimator(n_iter=2) for estimator in ESTIMATORS), CLASSIFIER, *DETECTORS],
+    [*(estimator(n_iter=2) for estimator in QUICK), CLASSIFIER],
     expected_failed_checks=expected_failures,
 )
 def test_every_common_check_passes_and_none_skips(estimator, check):
+    run(check, estimator)
+
+
+@pytest.mark.slow
+@estimator_checks.parametrize_with_checks(
+    [*(estimator(n_iter=2) for estimator in ESTIMATORS if estimator not in QUICK), *DETECTORS],
+    expected_failed_checks=expected_failures,
+)
+def test_every_common_check_of_the_others_passes_and_none_skips(estimator, check):
     run(check, estimator)
 
 

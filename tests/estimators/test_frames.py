@@ -45,6 +45,7 @@ def test_types_that_know_missing_values_are_filled_and_kept():
         assert_filled(X, table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("port", [pl.String, pl.Categorical, pl.Enum(["Q", "S", "C"])])
 def test_nulls_of_polars_are_those_of_pandas(port):
     """Slip: null taken for one more category. Only Enum has categories in an order of its own."""

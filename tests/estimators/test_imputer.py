@@ -34,6 +34,7 @@ def test_common_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "fitted"), [(INCOMPLETE, INCOMPLETE), (INCOMPLETE, TWINS)])
 def test_missing_twins_are_read_off_the_other(rows, fitted):
     """Catches a machine that learns what was filled in at first, and chains that never move it."""

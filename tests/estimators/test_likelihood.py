@@ -218,6 +218,7 @@ def test_scorer_is_the_mean_likelihood_also_behind_a_pipeline(kind):
     np.testing.assert_allclose(log_likelihood_scorer(make_pipeline(rbm), v), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "size", "seed"), [(1, 600, 0), (8, 2400, 1)])
 def test_temperatures_are_added_until_the_error_is_small(scale, size, seed):
     """Random couplings, of which eight times as strong ones need more.

@@ -80,7 +80,7 @@ def test_complete_rows_train_alike_whether_holes_are_allowed_or_not(kind):
     np.testing.assert_array_equal(one.transform(X), other.transform(X))
 
 
-@pytest.mark.every_kind
+@pytest.mark.slow
 def test_every_model_learns_from_holes(kind):
     """Rows whose twins are missing: the score of what they were rises as from complete rows."""
     rng = np.random.default_rng(0)

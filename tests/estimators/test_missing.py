@@ -119,7 +119,7 @@ def test_multiple_imputations_spread_as_the_conditional_law(kind):
         assert set(np.unique(draws)) <= set(p.visible_values)
 
 
-@pytest.mark.every_kind
+@pytest.mark.slow
 def test_seed_repeats_and_successive_calls_differ(kind):
     p, v, _ = mild(kind)
     rbm, v, mask = assigned(p, random_state=0), v[:10], np.arange(5) < 2

@@ -306,7 +306,7 @@ def test_ctrl_c_ends_a_parallel_search_and_all_its_processes(backend):
     assert "KeyboardInterrupt" in err
 
 
-@pytest.mark.every_kind
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", READERS)
 def test_threads_may_share_a_model(kind, method):
@@ -335,7 +335,7 @@ def test_threads_that_draw_from_one_model_draw_different_states(monkeypatch):
     assert len(set(draws)) == 50
 
 
-@pytest.mark.every_kind
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_fits_side_by_side_learn_what_they_learn_alone(kind):
     """Catches random numbers, buffers or settings that fits share."""

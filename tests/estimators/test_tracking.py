@@ -45,6 +45,7 @@ def test_small_models_are_tracked_exactly(kind):
     assert rbm.history_["log_likelihood_std_error"] == [0.0] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bernoulli", "spin", "cho"])
 def test_every_pass_is_within_its_error_of_the_exact_value(kind, monkeypatch):
     # Slips: the start's own partition function; an error of the last pass alone.

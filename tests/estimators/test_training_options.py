@@ -413,6 +413,7 @@ def test_explosion_of_finite_parameters_is_named_and_undone():
     assert rbm.n_iter_ == 0
 
 
+@pytest.mark.slow
 def test_learned_variances_do_not_collapse():
     """Catches the likelihood of repeated rows, which has no bound, followed to infinity."""
     X = np.tile([[-1.0], [1.0]], (50, 1))

@@ -161,6 +161,7 @@ def test_single_precision_agrees_with_double(balanced, seed):
     assert abs(single.value - double.value) < 0.3 * np.hypot(single.std_error, double.std_error)
 
 
+@pytest.mark.slow
 def test_extreme_models_give_finite_numbers(rng):
     # Slips: exp of a log-weight; a product of factors that overflows.
     for kind in oracles.KINDS:

@@ -96,6 +96,7 @@ def test_number_of_jobs_does_not_change_a_bit(kind, seed):
     assert one == other
 
 
+@pytest.mark.slow
 def test_extreme_models_give_finite_numbers(rng):
     # Slips: exp of a difference of energies; a ladder of no rung.
     for kind in oracles.KINDS:

@@ -141,6 +141,7 @@ def test_correction_stays_finite_where_a_model_is_not(rng):
     assert tracker.correction == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["spin", "cho", "categorical"])
 @pytest.mark.usefixtures("no_exchange")
 def test_standard_error_is_the_spread_of_estimates(kind, rng):
