@@ -49,6 +49,19 @@ def test_jumps_that_are_never_accepted_become_rare_and_do_not_end(machine, rng, 
     assert len(numbers) < 100
 
 
+def test_refused_jumps_to_mixed_rows_do_not_slow_those_to_data(machine, rng, monkeypatch):
+    # Slip: an acceptance of both.
+    def scripted(machine, h, v, rng):
+        return h, np.full(len(h), len(v) == 10)
+
+    monkeypatch.setattr(jumps, "jump", scripted)
+    monkeypatch.setattr(jumps, "MIXED_SHARE", 0.9)
+    state, v = TrainingState(np.zeros((N_PARTICLES, 3))), np.zeros((10, 4))
+    for state.n_updates in range(500):
+        jump_to_data(machine, v, state, N_PARTICLES, rng)
+        assert state.next_jump <= state.n_updates + SHORTEST_PAUSE
+
+
 def test_chains_find_a_mode_without_rows(rng, monkeypatch):
     # Slip: jumps to rows of data alone.
     halves = np.repeat(np.eye(2), 20, axis=0)  # each hidden unit turns on twenty of forty bits

@@ -129,6 +129,20 @@ def test_metric_unit_is_a_multiple_of_the_metric_and_of_the_norm_in_it(case, bou
     assert state.learning_rate == RATE
 
 
+@pytest.mark.parametrize("kind", oracles.GAUSSIAN_ENERGIES)
+def test_metric_is_that_of_the_present_variances(kind, seed):
+    # Slip: a metric that is looked up once, as that of discrete units is.
+    p, used = model((kind, 3, 2, 0), seed), Preconditioner()
+    for q in (p, p.replace(log_variance=p.log_variance + 1)):
+        one, other = (
+            preconditioner.direction(
+                machine_from(q), {n: np.ones_like(a) for n, a in machine_from(q).parameters.items()}
+            )
+            for preconditioner in (used, Preconditioner())
+        )
+        assert_same_arrays(one, other, atol=0)
+
+
 def test_parameters_stay_within_bounds():
     parameters = {"weights": np.zeros((1, 1)), "visible_log_variance": np.array([-9.0, 0.0, 9.0])}
     bounds = {"visible_log_variance": (np.full(3, -1.0), np.full(3, 2.0))}

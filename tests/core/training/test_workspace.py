@@ -71,6 +71,20 @@ def test_updates_after_the_first_allocate_no_large_array(algorithm, optimizer, k
     assert max(sizes[1:]) < LARGEST
 
 
+def test_rounded_machine_is_the_present_one():
+    # Slips: the parameters of the last call; a copy of another machine.
+    work = Workspace(np.float32)
+    for n_hidden in (2, 3):
+        machine = machine_of(Spin, 4, n_hidden, np.float64)
+        for _ in range(2):
+            machine.weights[0] += 1
+            machine.hidden.bias[1] += 1
+            rounded = work.rounded(machine)
+            for name, array in rounded.parameters.items():
+                assert array.dtype == np.float32
+                np.testing.assert_allclose(array, machine.parameters[name], rtol=1e-6)
+
+
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
 def test_batches_are_the_rows_asked_for_and_can_be_extended_in_place(container, dtype, rng):
