@@ -35,7 +35,7 @@ READERS = {
     "free_energy": lambda rbm, X: rbm.free_energy(X),
     "sample": lambda rbm, X: rbm.sample(5, 3, random_state=0),
     "impute": lambda rbm, X: rbm.impute(np.where(X > 0, X, np.nan), n_chains=2, random_state=0),
-    "log_partition": lambda rbm, X: rbm.log_partition("ais", n_temperatures=20).value,
+    "log_partition": lambda rbm, X: rbm.log_partition("ais", n_temperatures=50).value,
 }
 
 
@@ -314,8 +314,8 @@ def test_threads_may_share_a_model(kind, method):
     p, v, _ = random_machine(kind)
     rbm = assigned(p, random_state=0)
     expected = READERS[method](rbm, v)
-    with ThreadPoolExecutor(4) as threads:
-        results = list(threads.map(lambda _: READERS[method](rbm, v), range(8)))
+    with ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(lambda _: READERS[method](rbm, v), range(16)))
     for result in results:
         np.testing.assert_array_equal(result, expected)
 

@@ -61,11 +61,12 @@ class Optimizer(ABC):
         """
         memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
         for name, array in parameters.items():
-            arrays = [array, direction[name]]
-            for kind in self.remembered:
-                arrays.append(_remembered(memory, f"{kind} of {name}", array))
+            remembered = [
+                _remembered(memory, f"{kind} of {name}", array) for kind in self.remembered
+            ]
+            arrays = array, direction[name], *remembered
             for rows in row_blocks(array):
-                self.move(learning_rate, n_steps, *[own[rows] for own in arrays])
+                self.move(learning_rate, n_steps, *(own[rows] for own in arrays))
 
 
 @final

@@ -180,7 +180,7 @@ class Preconditioner:
             **{f"hidden_{name}": multiple for name, multiple in hidden.parameters.items()},
         }
         multiples = {name: self.unit * multiples.get(name, 1.0) for name in gradient}
-        return {name: m for name, m in multiples.items() if np.any(np.not_equal(m, 1))}
+        return {name: m for name, m in multiples.items() if np.any(m != 1)}
 
 
 def _square(array: Array, multiples: Any) -> float:

@@ -254,7 +254,7 @@ class Units(ABC):
     # What follows, and may be overridden.
 
     def natural(self) -> Self:
-        """Layer without offset of the same law, whose signal is its states."""
+        """Plain layer whose signal is its states: the same law, given a field of the same effect."""
         return self.recentered(None, self.zero_field(1)[0])
 
     def zero_field(self, n_samples: int) -> Array:
@@ -273,7 +273,7 @@ class Units(ABC):
         return self.affine_signal[0] - after.affine_signal[0]
 
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
-        """Added to the moments by a signal that is not fixed; `work` is signal times field."""
+        """Added to the moments, given averages (n_columns,) of the field and of signal times field."""
         return {}
 
     def drawn(self, values: Any, rng: np.random.Generator) -> Any:
@@ -333,9 +333,9 @@ class Units(ABC):
     @property
     def arrays(self) -> dict[str, Array]:
         """Arrays of the layer, by attribute name; no copies."""
-        own, layer = vars(self), type(self)  # `fields` takes as long as a product of small layers
-        names: Any = layer.__dataclass_fields__  # type: ignore[attr-defined]  # of every type
-        return {name: own[name] for name in names if isinstance(own.get(name), np.ndarray)}
+        layer: Any = self  # to ask `fields` takes as long as a product of small layers
+        own = {name: vars(self).get(name) for name in layer.__dataclass_fields__}
+        return {name: value for name, value in own.items() if isinstance(value, np.ndarray)}
 
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:
         """Layer in which every array is replaced by its image."""
