@@ -145,6 +145,8 @@ class Trainer:
         if self.centering and state.visible_offset is None:
             _start_offsets(machine, state, v, rows, sample_weight)
         n_batches = -(-_n_rows(v, rows) // self.batch_size)
+        visible, is_array = machine.visible, isinstance(v, np.ndarray)  # an array is asked once
+        is_drawn = self.draw_states and (not is_array or visible.has_means(v))
         counted = state.n_rows, state.total_weight
         weight = state.relative_weight(sample_weight, v.shape[0], rows, is_planned=is_planned)
         if n_done:  # the first of these passes has counted its rows
@@ -157,8 +159,8 @@ class Trainer:
                         progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
                         own = None if weight is None else weight[batch]
                         mini_batch = self.work.batch(v, batch, machine)
-                        if self.draw_states:
-                            mini_batch = machine.visible.drawn(mini_batch, rng)
+                        if is_drawn and (is_array or visible.has_means(mini_batch)):
+                            mini_batch = visible.drawn(mini_batch, rng)
                         if before_update is not None:
                             plain = self.work.rounded(machine)
                             mini_batch = before_update(plain, batch, rng, mini_batch)

@@ -90,17 +90,6 @@ class Workspace:
         copy.assign(machine.parameters)
         return copy
 
-    def stack(self, name: str, first: Array, second: Array) -> Array:
-        """Rows of two arrays in one, which the next call under this name overwrites.
-
-        Rows that are in it already are left where they are.
-        """
-        n_first = len(first)
-        stacked = self.extended(name, first, len(second))
-        if second.base is not stacked.base:
-            stacked[n_first:] = second
-        return stacked
-
     def extended(self, name: str, first: Array, n_more: int) -> Array:
         """Rows of an array and, below them, room for more; the next call overwrites both."""
         rows = self.array(name, (len(first) + n_more, first.shape[1]), first.dtype)

@@ -140,7 +140,7 @@ class Units(ABC):
 
     @property
     def is_signal_fixed(self) -> bool:
-        """Whether the signal depends on no parameter of the layer."""
+        """Whether neither the signal nor the `metric` depends on a parameter of the layer."""
         return True
 
     @property
@@ -209,8 +209,7 @@ class Units(ABC):
         """States `begin` to `end` - 1 of a discrete layer, of which the last unit changes fastest."""
         tables = [np.asarray(self.unit_values(i)) for i in range(self.n_units)]
         digits = np.unravel_index(np.arange(begin, end), [len(table) for table in tables])
-        columns = [table[digit] for table, digit in zip(tables, digits, strict=True)]
-        return np.concatenate(columns, axis=1)
+        return np.concatenate([t[own] for t, own in zip(tables, digits, strict=True)], axis=1)
 
     @property
     def column_bounds(self) -> tuple[Array, Array]:
@@ -276,8 +275,12 @@ class Units(ABC):
         """Added to the moments, given averages (n_columns,) of the field and of signal times field."""
         return {}
 
+    def has_means(self, values: Any) -> bool:
+        """Whether values are dense and not all states, so that there is something to be `drawn`."""
+        return False
+
     def drawn(self, values: Any, rng: np.random.Generator) -> Any:
-        """Draw in place states whose means dense values are, where any of them lies between states."""
+        """Draw in place the states whose means dense values are; rows with others stay."""
         return values
 
     def mean_and_sample(
@@ -305,10 +308,7 @@ class Units(ABC):
         return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
 
     def metric(self, variance: Array | None) -> Metric:
-        """Measures in which all parameters are alike to a step, given the data's variance if known.
-
-        Where `is_signal_fixed`, they depend on no parameter.
-        """
+        """Measures in which all parameters are alike to a step, given the data's variance if known."""
         return Metric()
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
@@ -340,9 +340,8 @@ class Units(ABC):
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:
         """Layer in which every array is replaced by its image."""
         layer: Any = self
-        arrays = self.arrays
-        images = {name: function(array) for name, array in arrays.items()}
-        is_same = all(image is arrays[name] for name, image in images.items())
+        images = {name: function(array) for name, array in self.arrays.items()}
+        is_same = all(image is vars(self)[name] for name, image in images.items())
         return self if is_same else replace(layer, **images)
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Self:

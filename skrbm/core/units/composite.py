@@ -175,6 +175,9 @@ class Composite(WideUnits):
             part.sample(f, rng, out=o)
         return out
 
+    def has_means(self, values: Any) -> bool:
+        return any(part.has_means(own) for part, own in self._split(values))
+
     def drawn(self, values: Any, rng: np.random.Generator) -> Any:
         for part, own in self._split(values):
             part.drawn(own, rng)

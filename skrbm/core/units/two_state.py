@@ -72,18 +72,20 @@ class TwoStateUnits(LinearUnits):
         polarity = np.clip((mean - cls.middle) / cls.reach, -extreme, extreme)
         return cls(np.arctanh(polarity) / cls.reach, **options)
 
+    def has_means(self, values: Any) -> bool:
+        if is_sparse(values):
+            return False
+        blocks = (values[rows] for rows in row_blocks(values))
+        return any(((own != self.low) & (own != self.high)).any() for own in blocks)
+
     def drawn(self, values: Any, rng: np.random.Generator) -> Any:
         if is_sparse(values):
             return values
-        blocks = [values[rows] for rows in row_blocks(values)]
-        if all(((own == self.low) | (own == self.high)).all() for own in blocks):
-            return values
         low, high = self.low - ROUNDING, self.high + ROUNDING
-        if all(own.min() >= low and own.max() <= high for own in blocks):
+        if values.min() >= low and values.max() <= high:
             return self._draw_from(values, rng, values)
-        are_means = [((own >= low) & (own <= high)).all(axis=1) for own in blocks]
-        rows = np.flatnonzero(np.concatenate(are_means))
-        values[rows] = self.drawn(values[rows], rng)
+        rows = np.flatnonzero(((values >= low) & (values <= high)).all(axis=1))
+        values[rows] = self._draw_from(values[rows], rng, None)
         return values
 
     def mean_and_sample(
