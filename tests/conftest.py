@@ -10,7 +10,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # workers whose threads wait for each o
 import numpy as np
 import pytest
 
-QUICK_KINDS = {"bernoulli", "cho"}
+QUICK_KIND = "bernoulli"
 
 
 def pytest_configure(config):
@@ -21,9 +21,9 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Let tests that take time for every kind of units have a few of them by default."""
+    """Let tests that take time for every kind of units have one of them by default."""
     for item in items:
-        is_quick = QUICK_KINDS.intersection(re.split(r"[\[\]-]", item.name))
+        is_quick = QUICK_KIND in re.split(r"[\[\]-]", item.name)
         if item.get_closest_marker("every_kind") and not is_quick:
             item.add_marker(pytest.mark.slow)
 

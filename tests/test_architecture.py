@@ -102,6 +102,7 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
 def trees():
     """Each module's name with its syntax tree."""
     return [

@@ -34,6 +34,7 @@ def exact_time(kernel, probabilities, values):
     return 2 * (probabilities @ (deviation * total)) / variance - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slope", [0.0, 0.8])
 @pytest.mark.parametrize("shape", [(1, 100_000), (1_000, 100)])
 def test_time_of_autoregressive_chains(slope, shape, rng):

@@ -166,6 +166,7 @@ def test_clamped_gibbs_leaves_the_law_alone_and_known_units_as_they_are(p, n_gib
     assert_joint_law(p, moved, machine.sample_hidden(moved, rng))
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("kind", ["bernoulli", "spin", "categorical", "composite"])
 def test_clamped_gibbs_reaches_the_conditional_law(kind, seed, rng):
     """Within a total variation of 0.02, from unknown units that are all in one state."""

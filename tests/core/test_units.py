@@ -154,6 +154,7 @@ def test_interval_keeps_its_precision_where_its_formulas_are_zero_over_zero(dtyp
     np.testing.assert_allclose(unit.log_partition(steep), [0, 1e4] - np.log(1e4), rtol=8 * eps)
 
 
+@pytest.mark.every_kind
 def test_expected_moments_are_expectations_of_moments(units, field, rng):
     # Slips: the variance left out of the mean square of a Gaussian unit, weights that sum to zero
     # taken for probabilities.

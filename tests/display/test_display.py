@@ -103,6 +103,7 @@ def test_samples_are_what_the_methods_return(rbm):
     assert list(SamplesDisplay.from_estimator(rbm, **options).rows) == ["samples"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array, pd.DataFrame])
 @pytest.mark.parametrize("is_common", [True, False])
 @pytest.mark.filterwarnings("error")

@@ -52,6 +52,7 @@ def test_hooks_are_called_around_the_fit_and_every_pass():
     assert recorder.calls == ["setup", "fit begins", *passes, "fit ends", "teardown"]
 
 
+@pytest.mark.slow
 @pytest.mark.every_kind
 def test_snapshots_are_the_fits_that_would_have_ended_there(kind):
     """Catches snapshots that share their arrays with training, or lack what partial_fit needs."""

@@ -56,10 +56,11 @@ CLASSIFIER = RBMClassifier(BernoulliRBM(20, learning_rate=5, random_state=0))
 
 
 QUICK = BernoulliRBM, TabularRBM
+SLOW = [estimator for estimator in ESTIMATORS if estimator not in QUICK]
 
 
 @estimator_checks.parametrize_with_checks(
-    [*(estimator(n_iter=2) for estimator in QUICK), CLASSIFIER],
+    [estimator(n_iter=2) for estimator in QUICK],
     expected_failed_checks=expected_failures,
 )
 def test_every_common_check_passes_and_none_skips(estimator, check):
@@ -68,7 +69,7 @@ def test_every_common_check_passes_and_none_skips(estimator, check):
 
 @pytest.mark.slow
 @estimator_checks.parametrize_with_checks(
-    [*(estimator(n_iter=2) for estimator in ESTIMATORS if estimator not in QUICK), *DETECTORS],
+    [*(estimator(n_iter=2) for estimator in SLOW), *DETECTORS, CLASSIFIER],
     expected_failed_checks=expected_failures,
 )
 def test_every_common_check_of_the_others_passes_and_none_skips(estimator, check):
@@ -76,7 +77,9 @@ def test_every_common_check_of_the_others_passes_and_none_skips(estimator, check
 
 
 @pytest.mark.parametrize("name", FURTHER_CHECKS)
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize(
+    "estimator", [*QUICK, *(pytest.param(e, marks=pytest.mark.slow) for e in SLOW)]
+)
 def test_checks_that_scikit_learn_keeps_for_itself_pass(estimator, name):
     run(getattr(estimator_checks, name), estimator.__name__, estimator(n_components=2, n_iter=2))
 

@@ -54,6 +54,7 @@ def test_clusters_of_bits(estimator, shares, rng):
     assert exact_mean(rbm, X) > truth - 2
 
 
+@pytest.mark.slow
 def test_a_fit_that_has_lost_its_rows_is_warned_of(rng, monkeypatch):
     """Catches a run that ran away in silence, and one that is right being blamed."""
     X, _ = clusters(np.array([0.5, 0.5]), rng)
@@ -65,6 +66,7 @@ def test_a_fit_that_has_lost_its_rows_is_warned_of(rng, monkeypatch):
     assert exact_mean(rbm, X) < float((X @ np.log(p) + (1 - X) @ np.log1p(-p)).mean())
 
 
+@pytest.mark.slow
 def test_clusters_of_numbers(rng):
     # Slip: as above.
     X = rng.normal(size=(1000, 10)) + np.where(rng.random((1000, 1)) < 0.5, 0, 40)
@@ -73,6 +75,7 @@ def test_clusters_of_numbers(rng):
     assert exact_mean(rbm, X) > truth - 5  # ten independent numbers are 29 below
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.95, 0.05), (0.4, 0.3, 0.3)])
 def test_a_tracked_likelihood_has_all_modes(shares, rng, monkeypatch):
     """Also that of the first passes, which the way from independent features leads to.

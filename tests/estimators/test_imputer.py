@@ -134,6 +134,7 @@ def test_features_without_any_known_value_are_dropped_or_zero(keep):
         imputer().fit(np.full((3, 2), np.nan))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", [np.nan, -1])
 def test_known_values_of_features_that_were_empty_in_fit_are_kept(mark):
     """Catches a column that is zero whatever it holds; SimpleImputer keeps what is known."""
@@ -170,6 +171,7 @@ def test_precision_and_pandas_na_are_kept_and_understood():
     )
 
 
+@pytest.mark.slow
 def test_pipelines_and_searches_take_it_as_a_step():
     y = TWINS[:, 0].astype(int)
     pipeline = make_pipeline(imputer(20), LogisticRegression())

@@ -131,6 +131,7 @@ def step_from_rows(p, rows, h, replicas, algorithm):
     return (rbm.intercept_visible_ - p.visible_bias) / rbm.learning_rate, rbm
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("algorithm", ["pcd", "pt"])
 def test_step_from_many_particles_is_the_exact_one(kind, algorithm):
     """Catches normalisations that confuse chains with rows: from 4 rows and 20000 chains that start

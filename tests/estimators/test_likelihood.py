@@ -130,6 +130,7 @@ def test_too_large_layers_name_the_alternative():
     assert abs(result.value - 56 * np.log(2)) < 5 * result.std_error < 1
 
 
+@pytest.mark.slow
 def test_weights_of_few_chains_are_warned_of():
     p = many_modes(14, 10)
     with pytest.warns(AnnealingWarning, match=r"Only [0-9.]+ of 50 .*Increase n_temperatures=2"):
@@ -253,6 +254,7 @@ def test_runs_that_disagree_or_miss_known_rows_are_not_settled(run, before, boun
     assert annealing._is_settled(one, other, bound) == is_settled
 
 
+@pytest.mark.slow
 def test_scorer_takes_as_many_temperatures_as_it_needs():
     # Slip: ten thousand of them for a model whose chains all weigh the same.
     rbm = BernoulliRBM(30, n_iter=2, random_state=0).fit(np.eye(30))

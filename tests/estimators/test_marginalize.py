@@ -111,6 +111,7 @@ def test_rows_with_grey_values_and_holes_say_nothing_of_ties():
     assert p_untied.sum() < 0.1
 
 
+@pytest.mark.every_kind
 def test_seed_repeats_training_from_holes(kind):
     holes = with_holes(draw(kind))
     one, other = (
@@ -163,6 +164,7 @@ def test_rows_are_looked_through_for_missing_values_once(method, monkeypatch):
         assert len(looks) == 1
 
 
+@pytest.mark.slow
 def test_columns_without_a_known_value_are_kept():
     """Catches NaN in the start, and categories that are lost."""
     X = mixed().assign(age=np.nan, port=pd.Categorical([None] * 200, categories=["C", "S"]))

@@ -49,6 +49,7 @@ def test_same_arrays_give_the_same_features_and_free_energies(pair):
         )
 
 
+@pytest.mark.slow
 def test_score_samples_is_the_expectation_of_one_random_flip(pair):
     """Catches a mean over features in place of the sum, and flips that are weighted unevenly."""
     ours, theirs, v = pair

@@ -37,6 +37,7 @@ def test_chains_that_stay_in_a_mode_are_warned_of_once(far):
     far.sample(n_gibbs_steps=100, init=far.sample(3, 20, n_temperatures=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_components", [16, 64])
 def test_digits_are_no_false_alarm(n_components):
     # Slips: a covariance without the mean taken out; what is remembered after one step.

@@ -82,6 +82,7 @@ def test_density_of_a_skewed_number_and_a_category_integrates_to_one(name):
     assert abs(total - 1) < 1e-6
 
 
+@pytest.mark.slow
 def test_energies_and_likelihoods_are_of_the_numbers():
     """Slips: energies, or the score of known values beside missing ones, without the slope."""
     X, rbm = skewed(), fitted()
@@ -142,6 +143,7 @@ def test_means_are_of_numbers(name):
     assert abs(filled.mean() - exact[0]) < 5 * error
 
 
+@pytest.mark.slow
 def test_conditional_mean_is_that_of_the_density():
     """Of numbers as they are drawn, in the range of the column. Slip: means of scores."""
     X, rbm = skewed(), fitted(n_iter=20)
@@ -155,6 +157,7 @@ def test_conditional_mean_is_that_of_the_density():
         assert abs(mean - expected) < 2e-3 * X["income"].std()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "column",
     [

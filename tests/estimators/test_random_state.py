@@ -51,6 +51,7 @@ def test_methods_draw_from_a_generator(kind, method):
     assert not np.array_equal(first, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "column"), [("conditional_proba", 0), ("conditional_mean", 1)])
 def test_conditional_laws_of_tables_draw_from_a_generator(method, column):
     # Slips: scikit-learn's own rule for the parameter, which refuses one; a stream of one's own.

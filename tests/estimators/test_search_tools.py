@@ -55,6 +55,7 @@ def test_halving_gives_the_last_candidates_the_most_passes():
     assert found.best_estimator_.n_iter_ == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_optuna_scores_a_grid_as_a_grid_search_does(n_jobs):
     optuna = pytest.importorskip("optuna")

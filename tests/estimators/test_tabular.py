@@ -121,6 +121,7 @@ def test_unit_and_origin_of_a_column_change_densities_by_the_log_of_the_unit_alo
     np.testing.assert_allclose(twin.free_energy(other), one.free_energy(X), rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_large_machines_of_tables_are_trained_in_single_precision(monkeypatch):
     """Their numbers are in standard deviations, so that a fit still depends on no unit of measurement;
     small ones stay in double. Slip: the double precision of all layers with numbers.
@@ -216,6 +217,7 @@ def test_other_missing_values_are_averaged_over():
     np.testing.assert_allclose(proba, (expected / np.sum(expected))[order], rtol=0, atol=error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fare", "share"])
 def test_conditional_mean_is_that_of_the_density(name):
     """Catches means in standard deviations; the grid errs by less than 1e-4 of its length."""
@@ -391,6 +393,7 @@ def test_every_algorithm_learns_a_mixed_table():
     assert "validation_pseudo_likelihood" in rbm.history_
 
 
+@pytest.mark.slow
 def test_history_is_in_units_of_the_columns():
     """Catches curves per standard deviation beside scores per unit, of held-out rows alone, and a
     unit counted where a number is missing."""
@@ -503,6 +506,7 @@ def test_unknown_categories_are_refused_or_missing():
     pd.testing.assert_frame_equal(filled.drop(columns="port"), known, check_exact=True)
 
 
+@pytest.mark.slow
 def test_categories_of_later_rows_warn_in_training_alone():
     """Catches either call left out, and categories that are listed but absent."""
     X, message = (
@@ -527,6 +531,7 @@ def test_categories_of_later_rows_warn_in_training_alone():
     fitted(X, kinds=listed, n_iter=1).partial_fit(new)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0, 0.2])
 def test_rows_of_weight_zero_are_left_out(share):
     """Catches an error (it was one), and a start from all rows."""

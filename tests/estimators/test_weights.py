@@ -157,6 +157,7 @@ def test_weights_that_mean_nothing_are_refused(estimator, method, case):
     assert learned_bits(rbm) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BAD)
 @pytest.mark.parametrize(
     ("model", "method"),

@@ -104,6 +104,7 @@ def test_estimates_agree_with_enumeration_within_their_errors(balanced, rng):
         assert abs(result.value - exact) < stats.norm.isf(1e-6) * result.std_error
 
 
+@pytest.mark.slow
 def test_standard_error_is_the_spread_of_estimates(rng):
     # Slips: the spread of the weights in place of their mean's; an error relative to nothing.
     p = oracles.random_parameters("bernoulli", 4, 3, rng, scale=2.0)
@@ -183,6 +184,7 @@ def test_schedule_is_dense_near_the_model():
         assert n_temperatures < 3 or steps[-1] == steps.min() < steps[0]
 
 
+@pytest.mark.slow
 @pytest.mark.every_kind
 @pytest.mark.parametrize("kind", ["bernoulli", "spin", "categorical", "count", "composite"])
 def test_tempered_states_follow_the_model(kind, seed, rng):

@@ -69,6 +69,7 @@ def test_ratio_is_that_of_least_variance(rng):
     assert bar._solve(*pair) == pytest.approx(-np.log(2), abs=0.1)
 
 
+@pytest.mark.slow
 def test_ladder_sets_itself(rng):
     # Slips: as many rungs for all models; rungs at even distances where exchanges are not.
     easy = oracles.random_parameters("bernoulli", 4, 3, rng, scale=0.1)

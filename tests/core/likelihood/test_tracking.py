@@ -78,6 +78,7 @@ def two_modes(tilts, rng):
     return models, started_layer(models[0], np.zeros(6), np.ones(6), 100)
 
 
+@pytest.mark.slow
 def test_modes_far_apart_are_not_lost(rng):
     # Slips: jumps to the rows, but no start from draws around them; such a start though the chains
     # have found more.

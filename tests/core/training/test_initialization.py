@@ -138,6 +138,7 @@ def test_hidden_units_start_as_active_as_they_should_at_the_data_s_mean(kind, se
     np.testing.assert_allclose(oracles.mean_hidden(p, mean[None]), [[activity] * 5], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.every_kind
 @pytest.mark.parametrize("n_hidden", [1, 8, 64, 1024])
 @pytest.mark.parametrize("kind", oracles.KINDS)

@@ -40,6 +40,7 @@ def test_records_are_means_over_rows_and_chains(kind, seed, rng):
         np.testing.assert_allclose(free_energy_gap(machine, rows[:30], rows[30:]), expected)
 
 
+@pytest.mark.every_kind
 @pytest.mark.parametrize("kind", oracles.KINDS)
 def test_chains_of_the_model_itself_are_as_likely_as_its_data(kind, seed, rng):
     # Slip: chains whose visible states are those of another temperature, or means.
