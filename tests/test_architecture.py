@@ -42,6 +42,7 @@ ORDER = (
     {"skrbm.core.sampling"},
     {"skrbm.core.diagnostics"},
     {"skrbm.core.likelihood"},
+    {"skrbm.core.training.statistics"},
     {
         "skrbm.core.training.workspace",
         "skrbm.core.training.initialization",

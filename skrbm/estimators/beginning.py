@@ -12,10 +12,10 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.initialization import (
     initial_machine,
     initial_particles,
-    merged_statistics,
     resting_layer,
 )
 from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.statistics import merged_statistics
 from skrbm.estimators.history import empty_history
 from skrbm.estimators.model import Model, Statistics, fingerprint
 from skrbm.estimators.plan import Plan, check_plan

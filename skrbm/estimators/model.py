@@ -17,8 +17,8 @@ from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.core.parallel import map_blocks, one_blas_thread
 from skrbm.core.sampling import gibbs, sample_tempered
 from skrbm.core.tempering import TemperedPath
-from skrbm.core.training.initialization import column_statistics
 from skrbm.core.training.negative_phase import ALGORITHMS
+from skrbm.core.training.statistics import column_statistics
 from skrbm.core.units import Units
 from skrbm.estimators.validation import (
     check_domain,

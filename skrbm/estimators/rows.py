@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight
 
 from skrbm.core.numerics import Array
-from skrbm.core.training.initialization import column_statistics
+from skrbm.core.training.statistics import column_statistics
 
 
 def check_weights(sample_weight: Any, X: Any) -> Array | None:

@@ -57,7 +57,8 @@ def fit_interrupted_at(n_lines, rbm, X):
             signal.raise_signal(signal.SIGINT)
         name = frame.f_globals.get("__name__", "")
         is_training = name.startswith(("skrbm.core.training", "skrbm.core.centering"))
-        return trace if is_training and not name.endswith("initialization") else None
+        is_start = name.endswith(("initialization", "statistics"))
+        return trace if is_training and not is_start else None
 
     before = sys.gettrace()
     try:

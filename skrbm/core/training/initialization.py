@@ -1,16 +1,14 @@
-"""Where training starts: statistics of the data, small random weights, first particles."""
+"""Where training starts: small random weights, first particles."""
 
 from __future__ import annotations
-
-from functools import reduce
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, is_sparse
+from skrbm.core.numerics import Array
+from skrbm.core.training.statistics import BLOCK_ELEMENTS
 from skrbm.core.units import Units
 
 # Rare hidden units of some effect become detectors; undecided ones of no effect have to find out
@@ -23,128 +21,6 @@ N_STEPS = 50  # of conjugate gradients
 SMALL_RESIDUE = 1e-3  # of their solution, relative
 ROUNDING = 1e-10  # of second differences of means
 MANY = 10**6  # rows, behind a mean that is chosen
-BLOCK_ELEMENTS = 2**19  # of the data, in double precision at a time
-
-
-def column_statistics(v: Any, sample_weight: Array | None = None) -> tuple[Array, Array]:
-    """Mean and variance of every column in double precision, without a copy of the data.
-
-    Parameters
-    ----------
-    v : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_visible)
-        Data of any numeric type; NaN is what is not known.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Positive weights of the rows; None weighs them alike.
-
-    Returns
-    -------
-    mean : ndarray of shape (n_visible,)
-        Average of each column's known values; NaN if there are none.
-    variance : ndarray of shape (n_visible,)
-        Exactly zero for a constant column, and for no other.
-    """
-    n_samples, n_visible = v.shape
-    if is_sparse(v):
-        mean, variance = _sparse_statistics(v, sample_weight)
-        constant = (v.min(axis=0).toarray() == v.max(axis=0).toarray()).ravel()
-    else:
-        n_rows = max(1, BLOCK_ELEMENTS // n_visible)
-        blocks = (slice(i, i + n_rows) for i in range(0, n_samples, n_rows))
-        statistics = (_block_statistics(v[b], _part(sample_weight, b)) for b in blocks)
-        n_known, mean, variance, low, high = reduce(_merged_blocks, statistics)
-        mean, constant = np.where(n_known > 0, mean, np.nan), ~(low < high)
-    return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
-
-
-def _part(sample_weight: Array | None, rows: Any) -> Array | None:
-    return None if sample_weight is None else sample_weight[rows]
-
-
-def _block_statistics(v: Array, sample_weight: Array | None) -> tuple[Any, ...]:
-    """Number or total weight of known values, their mean, variance and extremes, of some rows."""
-    low, high = np.fmin.reduce(v, axis=0), np.fmax.reduce(v, axis=0)
-    deviation = v.astype(np.float64)
-    weight = np.ones(len(v)) if sample_weight is None else sample_weight
-    total: Any = weight.sum()
-    share = 1 / total
-    mean = share * (weight @ deviation)
-    has_holes = np.isnan(mean).any()  # found without a look at every value
-    if has_holes:
-        is_missing = np.isnan(deviation)
-        deviation[is_missing] = 0
-        total = weight @ ~is_missing
-        share = 1 / np.maximum(total, np.finfo(np.float64).tiny)
-        mean = share * (weight @ deviation)
-    deviation -= mean
-    np.square(deviation, out=deviation)
-    if has_holes:
-        deviation[is_missing] = 0
-    return total, mean, share * (weight @ deviation), low, high
-
-
-def _merged_blocks(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What `_block_statistics` says of two blocks together."""
-    low, high = np.fmin(one[3], other[3]), np.fmax(one[4], other[4])
-    return *merged_statistics(one[:3], other[:3]), low, high
-
-
-def _sparse_statistics(v: Any, sample_weight: Array | None) -> tuple[Array, Array]:
-    """Mean and variance of every column, from blocks of the stored values."""
-    n_visible, total = v.shape[1], v.shape[0]
-    starts = range(0, max(v.nnz, 1), BLOCK_ELEMENTS)
-    blocks = [slice(i, min(i + BLOCK_ELEMENTS, v.nnz)) for i in starts]
-    weights: list[Any] = [None] * len(blocks)
-    if sample_weight is not None:
-        total = sample_weight.sum()
-        numbers = (np.searchsorted(v.indptr, np.arange(b.start, b.stop), "right") for b in blocks)
-        weights = [sample_weight[number - 1] for number in numbers]
-    both = list(zip(blocks, weights, strict=True))
-    n_stored = sum(np.bincount(v.indices[b], w, n_visible) for b, w in both)
-    mean = sum(np.bincount(v.indices[b], _times(v.data[b], w), n_visible) for b, w in both) / total
-    square = sum(
-        np.bincount(v.indices[b], _times(np.square(v.data[b] - mean[v.indices[b]]), w), n_visible)
-        for b, w in both
-    )
-    return mean, (square + (total - n_stored) * mean**2) / total
-
-
-def _times(values: Array, weights: Array | None) -> Array:
-    return values if weights is None else values * weights
-
-
-def merged_statistics(
-    one: tuple[float, Array, Array], other: tuple[float, Array, Array]
-) -> tuple[float, Array, Array]:
-    """Statistics of two sets of rows together.
-
-    Parameters
-    ----------
-    one, other : tuple of float, ndarray and ndarray of shape (n_visible,)
-        Number of rows or total weight, mean and variance of each; the mean is NaN of a column
-        without a known value.
-
-    Returns
-    -------
-    merged : tuple of float, ndarray and ndarray of shape (n_visible,)
-        Of all rows [1]_.
-
-    References
-    ----------
-    .. [1] Chan, Golub, LeVeque (1983), "Algorithms for computing the sample variance: analysis
-       and recommendations", The American Statistician 37(3), 242-247, eq. 2.1.
-       :doi:`10.2307/2683386`
-    """
-    (n_one, mean_one, variance_one), (n_other, mean_other, variance_other) = one, other
-    n_samples = n_one + n_other
-    mean_one, mean_other = (  # where one does not know, the other does
-        np.where(np.isnan(own), beside, own)
-        for own, beside in ((mean_one, mean_other), (mean_other, mean_one))
-    )
-    total = np.maximum(n_samples, np.finfo(np.float64).tiny)
-    share, rest = n_other / total, n_one / total
-    difference = mean_other - mean_one
-    variance = rest * variance_one + share * variance_other + rest * share * difference**2
-    return n_samples, mean_one + share * difference, variance
 
 
 def resting_layer(kind: type[Units], n_columns: int) -> Units:
