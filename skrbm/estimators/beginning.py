@@ -15,7 +15,7 @@ from skrbm.core.training.initialization import (
     resting_layer,
 )
 from skrbm.core.training.negative_phase import NegativePhase
-from skrbm.core.training.statistics import merged_statistics
+from skrbm.core.training.statistics import column_kurtosis, merged_statistics
 from skrbm.estimators.history import empty_history
 from skrbm.estimators.model import Model, Statistics, fingerprint
 from skrbm.estimators.plan import Plan, check_plan
@@ -29,7 +29,7 @@ from skrbm.estimators.validation import (
 )
 
 FEW_ROWS = 20  # tell a feature's variance within a factor of two
-ROW_STATISTICS = "_statistics", "_first_statistics", "_varying"
+ROW_STATISTICS = "_statistics", "_first_statistics", "_varying", "_kurtosis"
 CHAINS = "h_samples_", "_replicas", "_betas"
 
 Carried = dict[str, Any]  # plain data, which every format of pickles can hold
@@ -91,6 +91,8 @@ class Beginning:
             self.rbm._model.open_streams()
             self._open_history()
             self.machine = self._start(self._known(statistics))
+        if plan is None:
+            self.rbm._kurtosis = self._kurtosis(sample_weight)
 
     def _start(self, statistics: Statistics) -> Machine:
         """Machine that resembles some statistics, and new chains."""
@@ -154,6 +156,18 @@ class Beginning:
             # the first rows of a stream, which were few, have set a scale that lasts
             return self._start(rbm._statistics), {}
         return raw_machine(machine, carried, is_published=is_published, averages=rbm.average)
+
+    def _kurtosis(self, sample_weight: Array | None) -> Array:
+        """Tails of the columns, about the mean of all rows so far."""
+        n_samples, mean, variance = self.rbm._statistics
+        if self.machine.visible.is_signal_fixed:  # no parameter is measured in them
+            return np.zeros_like(mean)
+        kurtosis = column_kurtosis(self.X, mean, variance, sample_weight)
+        share = self.statistics[0] / n_samples
+        if share < 1 and "_kurtosis" in self.before:
+            ratio = self.before["_statistics"][2] / np.where(variance > 0, variance, np.inf)
+            kurtosis = share * kurtosis + (1 - share) * ratio**2 * self.before["_kurtosis"]
+        return kurtosis
 
     def _open_history(self) -> None:
         owner = self.model.owner

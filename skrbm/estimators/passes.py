@@ -8,6 +8,8 @@ from copy import deepcopy
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
+
 from skrbm.core.centering import gauged
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.machine import Machine
@@ -96,7 +98,11 @@ class Passes(ABC):
         particles = first_particles(model, begin.machine, self.phase, n_batch)
         self.machine = working_copy(begin.machine, self.dtype)
         _, variance = model.moments(rbm._statistics)
-        self.trainer = trainer_of(rbm, self.machine, self.phase, n_batch, self.dtype, variance)
+        n_labels = len(variance) - len(rbm._kurtosis)  # whose tails do not matter
+        kurtosis = np.append(rbm._kurtosis, np.zeros(n_labels))
+        self.trainer = trainer_of(
+            rbm, self.machine, self.phase, n_batch, self.dtype, variance, kurtosis
+        )
         self.state = TrainingState(particles.astype(self.trainer.work.dtype), **carried)
         self.completed: CompletedRows | None = None
         self.judge = judge_of(rbm, is_planned=is_planned)

@@ -49,6 +49,7 @@ def trainer_of(
     n_batch: int,
     precision: Any,
     variance: Array,
+    kurtosis: Array,
 ) -> Trainer:
     """Training algorithm of an estimator's present parameters.
 
@@ -64,7 +65,7 @@ def trainer_of(
         Largest number of rows in a mini-batch.
     precision : dtype
         Of the public arrays.
-    variance : ndarray of shape (n_visible,)
+    variance, kurtosis : ndarray of shape (n_visible,)
         Of the data.
 
     Returns
@@ -89,7 +90,10 @@ def trainer_of(
         average=rbm.average,
         penalties=Penalties(rbm.l1, rbm.l2, rbm.sparsity_target, rbm.sparsity_cost),
         preconditioner=Preconditioner(
-            variance.astype(machine.dtype), rbm._metric_unit, rbm.max_gradient_norm
+            variance.astype(machine.dtype),
+            kurtosis.astype(machine.dtype),
+            rbm._metric_unit,
+            rbm.max_gradient_norm,
         ),
         constraints=Constraints(rbm.max_norm, bounds),
         shuffle=rbm.shuffle,

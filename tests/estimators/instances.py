@@ -49,10 +49,10 @@ def parameters(rbm):
     )
 
 
-def ascent(p, gradient, data_variance=0.0):
+def ascent(p, gradient, *of_data):
     """Direction of an estimator's step: a spin's is in units in which weights follow the gradient."""
     unit = 16 if p.kind == "spin" else 1
-    direction = oracles.ascent(p, gradient, data_variance)
+    direction = oracles.ascent(p, gradient, *of_data)
     return {name: unit * array for name, array in direction.items()}
 
 

@@ -76,6 +76,15 @@ def test_clusters_of_numbers(rng):
 
 
 @pytest.mark.slow
+def test_a_rare_cluster_of_numbers(rng):
+    # Slip: variances whose steps do not allow for heavy tails, and are thrown about: 20 nats lower.
+    X = rng.normal(size=(1000, 10)) + np.where(rng.random((1000, 1)) < 0.95, 0, 40)
+    independent = -0.5 * np.log(2 * np.pi * np.e * X.var(axis=0)).sum()
+    fits = [GaussianBernoulliRBM(18, n_iter=50, random_state=s).fit(X) for s in range(3)]
+    assert np.mean([exact_mean(rbm, X) for rbm in fits]) > independent
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.95, 0.05), (0.4, 0.3, 0.3)])
 def test_a_tracked_likelihood_has_all_modes(shares, rng, monkeypatch):
     """Also that of the first passes, which the way from independent features leads to.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.numerics import Array, is_sparse
+from skrbm.core.numerics import Array, dense, is_sparse
 
 BLOCK_ELEMENTS = 2**19  # of the data, in double precision at a time
 
@@ -131,3 +131,35 @@ def merged_statistics(
     difference = mean_other - mean_one
     variance = rest * variance_one + share * variance_other + rest * share * difference**2
     return n_samples, mean_one + share * difference, variance
+
+
+def column_kurtosis(
+    v: Any, mean: Array, variance: Array, sample_weight: Array | None = None
+) -> Array:
+    """Mean fourth power of every column's distance from its mean, in standard deviations.
+
+    Parameters
+    ----------
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Data of any numeric type; NaN is what is not known.
+    mean, variance : ndarray of shape (n_visible,)
+        Of these data or of more.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Positive weights of the rows; None weighs them alike.
+
+    Returns
+    -------
+    kurtosis : ndarray of shape (n_visible,)
+        In double precision: 3 for a normal law, zero for a column without variance or known values.
+    """
+    n_rows = max(1, BLOCK_ELEMENTS // v.shape[1])
+    total, n_known = np.zeros((2, v.shape[1]))
+    unit = np.where(variance > 0, np.sqrt(variance), np.inf)
+    for begin in range(0, v.shape[0], n_rows):
+        own = slice(begin, begin + n_rows)
+        powers = ((dense(v[own]) - mean) / unit) ** 4
+        weight = np.ones(len(powers)) if sample_weight is None else sample_weight[own]
+        is_known = ~np.isnan(powers)
+        n_known += weight @ is_known
+        total += weight @ np.where(is_known, powers, 0)
+    return np.asarray(total / np.maximum(n_known, np.finfo(np.float64).tiny))

@@ -121,7 +121,7 @@ class Preconditioner:
 
     Parameters
     ----------
-    variance : ndarray of shape (n_visible,), default=None
+    variance, kurtosis : ndarray of shape (n_visible,), default=None
         Of the data, in which steps are measured; None where that is not known.
     unit : float, default=1.0
         Multiple of the metric, so that a learning rate can mean the step of the weights of units
@@ -137,6 +137,7 @@ class Preconditioner:
     """
 
     variance: Array | None = None
+    kurtosis: Array | None = None
     unit: float = 1.0
     max_norm: float | None = None
     _fixed: dict[str, Any] | None = field(default=None, init=False)
@@ -172,7 +173,8 @@ class Preconditioner:
 
     def _multiples(self, machine: Machine, gradient: Arrays) -> dict[str, Any]:
         """Multiples of those parts of the gradient that the metric changes."""
-        visible, hidden = machine.visible.metric(self.variance), machine.hidden.metric(None)
+        visible = machine.visible.metric(self.variance, self.kurtosis)
+        hidden = machine.hidden.metric(None)
         signal: Any = visible.signal
         multiples: dict[str, Any] = {
             "weights": (signal[:, None] if np.ndim(signal) else signal) * hidden.signal,

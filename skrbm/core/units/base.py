@@ -307,8 +307,8 @@ class Units(ABC):
         before = self.log_partition(field)
         return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
 
-    def metric(self, variance: Array | None) -> Metric:
-        """Measures in which all parameters are alike to a step, given the data's variance if known."""
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+        """Measures in which parameters are alike to a step, given what is known of the data."""
         return Metric()
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:

@@ -218,8 +218,9 @@ class Composite(WideUnits):
             self, parts=tuple(part.tempered(own, inverse_temperature) for part, own in pairs)
         )
 
-    def metric(self, variance: Array | None) -> Metric:
-        metrics = [part.metric(own) for part, own in self._split(variance)]
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+        own = zip(self._split(variance), self._split(kurtosis), strict=True)
+        metrics = [part.metric(v, k) for (part, v), (_, k) in own]
         signals = [
             np.full(part.n_columns, metric.signal, part.bias.dtype)
             for part, metric in zip(self.parts, metrics, strict=True)

@@ -206,16 +206,23 @@ class Gaussian(Units):
             log_variance=-np.log(precision),
         )
 
-    def metric(self, variance: Array | None) -> Metric:
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # One over the Fisher information of the bias, Var(v) / sigma^4, if it were the only
         # parameter, and likewise of the weights. Steps are then the same for data in any units of
-        # measurement, and not too long for clusters that are narrow beside their distances.
+        # measurement, and not too long for clusters that are narrow beside their distances. That of
+        # the log-variance has Var(v^2) / (4 sigma^4): rare clusters far away, which are heavy tails,
+        # would throw it about.
         share = np.ones_like(self.bias)
         if variance is not None:
             share = self._variance / np.maximum(self._variance, variance)
+        heaviness = 0.0 if kurtosis is None else np.maximum(kurtosis - 3, 0) / 2
+        of_variance = share**2 / (share + heaviness)
         return Metric(
             signal=share * self._scale**2 / self._variance,
-            parameters={"bias": share * self._variance, "log_variance": share * self.variance_rate},
+            parameters={
+                "bias": share * self._variance,
+                "log_variance": of_variance * self.variance_rate,
+            },
         )
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:

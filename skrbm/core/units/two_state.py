@@ -141,7 +141,7 @@ class TwoStateUnits(LinearUnits):
 
         return changes
 
-    def metric(self, variance: Array | None) -> Metric:
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # States measured in their distance: steps move the same law whatever the states are.
         share = (self.high - self.low) ** -2.0
         return Metric(signal=share, parameters={"bias": share})

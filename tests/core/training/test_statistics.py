@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 from skrbm.core.training import statistics
-from skrbm.core.training.statistics import column_statistics
+from skrbm.core.training.statistics import column_kurtosis, column_statistics
 
 DATA = {
     "double": lambda rng: rng.normal(50, [1, 10, 0.1], (501, 3)),
@@ -83,3 +83,33 @@ def test_weighted_statistics_are_those_of_copies(kind, rng, monkeypatch):
     expected_mean, expected_variance = column_statistics(copies)
     np.testing.assert_allclose(mean, expected_mean, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(variance, expected_variance, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("kind", DATA)
+def test_kurtosis_is_that_of_each_column(kind, is_weighted, rng, monkeypatch):
+    # Slips: blocks that are not added up, weights of other blocks, powers of two.
+    monkeypatch.setattr(statistics, "BLOCK_ELEMENTS", 300)
+    v = DATA[kind](rng)
+    n_copies = rng.integers(1, 4, v.shape[0]) if is_weighted else np.ones(v.shape[0], int)
+    weight = 0.7 * n_copies if is_weighted else None
+    kurtosis = column_kurtosis(v, *column_statistics(v, weight), weight)
+    rows = v.toarray() if sparse.issparse(v) else v
+    if len(rows) == 1:
+        assert not kurtosis.any()
+    else:
+        copies = np.repeat(rows, n_copies, axis=0).astype(float)
+        np.testing.assert_allclose(kurtosis, stats.kurtosis(copies, fisher=False), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1.0, 1e100])
+def test_kurtosis_is_that_of_the_known_values_of_any_scale(scale, rng):
+    # Slips: NaN in the sum, missing values counted, powers that overflow, a constant column's noise.
+    v = scale * rng.standard_exponential((500, 3))
+    is_missing = rng.random(500) < 0.3
+    v[:, 1], v[is_missing, 2] = scale / 3, np.nan
+    kurtosis = column_kurtosis(v, *column_statistics(v))
+    assert kurtosis[1] == 0
+    for column in (0, 2):
+        known = v[~np.isnan(v[:, column]), column] / scale
+        np.testing.assert_allclose(kurtosis[column], stats.kurtosis(known, fisher=False), rtol=1e-9)
