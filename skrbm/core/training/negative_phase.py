@@ -233,7 +233,8 @@ class Exact(OneTemperature):
     def __call__(
         self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
     ) -> Phases:
-        return Phases(Samples(v, machine.mean_hidden(v)), None, particles)
+        rows = v if is_sparse(v) else work.extended("v", v, 0)  # the gradient uses them up
+        return Phases(Samples(rows, machine.mean_hidden(rows)), None, particles)
 
 
 @final

@@ -104,6 +104,18 @@ def test_exact_update_moves_parameters_by_learning_rate_times_gradient(case, see
     assert_same_arrays(renamed(moves(machine, copies(machine_from(p)))), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_an_update_does_not_write_to_its_rows(algorithm, seed, rng):
+    # Slip: a sum over all states whose mini-batch is not copied into the room of the update.
+    p = model(("bernoulli", 4, 3, 0), seed)
+    machine, rows = machine_from(p), visible_states(p, rng)[:5]
+    phase = negative_phase(ALGORITHMS[algorithm], machine.astype(np.float64, copy=True), 3)
+    state, v = state_of(machine, rng, 5 * phase.n_chains), rows.copy()
+    state.visible_offset, state.hidden_offset = np.full(4, 0.3), np.full(3, 0.2)
+    Trainer(phase, 1e-3, batch_size=5).update(machine, state, v, rng)
+    np.testing.assert_array_equal(v, rows)
+
+
 @pytest.mark.every_kind
 @pytest.mark.parametrize("case", PLAIN, ids=case_id)
 def test_centered_update_is_an_explicitly_centered_step(case, seed, rng):
