@@ -241,8 +241,10 @@ def test_values_between_states_are_the_means_of_draws(units, rng):
         begin += part.n_columns
         assert not isinstance(part, (Bernoulli, Spin)) or np.isin(own, part.support.values).all()
     states = units.sample(np.zeros((3, units.n_columns)), rng)
-    for values in (states, mean + 5):
-        np.testing.assert_array_equal(units.drawn(values.copy(), rng), values)
+    np.testing.assert_array_equal(units.drawn(states.copy(), rng), states)
+    before = rng.bit_generator.state
+    np.testing.assert_array_equal(units.drawn(mean + 5, rng), mean + 5)
+    assert rng.bit_generator.state == before
 
 
 def test_values_that_are_not_states_have_to_be_drawn(units, rng):

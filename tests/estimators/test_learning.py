@@ -607,7 +607,7 @@ def test_law_too_wide_to_watch_does_not_stop_training():
 def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
     """Catches an interrupt that loses what was learned since the start or the last epoch."""
     X = draw(kind, n_samples=50)
-    options = {"batch_size": 10, "shuffle": False, "random_state": 0} | UNPLANNED
+    options = {"batch_size": 10, "shuffle": False, "random_state": 1} | UNPLANNED
     expected = new(kind, n_iter=2, **options).fit(X).partial_fit(X[:20])
     update, n_updates = Trainer.update, iter(range(12))
 
@@ -622,9 +622,6 @@ def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
         rbm.fit(X)
     assert (rbm.n_iter_, rbm.history_["n_iter"]) == (2, [1])
     # the rows of partial_fit count twice in the moments that Gaussian steps are measured in
-    if kind not in DISCRETE_KINDS:  # and a chain may then end in another state
-        assert (rbm.h_samples_ != expected.h_samples_).mean() < 0.02
-        rbm.h_samples_ = expected.h_samples_
     tolerance = {"rtol": 1e-10} if kind in DISCRETE_KINDS else {"atol": 0.02, "rtol": 0.02}
     assert_same_arrays(rbm, expected, **tolerance)
     monkeypatch.undo()

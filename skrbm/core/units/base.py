@@ -308,7 +308,7 @@ class Units(ABC):
         return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        """Measures in which parameters are alike to a step, given what is known of the data."""
+        """Measures in which parameters are alike to a step, given the data's moments where known."""
         return Metric()
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
