@@ -48,6 +48,7 @@ ORDER = (
         "skrbm.core.training.initialization",
         "skrbm.core.training.holes",
     },
+    {"skrbm.core.training.phases"},
     {"skrbm.core.training.negative_phase"},
     {"skrbm.core.training.discriminative"},
     {"skrbm.core.training.optimizer"},

@@ -12,7 +12,8 @@ from skrbm.core.labels import Labels
 from skrbm.core.likelihood.exact import expected_gradient
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
-from skrbm.core.training.negative_phase import NegativePhase, Phases, Samples
+from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.phases import Phases, Samples
 from skrbm.core.training.workspace import Workspace
 
 Gradient = dict[str, Array]

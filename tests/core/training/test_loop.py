@@ -40,9 +40,9 @@ from skrbm.core.training.negative_phase import (
     Exact,
     OneTemperature,
     PersistentContrastiveDivergence,
-    Samples,
 )
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
+from skrbm.core.training.phases import Samples
 from skrbm.core.training.state import OFFSET_RATE, TrainingState
 from skrbm.core.training.transforms import Preconditioner
 from skrbm.core.training.workspace import Workspace
