@@ -54,6 +54,7 @@ ORDER = (
     {"skrbm.core.training.optimizer"},
     {"skrbm.core.training.transforms", "skrbm.core.training.state"},
     {
+        "skrbm.core.training.damping",
         "skrbm.core.training.jumps",
         "skrbm.core.training.monitoring",
         "skrbm.core.training.watch",

@@ -54,6 +54,18 @@ def test_clusters_of_bits(estimator, shares, rng):
     assert exact_mean(rbm, X) > truth - 2
 
 
+def test_many_units_do_not_throw_a_rare_cluster_about(rng):
+    """Its rows, 5 % of all, are less likely than the others. They were e^46 times as likely.
+
+    Slips: steps of all units' weights together as long as those of few; one look in sixteen updates.
+    """
+    X, _ = clusters(np.array([0.95, 0.05]), rng)
+    rbm = BernoulliRBM(256, random_state=0).fit(X)
+    is_common = (np.median(X, axis=0) != X).sum(axis=1) < X.shape[1] / 2
+    free_energy = rbm.free_energy(X)
+    assert free_energy[is_common].mean() < free_energy[~is_common].mean()
+
+
 @pytest.mark.slow
 def test_a_fit_that_has_lost_its_rows_is_warned_of(rng, monkeypatch):
     """Catches a run that ran away in silence, and one that is right being blamed."""

@@ -92,7 +92,7 @@ def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
     assert 0 < np.argmax(history) < len(history) - 1 < 299
     best = oracles.log_likelihood(parameters(rbm), held_out[0]).mean()
     assert best == pytest.approx(max(history), abs=1e-9)
-    rbm.set_params(warm_start=True, n_iter=2, learning_rate=20.0).fit(X)
+    rbm.set_params(warm_start=True, n_iter=2, learning_rate=500.0).fit(X)
     resumed = oracles.log_likelihood(parameters(rbm), held_out[0]).mean()
     assert max(rbm.history_["validation_log_likelihood"][-2:]) < best
     assert resumed == pytest.approx(best, abs=1e-9)

@@ -13,7 +13,7 @@ from skrbm.core.likelihood.exact import expected_gradient
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.core.training.negative_phase import NegativePhase
-from skrbm.core.training.phases import Phases, Samples
+from skrbm.core.training.phases import Damping, Phases, Samples
 from skrbm.core.training.workspace import Workspace
 
 Gradient = dict[str, Array]
@@ -52,7 +52,11 @@ class LabelledPhases:
     weights: tuple[float, float]
 
     def gradient(
-        self, machine: Machine, work: Workspace, sample_weight: Array | None = None
+        self,
+        machine: Machine,
+        work: Workspace,
+        sample_weight: Array | None = None,
+        damping: Damping | None = None,
     ) -> Gradient:
         """Gradient of the weighted objective.
 
@@ -64,6 +68,8 @@ class LabelledPhases:
             Of the run.
         sample_weight : ndarray of shape (n_samples,), default=None
             Shares of the rows, which sum to one; None for equal ones.
+        damping : callable, default=None
+            Not asked: rows have a share for each label.
 
         Returns
         -------

@@ -14,6 +14,7 @@ from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
 from skrbm.core.parallel import one_blas_thread
+from skrbm.core.training.damping import Damping
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.jumps import jump_to_data
 from skrbm.core.training.negative_phase import NegativePhase
@@ -213,20 +214,23 @@ class Trainer:
         if sample_weight is not None:
             weight = float(sample_weight.mean())
             share = (sample_weight / sample_weight.sum()).astype(v.dtype)
+        factor = self.schedule.factor(state.n_updates, progress)
+        rate = state.learning_rate = self.learning_rate * state.slowdown * factor
         phases = self.negative_phase(plain, v, state.particles, rng, self.work)
-        state.particles = phases.particles
+        state.particles, damping = phases.particles, None
         if self.negative_phase.is_persistent:
+            in_the_end = rate * weight * self.optimizer.reach
+            damping = Damping(self.preconditioner, in_the_end, state, self.work)
             n_particles = len(state.particles) // self.negative_phase.n_chains
             jump_to_data(plain, v, state, n_particles, rng)
         mean_hidden = average_rows(phases.positive.mean, share)
         moved = machine
         if self.centering:
             moved = recenter(machine, *state.follow(average_rows(v, share), mean_hidden))
-        gradient = phases.gradient(self.work.rounded(moved, plain.weights), self.work, share)
+        centred = self.work.rounded(moved, plain.weights)
+        gradient = phases.gradient(centred, self.work, share, damping)
         self.penalties.add_to(gradient, moved, mean_hidden)
         direction = self.preconditioner.direction(moved, gradient)
-        factor = self.schedule.factor(state.n_updates, progress)
-        rate = state.learning_rate = self.learning_rate * state.slowdown * factor
         parameters = moved.parameters
         self.optimizer.step(parameters, direction, rate * weight, state.memory)
         self.constraints.enforce(parameters)

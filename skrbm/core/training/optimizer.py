@@ -36,6 +36,11 @@ class Optimizer(ABC):
     def remembered(self) -> tuple[str, ...]:
         """What every step leaves for the next one, in an array of the parameter's shape each."""
 
+    @property
+    @abstractmethod
+    def reach(self) -> float:
+        """Learning rates that a direction is gone along in the end; zero where its length is ignored."""
+
     @abstractmethod
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
         """Move a part of a parameter in place; `n_steps` counts this step too.
@@ -102,6 +107,10 @@ class SGD(Optimizer):
     def remembered(self) -> tuple[str, ...]:
         return ("velocity",) if self.momentum else ()
 
+    @property
+    def reach(self) -> float:
+        return 1 / (1 - self.momentum)
+
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
         array, direction, *remembered = arrays
         step = np.multiply(direction, learning_rate, out=direction)
@@ -138,6 +147,10 @@ class Adam(Optimizer):
     @property
     def remembered(self) -> tuple[str, ...]:
         return ("square", "mean") if self.momentum else ("square",)
+
+    @property
+    def reach(self) -> float:
+        return 0.0
 
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
         array, direction, square, *means = arrays

@@ -52,6 +52,10 @@ class TrainingState:
     jump_acceptance : float, default=1.0
         Share of the chains' jumps to the data that were accepted lately.
     next_jump : int, default=0
+        Number of updates before they try again.
+    damped_share : float, default=1.0
+        Share of the updates lately looked at that had to be damped.
+    next_look : int, default=0
         Number of updates before the next of them.
 
     References
@@ -76,6 +80,8 @@ class TrainingState:
     total_weight: float = 0.0
     jump_acceptance: float = 1.0
     next_jump: int = 0
+    damped_share: float = 1.0
+    next_look: int = 0
 
     def relative_weight(
         self,

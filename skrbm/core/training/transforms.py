@@ -12,6 +12,7 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, row_blocks
 from skrbm.core.training.optimizer import Arrays
+from skrbm.core.units.support import Metric
 
 
 @final
@@ -171,10 +172,13 @@ class Preconditioner:
             gradient[name] *= multiple
         return gradient
 
+    def metrics(self, machine: Machine) -> tuple[Metric, Metric]:
+        """Metric of the visible and of the hidden layer, without the unit."""
+        return machine.visible.metric(self.variance, self.kurtosis), machine.hidden.metric(None)
+
     def _multiples(self, machine: Machine, gradient: Arrays) -> dict[str, Any]:
         """Multiples of those parts of the gradient that the metric changes."""
-        visible = machine.visible.metric(self.variance, self.kurtosis)
-        hidden = machine.hidden.metric(None)
+        visible, hidden = self.metrics(machine)
         signal: Any = visible.signal
         multiples: dict[str, Any] = {
             "weights": (signal[:, None] if np.ndim(signal) else signal) * hidden.signal,

@@ -1,0 +1,172 @@
+"""Shorter steps along the few directions in which the log-likelihood is curved too much for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, dense, placed, spread_rows
+from skrbm.core.training.phases import Samples
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.transforms import Preconditioner
+from skrbm.core.training.workspace import Workspace
+from skrbm.core.units import Units
+
+# Multiple of Newton's step: chains answer many updates late, and longer steps overshoot.
+LONGEST_STEP = 0.5
+# Of the whole curvature: what a direction that leads has at least, and what is left to each.
+LEADING_SHARE, COMMON_SHARE = 0.06, 0.03
+OWN_SHARES = 2  # multiples of what a single row has, which seems to be a direction of its own
+N_DIRECTIONS = 4  # whose eigenvalues are found
+N_ROWS = 128  # of each phase
+# Of looks at a mini-batch: weight of the last one in the share of those that find something, and the
+# share below which the next one has to wait. Rows of a rare mode are not in every mini-batch.
+RECENCY, RARE = 0.1, 0.1
+LONGEST_PAUSE = 16  # updates
+
+
+@final
+@dataclass(frozen=True)
+class Damping:
+    r"""What shortens a gradient along directions of great curvature.
+
+    Where modes are far apart, the weights of all hidden units together move the modes' probabilities:
+    an update of the usual length changes their log-odds by tens of nats, this way and that. With
+    :math:`\phi_k` what row :math:`k` adds to the gradient :math:`\sum_k s_k \phi_k`, and the weights
+    :math:`w_k = \frac12 |s_k|`, the Fisher information has the estimate
+
+    .. math:: \sum_k w_k (\phi_k - \bar\phi) (\phi_k - \bar\phi)^T, \qquad
+        \bar\phi = \sum_k w_k \phi_k
+
+    Its eigenvectors are sums over rows, too, and follow from the rows' inner products alone, as does
+    the whole natural gradient [1]_. Of the gradient's part along one of eigenvalue :math:`\lambda`
+    there remains
+
+    .. math:: \min\left(1, \frac{\lambda_0}{\lambda}\right), \qquad
+        \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{100} \sum_k \lambda_k\right)
+
+    at the learning rate :math:`\eta`. Where no eigenvalue is a sixteenth of their sum, as in images
+    of digits, nothing changes, and the next look is some updates later.
+
+    Parameters
+    ----------
+    preconditioner : Preconditioner
+        Has the metric of the step.
+    rate : float
+        How far an update takes the parameters along a direction, in multiples of it.
+    state : TrainingState
+        Asked whether it is time to look, and told when it will be.
+    work : Workspace
+        Of the run.
+
+    References
+    ----------
+    .. [1] Desjardins, Pascanu, Courville, Bengio (2013), "Metric-free natural gradient for
+       joint-training of Boltzmann machines", ICLR. :doi:`10.48550/arXiv.1301.3545`
+    """
+
+    preconditioner: Preconditioner
+    rate: float
+    state: TrainingState
+    work: Workspace
+
+    def __call__(
+        self, machine: Machine, positive: Samples, negative: Samples, shares: Array
+    ) -> Array:
+        """Shares of the rows in the shortened gradient.
+
+        Parameters
+        ----------
+        machine : Machine
+            Whose gradient.
+        positive, negative : Samples
+            Rows of data and of the model; evenly spaced ones of many stand for all of them.
+        shares : ndarray of shape (n_positive + n_negative,)
+            What the rows are multiplied by in the gradient: those of data, which have the sum one,
+            then those of the model, which have minus one.
+
+        Returns
+        -------
+        shares : ndarray of shape (n_positive + n_negative,)
+            The very same where the gradient stays as it is.
+        """
+        state, n_data = self.state, len(positive.mean)
+        if not self.rate > 0 or state.n_updates < state.next_look:
+            return shares
+        parts = [spread_rows(own, N_ROWS) for own in (shares[:n_data], shares[n_data:])]
+        own = np.concatenate([part / abs(part.sum()) for part in parts])
+        change = self._change(own, self._inner_products(machine, positive, negative))
+        state.damped_share += RECENCY * ((change is not None) - state.damped_share)
+        pause = min(RARE / max(state.damped_share, 1e-9), LONGEST_PAUSE)
+        state.next_look = state.n_updates + max(1, round(pause))
+        if change is None:
+            return shares
+        shares, n_own = shares.copy(), len(parts[0])
+        spread_rows(shares[:n_data], N_ROWS)[...] += change[:n_own]
+        spread_rows(shares[n_data:], N_ROWS)[...] += change[n_own:]
+        return shares
+
+    def _change(self, shares: Array, products: Array) -> Array | None:
+        """What is added to shares of rows of these inner products; None where no direction leads."""
+        weight = 0.5 * np.abs(shares)
+        size, mean = np.sqrt(weight), products @ weight
+        mean -= 0.5 * (weight @ mean)
+        products -= mean
+        products -= mean[:, None]
+        products *= size
+        products *= size[:, None]
+        total = float(products.trace())
+        if not 0 < total < np.inf:
+            return None
+        start = 2 * np.copysign(size, shares)  # shares by size
+        values, vectors = _leading(products, start, total)
+        largest = weight.max()
+        least = total * max(LEADING_SHARE, OWN_SHARES * largest)
+        bearable = max(LONGEST_STEP / self.rate, total * max(COMMON_SHARE, largest))
+        if not values[-1] > max(least, bearable):
+            return None
+        lost = 1 - bearable / np.maximum(values, bearable)
+        return np.asarray(-size * (vectors @ (lost * (start @ vectors))))
+
+    def _inner_products(self, machine: Machine, positive: Samples, negative: Samples) -> Array:
+        """Those of what the rows add to the gradient of weights and biases, in the step's metric."""
+        metrics = self.preconditioner.metrics(machine)
+        rows = (positive.v, negative.v), (positive.mean, negative.mean)
+        visible, hidden = (
+            self._products(name, layer, metric.signal, own)
+            for name, layer, metric, own in zip(
+                ("visible", "hidden"), (machine.visible, machine.hidden), metrics, rows, strict=True
+            )
+        )
+        # phi = (v, h, v h^T): the last one's products are those of the others, multiplied.
+        visible += 1
+        hidden += 1
+        visible *= hidden
+        visible -= 1
+        visible *= self.preconditioner.unit
+        return visible
+
+    def _products(self, name: str, layer: Units, multiple: Any, rows: tuple[Any, Any]) -> Array:
+        """Inner products of the signals of some rows of both phases."""
+        data, model = (spread_rows(own, N_ROWS) for own in rows)
+        n_data, n_rows, dtype = data.shape[0], data.shape[0] + len(model), model.dtype
+        signal = self.work.array(f"{name} signals", (n_rows, model.shape[1]), dtype)
+        for own, out in ((data, signal[:n_data]), (model, signal[n_data:])):
+            placed(dense(layer.signal(own, out=out)), out)
+        signal *= np.sqrt(multiple)
+        out = self.work.array(f"{name} products", (n_rows, n_rows), dtype)
+        return np.matmul(signal, signal.T, out=out)
+
+
+def _leading(products: Array, start: Array, total: float) -> tuple[Array, Array]:
+    """Greatest eigenvalues, ascending, and vectors, of a space that some products of a vector span."""
+    basis = np.empty((len(start), min(N_DIRECTIONS, len(start))))
+    for column in basis.T:
+        column[...] = start
+        start = products @ start / total
+    basis = np.linalg.qr(basis)[0]
+    values, vectors = np.linalg.eigh(basis.T @ products @ basis)
+    return values, basis @ vectors
