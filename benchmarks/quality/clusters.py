@@ -5,7 +5,7 @@ beside the truth where that is known, independent features, and scikit-learn's B
 defaults (which sees spins as 0 and 1). Counts fits that are below independent features without a
 warning, and rows of likelihood above one. Run from the repository:
 
-    python -m benchmarks.quality.clusters [--size {quick,full}]
+    python -m benchmarks.quality.clusters [--size {quick,wide,full}]
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from sklearn.neural_network import BernoulliRBM as TheirRBM
 
 from benchmarks import machine as where
 from benchmarks.likelihood import as_skrbm
-from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM, SpinRBM
+from skrbm import AnnealingWarning, BernoulliRBM, DivergenceError, GaussianBernoulliRBM, SpinRBM
 
 NOISE = 0.02
 SHARES = {"two": (0.5, 0.5), "two, 5 %": (0.95, 0.05), "five": (0.2,) * 5}
 SIZES: dict[str, dict[str, Any]] = {
     "quick": {"n_components": (18,), "n_iter": (10,), "n_seeds": 2, "sides": ()},
+    "wide": {"n_components": (5, 18, 256), "n_iter": (10, 50), "n_seeds": 2, "sides": (16,)},
     "full": {
         "n_components": (5, 18, 256),
         "n_iter": (10, 50, 200),
@@ -116,7 +117,7 @@ def independent(X: np.ndarray, estimator: type) -> float:
 
 def log_likelihoods(rbm: Any, X: np.ndarray) -> np.ndarray:
     """Of every row, exactly where that is possible."""
-    method = "exact" if min(rbm.components_.shape) <= N_EXACT else "ais"
+    method = "exact" if len(rbm.components_) <= N_EXACT else "ais"
     return rbm.log_likelihood(X, rbm.log_partition(method))
 
 
@@ -128,7 +129,7 @@ def fit(rbm: Any, X: np.ndarray) -> dict[str, Any]:
             likelihoods = log_likelihoods(rbm.fit(X), X)
         except DivergenceError:
             return {"mean": None, "greatest": None, "is_warned": True}
-    is_warned = any(issubclass(w.category, ConvergenceWarning) for w in heard)
+    is_warned = any(issubclass(w.category, ConvergenceWarning | AnnealingWarning) for w in heard)
     return {
         "mean": float(likelihoods.mean()),
         "greatest": float(likelihoods.max()),
