@@ -125,9 +125,12 @@ def test_chunks_of_any_size_keep_the_mean_of_biased_coins(chunk, n_passes, every
 
 
 def step_from_rows(p, rows, h, replicas, algorithm):
-    """Change of the visible biases by one update from some rows and hidden states, and the rbm."""
+    """Change of the visible biases by one update from some rows and hidden states, and the rbm.
+
+    Its step is too short to be damped.
+    """
     rbm = assigned(p, algorithm=algorithm, n_particles=len(h), n_temperatures=2, random_state=0)
-    rbm.set_params(batch_size=len(rows), centering=False)
+    rbm.set_params(batch_size=len(rows), centering=False, learning_rate=1e-4)
     rbm.h_samples_, rbm._replicas = h, replicas
     rbm.partial_fit(rows)
     return (rbm.intercept_visible_ - p.visible_bias) / rbm.learning_rate, rbm
