@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, placed, spread_rows
+from skrbm.core.numerics import Array, dense, placed
 from skrbm.core.training.phases import Samples
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Preconditioner
@@ -21,9 +21,9 @@ LONGEST_STEP = 0.5
 LEADING_SHARE, COMMON_SHARE = 0.06, 0.03
 OWN_SHARES = 2  # multiples of what a single row has, which seems to be a direction of its own
 N_DIRECTIONS = 4  # whose eigenvalues are found
-N_ROWS = 128  # of each phase
-# Of looks at a mini-batch: weight of the last one in the share of those that find something, and the
-# share below which the next one has to wait. Rows of a rare mode are not in every mini-batch.
+MANY_ROWS = 256  # of both phases: their inner products would take longer than the gradient
+# The share of looks that found a direction to damp: weight of the last look in it, and the share below
+# which looks become fewer. A rare mode has rows in few mini-batches.
 RECENCY, RARE = 0.1, 0.1
 LONGEST_PAUSE = 16  # updates
 
@@ -48,15 +48,17 @@ class Damping:
     .. math:: \min\left(1, \frac{\lambda_0}{\lambda}\right), \qquad
         \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{100} \sum_k \lambda_k\right)
 
-    at the learning rate :math:`\eta`. Where no eigenvalue is a sixteenth of their sum, as in images
-    of digits, nothing changes, and the next look is some updates later.
+    at the learning rate :math:`\eta`; instead of 0.03 the largest :math:`w_k`, if that is more.
+    Nothing is shortened unless an eigenvalue has 6 % of the sum and twice what a single row can have,
+    which images of digits do not reach; the next look is then some updates later. Phases of many rows
+    together are left as they are.
 
     Parameters
     ----------
     preconditioner : Preconditioner
         Has the metric of the step.
     rate : float
-        How far an update takes the parameters along a direction, in multiples of it.
+        How far an update takes the parameters along a direction in the end, in multiples of it.
     state : TrainingState
         Asked whether it is time to look, and told when it will be.
     work : Workspace
@@ -83,7 +85,7 @@ class Damping:
         machine : Machine
             Whose gradient.
         positive, negative : Samples
-            Rows of data and of the model; evenly spaced ones of many stand for all of them.
+            Rows of data and of the model.
         shares : ndarray of shape (n_positive + n_negative,)
             What the rows are multiplied by in the gradient: those of data, which have the sum one,
             then those of the model, which have minus one.
@@ -93,25 +95,20 @@ class Damping:
         shares : ndarray of shape (n_positive + n_negative,)
             The very same where the gradient stays as it is.
         """
-        state, n_data = self.state, len(positive.mean)
-        if not self.rate > 0 or state.n_updates < state.next_look:
+        state = self.state
+        is_due = self.rate > 0 and state.n_updates >= state.next_look
+        if not is_due or len(shares) > MANY_ROWS:
             return shares
-        parts = [spread_rows(own, N_ROWS) for own in (shares[:n_data], shares[n_data:])]
-        own = np.concatenate([part / abs(part.sum()) for part in parts])
-        change = self._change(own, self._inner_products(machine, positive, negative))
+        change = self._change(shares, self._inner_products(machine, positive, negative))
         state.damped_share += RECENCY * ((change is not None) - state.damped_share)
         pause = min(RARE / max(state.damped_share, 1e-9), LONGEST_PAUSE)
         state.next_look = state.n_updates + max(1, round(pause))
-        if change is None:
-            return shares
-        shares, n_own = shares.copy(), len(parts[0])
-        spread_rows(shares[:n_data], N_ROWS)[...] += change[:n_own]
-        spread_rows(shares[n_data:], N_ROWS)[...] += change[n_own:]
-        return shares
+        return shares if change is None else shares + change
 
     def _change(self, shares: Array, products: Array) -> Array | None:
         """What is added to shares of rows of these inner products; None where no direction leads."""
         weight = 0.5 * np.abs(shares)
+        largest = weight.max()
         size, mean = np.sqrt(weight), products @ weight
         mean -= 0.5 * (weight @ mean)
         products -= mean
@@ -119,11 +116,11 @@ class Damping:
         products *= size
         products *= size[:, None]
         total = float(products.trace())
-        if not 0 < total < np.inf:
+        # Squares of larger numbers are infinite; a row that is its whole phase is all directions.
+        if not 0 < total < np.sqrt(np.finfo(products.dtype).max) or OWN_SHARES * largest >= 1:
             return None
         start = 2 * np.copysign(size, shares)  # shares by size
         values, vectors = _leading(products, start, total)
-        largest = weight.max()
         least = total * max(LEADING_SHARE, OWN_SHARES * largest)
         bearable = max(LONGEST_STEP / self.rate, total * max(COMMON_SHARE, largest))
         if not values[-1] > max(least, bearable):
@@ -150,8 +147,8 @@ class Damping:
         return visible
 
     def _products(self, name: str, layer: Units, multiple: Any, rows: tuple[Any, Any]) -> Array:
-        """Inner products of the signals of some rows of both phases."""
-        data, model = (spread_rows(own, N_ROWS) for own in rows)
+        """Inner products of the signals of the rows of both phases."""
+        data, model = rows
         n_data, n_rows, dtype = data.shape[0], data.shape[0] + len(model), model.dtype
         signal = self.work.array(f"{name} signals", (n_rows, model.shape[1]), dtype)
         for own, out in ((data, signal[:n_data]), (model, signal[n_data:])):

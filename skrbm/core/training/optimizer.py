@@ -39,7 +39,7 @@ class Optimizer(ABC):
     @property
     @abstractmethod
     def reach(self) -> float:
-        """Learning rates that a direction is gone along in the end; zero where its length is ignored."""
+        """How far a direction is followed in total, in learning rates; zero if its length is ignored."""
 
     @abstractmethod
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:

@@ -54,9 +54,9 @@ class TrainingState:
     next_jump : int, default=0
         Number of updates before they try again.
     damped_share : float, default=1.0
-        Share of the updates lately looked at that had to be damped.
+        Share of the gradients lately looked at that had to be damped.
     next_look : int, default=0
-        Number of updates before the next of them.
+        Number of updates before the next look.
 
     References
     ----------
