@@ -10,7 +10,7 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, placed
 from skrbm.core.training.phases import Samples
-from skrbm.core.training.state import TrainingState
+from skrbm.core.training.state import TrainingState, pause, recent_success
 from skrbm.core.training.transforms import Preconditioner
 from skrbm.core.training.workspace import Workspace
 from skrbm.core.units import Units
@@ -22,9 +22,9 @@ LEADING_SHARE, COMMON_SHARE = 0.06, 0.03
 OWN_SHARES = 2  # multiples of what a single row has, which seems to be a direction of its own
 N_DIRECTIONS = 4  # whose eigenvalues are found
 MANY_ROWS = 256  # of both phases: their inner products would take longer than the gradient
-# The share of looks that found a direction to damp: weight of the last look in it, and the share below
-# which looks become fewer. A rare mode has rows in few mini-batches.
-RECENCY, RARE = 0.1, 0.1
+# Share of looks that find a direction, below which they become fewer. A rare mode, which must not be
+# missed, has rows in few mini-batches.
+RARE = 0.1
 LONGEST_PAUSE = 16  # updates
 
 
@@ -100,9 +100,8 @@ class Damping:
         if not is_due or len(shares) > MANY_ROWS:
             return shares
         change = self._change(shares, self._inner_products(machine, positive, negative))
-        state.damped_share += RECENCY * ((change is not None) - state.damped_share)
-        pause = min(RARE / max(state.damped_share, 1e-9), LONGEST_PAUSE)
-        state.next_look = state.n_updates + max(1, round(pause))
+        state.damped_share = recent_success(state.damped_share, change is not None)
+        state.next_look = state.n_updates + pause(state.damped_share, RARE, 1, LONGEST_PAUSE)
         return shares if change is None else shares + change
 
     def _change(self, shares: Array, products: Array) -> Array | None:

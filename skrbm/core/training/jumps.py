@@ -9,11 +9,10 @@ import numpy as np
 from skrbm.core.jumps import jump, mixed_rows
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import dense, spread_rows
-from skrbm.core.training.state import TrainingState
+from skrbm.core.training.state import TrainingState, pause, recent_success
 
 # Of a try, and updates from one to the next: as many jumps by fewer and larger calls.
 N_CHAINS, N_ROWS, SHORTEST_PAUSE, LONGEST_PAUSE = 8, 16, 2, 40
-ACCEPTANCE_RATE = 0.1
 # Of tries that lead to mixed rows too, and how many of these: more of them make jumps to data rare.
 MIXED_SHARE, N_MIXED = 0.1, 8
 
@@ -54,6 +53,8 @@ def jump_to_data(
     chains[...], has_jumped = jump(machine, chains, rows, rng)
     if not is_mixed:
         share = np.count_nonzero(has_jumped) / len(chains)
-        state.jump_acceptance += ACCEPTANCE_RATE * (share - state.jump_acceptance)
-    pause = 0.5 * SHORTEST_PAUSE / max(state.jump_acceptance, 1e-9)
-    state.next_jump = state.n_updates + round(min(max(pause, SHORTEST_PAUSE), LONGEST_PAUSE))
+        state.jump_acceptance = recent_success(state.jump_acceptance, share)
+    least = 0.5 * SHORTEST_PAUSE
+    state.next_jump = state.n_updates + pause(
+        state.jump_acceptance, least, SHORTEST_PAUSE, LONGEST_PAUSE
+    )

@@ -16,6 +16,7 @@ OFFSET_RATE = 0.01
 RECENCY = 3.0  # the average is that of the last quarter or so of all updates, at any time
 # After so many updates the parameters of every tenth stand for those of ten, which hardly differ.
 MANY, STRIDE = 100, 10
+SUCCESS_RATE = 0.1  # weight of the last try in the share of those that succeed
 
 
 @final
@@ -188,6 +189,44 @@ class TrainingState:
             _blend(average, moved.parameters, self._pending_share)
         moved.assign(average)
         return recenter(moved, None, None)
+
+
+def recent_success(before: float, last: float) -> float:
+    """Share of tries that succeed, as of late.
+
+    Parameters
+    ----------
+    before : float
+        That share before the last try.
+    last : float
+        Share of the last try itself that succeeded.
+
+    Returns
+    -------
+    success : float
+        Running mean.
+    """
+    return before + SUCCESS_RATE * (last - before)
+
+
+def pause(success: float, least: float, shortest: int, longest: int) -> int:
+    """Number of updates before the next try, more of them where tries rarely succeed.
+
+    Parameters
+    ----------
+    success : float
+        Share of tries that succeed.
+    least : float
+        Number of updates if all do; otherwise it is divided by their share.
+    shortest, longest : int
+        Bounds of the answer.
+
+    Returns
+    -------
+    n_updates : int
+        From this try to the next.
+    """
+    return round(min(max(least / max(success, 1e-9), shortest), longest))
 
 
 def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:

@@ -77,9 +77,8 @@ def test_inner_products_are_those_of_the_rows_gradients(case, seed, rng):
 @pytest.mark.parametrize("case", LINEAR, ids=case_id)
 def test_what_is_left_of_a_gradient(case, rate, container, seed, rng):
     """Of each eigenvector of the rows' covariance: all, or what its eigenvalue allows."""
-    # Slips: second moments in place of the covariance; all
-    # directions shortened alike; the model's rows with the data's sign; sparse rows forgotten; shares
-    # that are changed in place.
+    # Slips: second moments in place of the covariance; all directions shortened alike; the model's
+    # rows with the data's sign; sparse rows forgotten; shares that are changed in place.
     p = model(case, seed, scale=2.0)
     machine = machine_from(p)
     v = visible_states(p, rng)[:4]
