@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,15 +16,17 @@ from skrbm.core.training.transforms import Preconditioner
 from skrbm.core.training.workspace import Workspace
 from skrbm.core.units import Units
 
-# Multiple of Newton's step: chains answer many updates late, and longer steps overshoot.
-LONGEST_STEP = 0.5
+# Multiples of Newton's step: chains answer many updates late, and longer ones overshoot; from the
+# second one on, steps diverge even if chains answer at once.
+LONGEST_STEP, UNSTABLE_STEP = 0.5, 2
 # Of the whole curvature: what a direction that leads has at least, and what is left to each.
 LEADING_SHARE, COMMON_SHARE = 0.06, 0.03
 OWN_SHARES = 2  # multiples of what a single row has, which seems to be a direction of its own
 N_DIRECTIONS = 4  # whose eigenvalues are found
+ROUNDING = 1e-6  # of their products, relative
 MANY_ROWS = 256  # of both phases: their inner products would take longer than the gradient
-# Share of looks that find a direction, below which they become fewer. A rare mode, which must not be
-# missed, has rows in few mini-batches.
+# Share of looks that find steps which diverge, below which they become fewer. A rare mode, which must
+# not be missed, has rows in few mini-batches.
 RARE = 0.1
 LONGEST_PAUSE = 16  # updates
 
@@ -49,9 +52,9 @@ class Damping:
         \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{100} \sum_k \lambda_k\right)
 
     at the learning rate :math:`\eta`; instead of 0.03 the largest :math:`w_k`, if that is more.
-    Nothing is shortened unless an eigenvalue has 6 % of the sum and twice what a single row can have,
-    which images of digits do not reach; the next look is then some updates later. Phases of many rows
-    together are left as they are.
+    Nothing is shortened unless an eigenvalue has 6 % of the sum and twice what a single row can have.
+    Where steps beyond :math:`2 / \lambda`, which diverge, have been rare lately, the next look is some
+    updates later. Phases of many rows together are left as they are.
 
     Parameters
     ----------
@@ -99,36 +102,46 @@ class Damping:
         is_due = self.rate > 0 and state.n_updates >= state.next_look
         if not is_due or len(shares) > MANY_ROWS:
             return shares
-        change = self._change(shares, self._inner_products(machine, positive, negative))
-        state.damped_share = recent_success(state.damped_share, change is not None)
+        products = self._inner_products(machine, positive, negative)
+        change, diverges = self._change(shares, products)
+        state.damped_share = recent_success(state.damped_share, diverges)
         state.next_look = state.n_updates + pause(state.damped_share, RARE, 1, LONGEST_PAUSE)
         return shares if change is None else shares + change
 
-    def _change(self, shares: Array, products: Array) -> Array | None:
-        """What is added to shares of rows of these inner products; None where no direction leads."""
+    def _change(self, shares: Array, products: Array) -> tuple[Array | None, bool]:
+        """What is added to the shares, None where no direction leads; and whether steps would diverge.
+
+        The rows' inner products may all be off by the same number.
+        """
         weight = 0.5 * np.abs(shares)
         largest = weight.max()
         size, mean = np.sqrt(weight), products @ weight
-        mean -= 0.5 * (weight @ mean)
-        products -= mean
-        products -= mean[:, None]
-        products *= size
-        products *= size[:, None]
-        total = float(products.trace())
+        total = float(weight @ (products.diagonal() - mean))
         # Squares of larger numbers are infinite; a row that is its whole phase is all directions.
         if not 0 < total < np.sqrt(np.finfo(products.dtype).max) or OWN_SHARES * largest >= 1:
-            return None
+            return None, False
+
+        def covariance(x: Array) -> Array:
+            # `x` needs no centring: its sum by size is zero, as that of the shares and of all images.
+            image = products @ (size * x)
+            image -= weight @ image
+            return np.asarray(size * image)
+
         start = 2 * np.copysign(size, shares)  # shares by size
-        values, vectors = _leading(products, start, total)
+        values, vectors = _leading(covariance, start, total)
         least = total * max(LEADING_SHARE, OWN_SHARES * largest)
         bearable = max(LONGEST_STEP / self.rate, total * max(COMMON_SHARE, largest))
         if not values[-1] > max(least, bearable):
-            return None
+            return None, False
         lost = 1 - bearable / np.maximum(values, bearable)
-        return np.asarray(-size * (vectors @ (lost * (start @ vectors))))
+        change = -size * (vectors @ (lost * (start @ vectors)))
+        return change, bool(self.rate * values[-1] > UNSTABLE_STEP)
 
     def _inner_products(self, machine: Machine, positive: Samples, negative: Samples) -> Array:
-        """Those of what the rows add to the gradient of weights and biases, in the step's metric."""
+        """Those of what rows add to the gradient of weights and biases, in the step's metric.
+
+        All are more by the metric's unit, which makes no difference to the covariance.
+        """
         metrics = self.preconditioner.metrics(machine)
         rows = (positive.v, negative.v), (positive.mean, negative.mean)
         visible, hidden = (
@@ -141,8 +154,8 @@ class Damping:
         visible += 1
         hidden += 1
         visible *= hidden
-        visible -= 1
-        visible *= self.preconditioner.unit
+        if self.preconditioner.unit != 1:
+            visible *= self.preconditioner.unit
         return visible
 
     def _products(self, name: str, layer: Units, multiple: Any, rows: tuple[Any, Any]) -> Array:
@@ -157,12 +170,21 @@ class Damping:
         return np.matmul(signal, signal.T, out=out)
 
 
-def _leading(products: Array, start: Array, total: float) -> tuple[Array, Array]:
-    """Greatest eigenvalues, ascending, and vectors, of a space that some products of a vector span."""
-    basis = np.empty((len(start), min(N_DIRECTIONS, len(start))))
-    for column in basis.T:
-        column[...] = start
-        start = products @ start / total
-    basis = np.linalg.qr(basis)[0]
-    values, vectors = np.linalg.eigh(basis.T @ products @ basis)
-    return values, basis @ vectors
+def _leading(
+    covariance: Callable[[Array], Array], start: Array, total: float
+) -> tuple[Array, Array]:
+    """Greatest eigenvalues, ascending, and vectors, of the space that some products of a vector span.
+
+    The Lanczos iteration, in which every vector is made orthogonal to all before it.
+    """
+    basis: list[Array] = []
+    images: list[Array] = []
+    while len(basis) < N_DIRECTIONS:
+        basis.append(start / np.linalg.norm(start))
+        images.append(covariance(basis[-1]))
+        known = np.array(basis)
+        start = images[-1] - (known @ images[-1]) @ known
+        if not np.linalg.norm(start) > ROUNDING * total:
+            break
+    values, vectors = np.linalg.eigh(known @ np.transpose(images))
+    return values, known.T @ vectors

@@ -55,7 +55,7 @@ class TrainingState:
     next_jump : int, default=0
         Number of updates before they try again.
     damped_share : float, default=1.0
-        Share of the gradients lately looked at that had to be damped.
+        Share of the gradients lately looked at that would have diverged without damping.
     next_look : int, default=0
         Number of updates before the next look.
 

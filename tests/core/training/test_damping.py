@@ -125,7 +125,19 @@ def test_a_row_that_is_its_whole_phase_leads_nowhere(n_model, rng):
     shares = np.append(1.0, np.full(n_model, -1 / n_model))
     for _ in range(50):
         rows = np.repeat(rng.normal(size=(2, 5)), [1, n_model], axis=0)
-        assert damping_of(1e6)._change(shares, rows @ rows.T) is None
+        assert damping_of(1e6)._change(shares, rows @ rows.T) == (None, False)
+
+
+@pytest.mark.parametrize(("multiple", "diverges"), [(1.9, False), (2.1, True)])
+def test_steps_beyond_the_second_of_newtons_diverge(multiple, diverges):
+    # Slips: all that are damped diverge; the eigenvalue without the rate.
+    shares, eigenvalue = np.repeat([1 / 20, -1 / 20], 20), 7.0
+    rows = np.sign(shares)
+    change, found = damping_of(multiple / eigenvalue)._change(
+        shares, eigenvalue * np.outer(rows, rows)
+    )
+    np.testing.assert_allclose(shares + change, 0.5 / multiple * shares)
+    assert found is diverges
 
 
 def test_products_near_the_largest_number_are_left(rng):
@@ -133,7 +145,7 @@ def test_products_near_the_largest_number_are_left(rng):
     shares = np.repeat([1 / 20, -1 / 20], 20)
     for size in (1e300, 0.9 * np.finfo(float).max):
         rows = np.repeat([1.0, -1.0], 20)
-        assert damping_of(1.0)._change(shares, size * np.outer(rows, rows)) is None
+        assert damping_of(1.0)._change(shares, size * np.outer(rows, rows)) == (None, False)
 
 
 @pytest.mark.parametrize(("found_every", "most_looks"), [(10**9, 80), (5, 600)])
@@ -144,7 +156,7 @@ def test_looks_become_rare_where_nothing_is_found(found_every, most_looks, seed,
 
     def scripted(self, shares, products):
         looks.append(self.state.n_updates)
-        return None if len(looks) % found_every else np.zeros_like(shares)
+        return np.zeros_like(shares), len(looks) % found_every == 0
 
     monkeypatch.setattr(damping.Damping, "_change", scripted)
     own = damping_of(1.0)
