@@ -101,7 +101,14 @@ class Passes(ABC):
         n_labels = len(variance) - len(rbm._kurtosis)  # whose tails do not matter
         kurtosis = np.append(rbm._kurtosis, np.zeros(n_labels))
         self.trainer = trainer_of(
-            rbm, self.machine, self.phase, n_batch, self.dtype, variance, kurtosis
+            rbm,
+            self.machine,
+            self.phase,
+            n_batch,
+            len(particles),
+            self.dtype,
+            variance,
+            kurtosis,
         )
         self.state = TrainingState(particles.astype(self.trainer.work.dtype), **carried)
         self.completed: CompletedRows | None = None

@@ -19,6 +19,9 @@ from skrbm.core.units import Units
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100
 SMALL = 2**12  # number of weights of a machine that spends its time outside the products
+# Numbers in the weights and states of an update, beyond which single precision saves more than rounding
+# takes.
+LARGE_UPDATE = 2**13
 
 
 def batch_rows(rbm: Any, n_rows: int) -> int:
@@ -47,6 +50,7 @@ def trainer_of(
     machine: Machine,
     phase: NegativePhase,
     n_batch: int,
+    n_chains: int,
     precision: Any,
     variance: Array,
     kurtosis: Array,
@@ -63,6 +67,8 @@ def trainer_of(
         Where the model's average comes from.
     n_batch : int
         Largest number of rows in a mini-batch.
+    n_chains : int
+        Number of persistent chains, of all temperatures.
     precision : dtype
         Of the public arrays.
     variance, kurtosis : ndarray of shape (n_visible,)
@@ -80,7 +86,9 @@ def trainer_of(
             bounds[f"visible_{name}"] = np.minimum(low, present), np.maximum(high, present)
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     is_alike = is_discrete or rbm._row_format.is_standardized
-    is_rounded = machine.weights.size > SMALL and is_alike and not phase.is_exact
+    n_states = (n_batch + n_chains) * sum(machine.weights.shape)
+    is_large = machine.weights.size + n_states > LARGE_UPDATE
+    is_rounded = is_large and is_alike and not phase.is_exact
     return Trainer(
         phase,
         rbm.learning_rate,
