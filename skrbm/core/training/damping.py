@@ -183,7 +183,9 @@ def _leading(
         basis.append(start / np.linalg.norm(start))
         images.append(covariance(basis[-1]))
         known = np.array(basis)
-        start = images[-1] - (known @ images[-1]) @ known
+        start = images[-1]
+        for _ in range(2):  # the first time leaves rounding of its own, which is no direction
+            start = start - (known @ start) @ known
         if not np.linalg.norm(start) > ROUNDING * total:
             break
     values, vectors = np.linalg.eigh(known @ np.transpose(images))

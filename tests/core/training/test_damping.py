@@ -140,6 +140,23 @@ def test_steps_beyond_the_second_of_newtons_diverge(multiple, diverges):
     assert found is diverges
 
 
+def test_rows_of_few_patterns_are_damped_alike_in_single_precision(rng):
+    # Slip: vectors that are made orthogonal once: rounding is left when the patterns are exhausted.
+    shares = np.repeat([1 / 10, -1 / 100], [10, 100])
+    for _ in range(200):
+        n_patterns = rng.integers(2, 6)
+        patterns = rng.normal(size=(n_patterns, 60))
+        rows = patterns[rng.integers(n_patterns, size=110)].astype(np.float32)
+        single, double = (
+            damping_of(0.4)._change(shares.astype(dtype), own @ own.T)[0]
+            for dtype in (np.float32, np.float64)
+            for own in [rows.astype(dtype)]
+        )
+        assert (single is None) == (double is None)
+        if double is not None:
+            np.testing.assert_allclose(single, double, atol=1e-3 * np.abs(double).max())
+
+
 def test_products_near_the_largest_number_are_left(rng):
     # Slip: any finite trace is decomposed: LinAlgError.
     shares = np.repeat([1 / 20, -1 / 20], 20)
