@@ -6,8 +6,8 @@ does once does not count. "plain": no centring, no averages, a constant rate, ro
 many chains as rows in a batch: what scikit-learn's class does. "all": centring, momentum, averages,
 a falling rate and history. "products": the three matrix products that an update cannot do without,
 data and chains stacked. "kernels": these, logistic functions, draws and the step, written by hand
-in single precision on arrays that are reused: what training in NumPy can hope for. "rbms": the PyTorch package of that name from the
-registry, its own update without centring, if it is installed.
+in single precision on arrays that are reused: what training in NumPy can hope for. "rbms": the
+PyTorch package of that name from the registry, its own update without centring, if it is installed.
 
 Then the user's everyday call, fit(X) with defaults and float64 grey values of MNIST, beside
 scikit-learn's defaults, per pass of 10,000 rows. Medians over rounds in turn. Run from the

@@ -104,8 +104,8 @@ class Damping:
             return shares
         products = self._inner_products(machine, positive, negative)
         change, diverges = self._change(shares, products)
-        state.damped_share = recent_success(state.damped_share, diverges)
-        state.next_look = state.n_updates + pause(state.damped_share, RARE, 1, LONGEST_PAUSE)
+        state.divergent_share = recent_success(state.divergent_share, diverges)
+        state.next_look = state.n_updates + pause(state.divergent_share, RARE, 1, LONGEST_PAUSE)
         return shares if change is None else shares + change
 
     def _change(self, shares: Array, products: Array) -> tuple[Array | None, bool]:

@@ -54,7 +54,7 @@ class TrainingState:
         Share of the chains' jumps to the data that were accepted lately.
     next_jump : int, default=0
         Number of updates before they try again.
-    damped_share : float, default=1.0
+    divergent_share : float, default=1.0
         Share of the gradients lately looked at that would have diverged without damping.
     next_look : int, default=0
         Number of updates before the next look.
@@ -81,7 +81,7 @@ class TrainingState:
     total_weight: float = 0.0
     jump_acceptance: float = 1.0
     next_jump: int = 0
-    damped_share: float = 1.0
+    divergent_share: float = 1.0
     next_look: int = 0
 
     def relative_weight(
