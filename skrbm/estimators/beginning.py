@@ -14,8 +14,11 @@ from skrbm.core.training.initialization import (
     initial_particles,
     resting_layer,
 )
+from skrbm.core.training.modes import find_modes
 from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.pretraining import likeliest_means, pretrained_machine, widened
 from skrbm.core.training.statistics import column_kurtosis, merged_statistics
+from skrbm.core.units import Units
 from skrbm.estimators.history import empty_history
 from skrbm.estimators.model import Model, Statistics, fingerprint
 from skrbm.estimators.plan import Plan, check_plan
@@ -29,7 +32,7 @@ from skrbm.estimators.validation import (
 )
 
 FEW_ROWS = 20  # tell a feature's variance within a factor of two
-ROW_STATISTICS = "_statistics", "_first_statistics", "_varying", "_kurtosis"
+ROW_STATISTICS = "_statistics", "_first_statistics", "_varying", "_kurtosis", "_least_kurtosis"
 CHAINS = "h_samples_", "_replicas", "_betas"
 
 Carried = dict[str, Any]  # plain data, which every format of pickles can hold
@@ -64,6 +67,8 @@ class Beginning:
         Statistics without these rows, to go back to.
     statistics : tuple of float, ndarray and ndarray
         Of these rows.
+    rows_of_modes : ndarray of shape (n_samples, n_visible) or None
+        Some rows, if they are in modes that lie far apart, for new chains to start from.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Beginning:
         self.model, self.rbm, self.X, self._scores = model, model.rbm, X, scores
         self.before: dict[str, Any] = {}
         self.carried: Carried = {}
+        self.rows_of_modes: Array | None = None
         statistics = self.statistics = row_statistics(X, sample_weight)
         if plan is not None:
             check_plan(plan, model.owner, statistics)
@@ -92,7 +98,8 @@ class Beginning:
             self._open_history()
             self.machine = self._start(self._known(statistics))
         if plan is None:
-            self.rbm._kurtosis = self._kurtosis(sample_weight)
+            least = getattr(self.rbm, "_least_kurtosis", 0.0)
+            self.rbm._kurtosis = np.maximum(self._kurtosis(sample_weight), least)
 
     def _start(self, statistics: Statistics) -> Machine:
         """Machine that resembles some statistics, and new chains."""
@@ -108,8 +115,10 @@ class Beginning:
                 UserWarning,
             )
         visible = model.base_layer(statistics, rbm._varying)
-        hidden = resting_layer(rbm._hidden_type, rbm.n_components)
-        machine = initial_machine(visible, hidden, *model.moments(statistics), rbm._rng)
+        machine = self._pretrained(visible, statistics)
+        if machine is None:
+            hidden = resting_layer(rbm._hidden_type, rbm.n_components)
+            machine = initial_machine(visible, hidden, *model.moments(statistics), rbm._rng)
         dtype = floating_type(self.X, np.float64)
         with np.errstate(over="ignore", under="ignore"):
             model.publish(machine.astype(dtype))
@@ -124,6 +133,31 @@ class Beginning:
         for name in CHAINS:
             vars(rbm).pop(name, None)
         return machine
+
+    def _pretrained(self, visible: Units, statistics: Statistics) -> Machine | None:
+        """Machine that has the modes of the rows already, if they are far apart.
+
+        Training does not find these by itself: variances fall before the weights lead to all modes,
+        or weights are held back by what they do to the modes' odds.
+        """
+        rbm, n_hidden = self.rbm, self.rbm.n_components
+        n_samples, mean, variance = statistics
+        rbm._least_kurtosis = 0.0
+        scales = visible.bounds(variance).items()
+        n_learned = sum(low.size for name, (low, _) in scales if name in visible.parameters)
+        if n_learned != visible.n_columns:  # flags and labels have nothing between their values
+            return None
+        modes = find_modes(self.X, mean, variance, max(n_hidden, 2), rbm._rng.spawn(1)[0])
+        if modes is None:
+            return None
+        own = self.model.base_layer((n_samples, modes.origin, modes.variance), rbm._varying)
+        kind, rng = rbm._hidden_type, rbm._rng
+        machine = pretrained_machine(visible, own, kind, modes, n_hidden, variance, rng)
+        if machine is None:
+            return None
+        rbm._least_kurtosis = modes.kurtosis(variance)
+        self.carried, self.rows_of_modes = {"modes": likeliest_means(machine)}, modes.rows
+        return widened(machine, n_hidden, mean, variance, rng)
 
     def _resume(self, statistics: Statistics) -> tuple[Machine, Carried]:
         """Machine behind the public arrays, and what its training carries on."""
@@ -154,7 +188,7 @@ class Beginning:
         is_open = is_published and before is not None and before[0] < FEW_ROWS
         if is_open and machine.visible.bounds(model.moments(rbm._statistics)[1]):
             # the first rows of a stream, which were few, have set a scale that lasts
-            return self._start(rbm._statistics), {}
+            return self._start(rbm._statistics), self.carried
         return raw_machine(machine, carried, is_published=is_published, averages=rbm.average)
 
     def _kurtosis(self, sample_weight: Array | None) -> Array:
@@ -178,7 +212,9 @@ class Beginning:
         return known
 
 
-def first_particles(model: Model, machine: Machine, phase: NegativePhase, n_batch: int) -> Array:
+def first_particles(
+    model: Model, machine: Machine, phase: NegativePhase, n_batch: int, rows: Array | None
+) -> Array:
     """Chains as they are; new ones where more are asked for or the width changed.
 
     Parameters
@@ -191,6 +227,8 @@ def first_particles(model: Model, machine: Machine, phase: NegativePhase, n_batc
         Says how many chains belong to a particle.
     n_batch : int
         Number of particles, if none is set and there are none.
+    rows : ndarray of shape (n_samples, n_visible) or None
+        Where new ones of the model itself start; None for draws with the data's statistics.
 
     Returns
     -------
@@ -204,7 +242,10 @@ def first_particles(model: Model, machine: Machine, phase: NegativePhase, n_batc
     n_particles = rbm.n_particles or len(old) or n_batch
     base = model.base_layer(rbm._statistics)
     n_missing = max(n_particles - len(old), 0)
-    more = initial_particles(machine, base, n_missing, rbm._rng)
+    if rows is None:
+        more = initial_particles(machine, base, n_missing, rbm._rng)
+    else:
+        more = machine.sample_hidden(rbm._rng.choice(rows, n_missing), rbm._rng)
     n_replicas = (phase.n_chains - 1) * n_particles
     replicas = getattr(rbm, "_replicas", old[:0])
     if replicas.shape != (n_replicas, n_hidden):
@@ -241,7 +282,7 @@ def raw_machine(
     carried.pop("published", None)
     carried = deepcopy(carried)
     if not is_published:
-        carried |= {"memory": {}, "average": None}
+        carried |= {"memory": {}, "average": None, "modes": None}
         offsets: Any = carried.get("visible_offset"), carried.get("hidden_offset")
         if tuple(map(np.size, offsets)) != machine.weights.shape:
             carried["visible_offset"] = carried["hidden_offset"] = None

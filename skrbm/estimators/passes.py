@@ -95,7 +95,7 @@ class Passes(ABC):
         n_batch = batch_rows(rbm, self.n_rows)
         self.dtype = check_parameter(rbm, "components_", 2).dtype
         self.ladder, self.phase = algorithm_of(rbm, model.base_layer(rbm._first_statistics))
-        particles = first_particles(model, begin.machine, self.phase, n_batch)
+        particles = first_particles(model, begin.machine, self.phase, n_batch, begin.rows_of_modes)
         self.machine = working_copy(begin.machine, self.dtype)
         _, variance = model.moments(rbm._statistics)
         n_labels = len(variance) - len(rbm._kurtosis)  # whose tails do not matter

@@ -25,7 +25,8 @@ def jump_to_data(
     Where modes are far apart the chains would stay in one of them, or outside all, and the model
     would run away from data that they do not see. Where jumps are rarely accepted, as in models of
     many modes that lie close, they are tried rarely. Now and then chains may jump to mixed rows, too:
-    a mode without data that nobody visits would be there for ever.
+    a mode without data that nobody visits would be there for ever. Modes that are known to lie far
+    apart are tried in every update, since a mini-batch need not have rows in all of them.
 
     Parameters
     ----------
@@ -46,7 +47,9 @@ def jump_to_data(
     group = int(n_groups * rng.random())
     own = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
     chains = state.particles[own]
-    rows = spread_rows(v, N_ROWS)
+    rows, longest = spread_rows(v, N_ROWS), LONGEST_PAUSE
+    if state.modes is not None:
+        rows, longest = np.concatenate([dense(rows), state.modes.astype(rows.dtype)]), 1
     is_mixed = rng.random() < MIXED_SHARE
     if is_mixed:
         rows = np.concatenate([dense(rows), mixed_rows(machine, rows, N_MIXED, rng)])
@@ -55,6 +58,4 @@ def jump_to_data(
         share = np.count_nonzero(has_jumped) / len(chains)
         state.jump_acceptance = recent_success(state.jump_acceptance, share)
     least = 0.5 * SHORTEST_PAUSE
-    state.next_jump = state.n_updates + pause(
-        state.jump_acceptance, least, SHORTEST_PAUSE, LONGEST_PAUSE
-    )
+    state.next_jump = state.n_updates + pause(state.jump_acceptance, least, SHORTEST_PAUSE, longest)

@@ -58,6 +58,8 @@ class TrainingState:
         Share of the gradients lately looked at that would have diverged without damping.
     next_look : int, default=0
         Number of updates before the next look.
+    modes : ndarray of shape (n_modes, n_visible), default=None
+        Visible states in modes that lie far apart, to which chains may always jump.
 
     References
     ----------
@@ -83,6 +85,7 @@ class TrainingState:
     next_jump: int = 0
     divergent_share: float = 1.0
     next_look: int = 0
+    modes: Array | None = None
 
     def relative_weight(
         self,

@@ -62,6 +62,18 @@ def test_refused_jumps_to_mixed_rows_do_not_slow_those_to_data(machine, rng, mon
         assert state.next_jump <= state.n_updates + SHORTEST_PAUSE
 
 
+def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
+    # Slips: rows alone; a pause where jumps are refused.
+    halves = np.repeat(np.eye(2), 20, axis=0)
+    machine = Machine(Bernoulli(np.full(40, -4.0)), Bernoulli(np.full(2, -79.0)), 8 * halves)
+    modes = halves.T
+    state = TrainingState(np.tile([1.0, 0.0], (40, 1)), modes=modes, jump_acceptance=0.0)
+    for state.n_updates in range(200):
+        jump_to_data(machine, modes[:1], state, 40, rng)
+        assert state.next_jump == state.n_updates + 1
+    assert state.particles[:, 1].mean() > 0.5
+
+
 def test_chains_find_a_mode_without_rows(rng, monkeypatch):
     # Slip: jumps to rows of data alone.
     halves = np.repeat(np.eye(2), 20, axis=0)  # each hidden unit turns on twenty of forty bits

@@ -1,0 +1,202 @@
+"""What is learned of far modes before training begins: a few hidden units, exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import fmin_l_bfgs_b
+from scipy.special import logsumexp
+
+from skrbm.core.centering import recenter
+from skrbm.core.likelihood.exact import expected_gradient, log_partition
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.training.initialization import column_variances, initial_machine, resting_layer
+from skrbm.core.training.modes import Modes
+from skrbm.core.units import Units
+
+MOST_UNITS = 10  # whose 1024 states are summed in every step
+N_STEPS, N_MORE_STEPS = 100, 300  # towards the greatest likelihood; with further units
+HEAD_START = 2.0  # nats of a hidden state of one unit over that of none
+TOLERANCE = 3.0  # nats of log-likelihood below that of a mixture
+N_LIKELIEST = 32  # hidden states
+
+
+def pretrained_machine(
+    data: Units,
+    mode: Units,
+    hidden: type[Units],
+    modes: Modes,
+    n_hidden: int,
+    variance: Array,
+    rng: np.random.Generator,
+) -> Machine | None:
+    """Machine of few hidden units that has modes of the data, and hardly any other.
+
+    A hidden unit leads to every mode from the mean of all, or to one of two modes from the other.
+    Quasi-Newton steps [1]_ then follow the exact gradient of the likelihood. Where two units that
+    are on together make a mode without rows, more of them learn to be off there.
+
+    Parameters
+    ----------
+    data, mode : Units
+        Double precision layers that resemble, without a field, the data and the rows of a mode
+        around the origin of all.
+    hidden : type
+        Of the hidden units: two states, of which the lower one sends no signal.
+    modes : Modes
+        To be learned.
+    n_hidden : int
+        Largest number of hidden units.
+    variance : ndarray of shape (n_visible,)
+        Of the data.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    machine : Machine or None
+        Plain. None where it is less likely by `TOLERANCE` than a mixture of the modes.
+
+    References
+    ----------
+    .. [1] Byrd, Lu, Nocedal, Zhu (1995), "A limited memory algorithm for bound constrained
+       optimization", SIAM Journal on Scientific Computing 16(5), 1190-1208.
+       :doi:`10.1137/0916069`
+    """
+    v, origin = modes.rows, modes.origin
+    visible = mode.recentered(origin, mode.zero_field(1)[0])
+    response = column_variances(visible)
+    fields = np.where(response > 0, modes.centers - origin, 0) / np.where(response > 0, response, 1)
+    bias = np.log(modes.shares) - visible.log_partition(fields)
+    log_density = logsumexp(bias + visible.signal(v) @ fields.T, axis=1) - visible.energy(v)
+    least = log_density.mean() - TOLERANCE
+    if len(fields) == 2:
+        fields, bias = fields[1:], bias[1:] - bias[0]
+    else:
+        bias += visible.log_partition(visible.zero_field(1)) + HEAD_START
+    machine = Machine(visible, resting_layer(hidden, len(fields)), fields.T.copy())
+    machine.assign(machine.parameters | {"hidden_bias": bias})
+    machine = climbed(machine, v, data, variance, N_STEPS)
+    if log_likelihood(machine, v) < least and n_hidden > len(fields):
+        more = min(n_hidden, MOST_UNITS)
+        machine = widened(recenter(machine, None, None), more, v.mean(axis=0), modes.variance, rng)
+        machine = climbed(recenter(machine, origin, None), v, data, variance, N_MORE_STEPS)
+    return recenter(machine, None, None) if log_likelihood(machine, v) >= least else None
+
+
+def log_likelihood(machine: Machine, v: Array) -> float:
+    """Mean over rows, in nats, by a sum over all states of the smaller discrete layer."""
+    return float(-machine.free_energy(v).mean() - log_partition(machine))
+
+
+def climbed(machine: Machine, v: Array, data: Units, variance: Array, n_steps: int) -> Machine:
+    """Machine under which some rows are likelier.
+
+    Parameters
+    ----------
+    machine : Machine
+        Double precision, with few hidden states.
+    v : ndarray of shape (n_samples, n_visible)
+        The rows.
+    data : Units
+        Visible layer that resembles the data without a field, whose metric is that of the steps.
+    variance : ndarray of shape (n_visible,)
+        Of the data.
+    n_steps : int
+        Largest number of steps.
+
+    Returns
+    -------
+    machine : Machine
+        With arrays of its own; variances stay in the bounds of training.
+    """
+    machine = machine.astype(np.float64, copy=True)
+    names = list(machine.parameters)
+    shapes = [array.shape for array in machine.parameters.values()]
+    ends = np.cumsum([array.size for array in machine.parameters.values()])
+
+    def flat(values: dict[str, Any], missing: float) -> Array:
+        """One number for every parameter."""
+        own = (
+            np.broadcast_to(values.get(n, missing), s) for n, s in zip(names, shapes, strict=True)
+        )
+        return np.concatenate([array.ravel() for array in own])
+
+    metric, bounds = data.metric(None), machine.visible.bounds(variance)
+    multiples = {f"visible_{name}": m for name, m in metric.parameters.items()}
+    multiples["weights"] = np.broadcast_to(metric.signal, machine.visible.n_columns)[:, None]
+    unit = np.sqrt(flat(multiples, 1.0))
+    start = flat(machine.parameters, 0.0)
+    low, high = (
+        flat({f"visible_{name}": ends[i] for name, ends in bounds.items()}, beyond)
+        for i, beyond in enumerate((-np.inf, np.inf))
+    )
+
+    def assign(x: Array) -> None:
+        parts = np.split(x * unit, ends[:-1])
+        machine.assign({n: p.reshape(s) for n, p, s in zip(names, parts, shapes, strict=True)})
+
+    def loss(x: Array) -> tuple[float, Array]:
+        assign(x)
+        negative = expected_gradient(machine)
+        gradient = {name: own - negative[name] for name, own in machine.gradient(v).items()}
+        return -log_likelihood(machine, v), -unit * flat(gradient, 0.0)
+
+    with np.errstate(all="ignore"):
+        box = np.stack([low, high], axis=1) / unit[:, None]
+        best, *_ = fmin_l_bfgs_b(loss, start / unit, bounds=box, maxiter=n_steps)
+    assign(best)
+    return machine
+
+
+def widened(
+    machine: Machine, n_hidden: int, mean: Array, variance: Array, rng: np.random.Generator
+) -> Machine:
+    """Machine with more hidden units, which are hardly coupled to the visible ones.
+
+    Parameters
+    ----------
+    machine : Machine
+        Plain, in double precision.
+    n_hidden : int
+        Number of hidden units, at least its own.
+    mean, variance : ndarray of shape (n_visible,)
+        Of the data.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    machine : Machine
+        Plain.
+    """
+    n_more = n_hidden - machine.hidden.n_columns
+    if n_more == 0:
+        return machine
+    kind = type(machine.hidden)
+    more = initial_machine(machine.visible, resting_layer(kind, n_more), mean, variance, rng)
+    weights = np.hstack([machine.weights, more.weights])
+    wide = Machine(more.visible, resting_layer(kind, n_hidden), weights)
+    bias = np.append(machine.parameters["hidden_bias"], more.parameters["hidden_bias"])
+    wide.assign(wide.parameters | {"hidden_bias": bias})
+    return wide
+
+
+def likeliest_means(machine: Machine) -> Array:
+    """Visible means given the hidden states that are likeliest.
+
+    Parameters
+    ----------
+    machine : Machine
+        Plain, with few hidden states.
+
+    Returns
+    -------
+    v : ndarray of shape (n_states, n_visible)
+        Of at most `N_LIKELIEST` states: the modes, and what might become one.
+    """
+    h = machine.hidden.states(0, int(machine.hidden.n_states))
+    order = np.argsort(machine.transposed.free_energy(h))
+    return machine.mean_visible(h[order[:N_LIKELIEST]])

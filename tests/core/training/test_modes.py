@@ -1,0 +1,130 @@
+"""Groups of rows with nothing between them: found where there are any, and nowhere else."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+
+from skrbm.core.training.modes import CAUTION, FEW_ROWS, MANY_ROWS, Modes, find_modes
+
+SHARES = {"two": (0.5, 0.5), "rare": (0.95, 0.05), "five": (0.2,) * 5}
+
+
+@pytest.fixture(params=SHARES)
+def shares(request):
+    return SHARES[request.param]
+
+
+def grouped(shares, rng, distance=40.0, n_rows=1000, n_columns=10):
+    """Numbers around two opposite vertices of a cube or around vertices of a simplex, and these."""
+    centers = distance * np.eye(len(shares), n_columns)
+    if len(shares) == 2:
+        centers[0], centers[1] = 0, distance / 2
+    of_row = rng.choice(len(shares), n_rows, p=shares)
+    return centers[of_row] + rng.normal(size=(n_rows, n_columns)), centers
+
+
+def found(X, rng, most=8, container=np.asarray):
+    mean, variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
+    return find_modes(container(X), mean, variance, most, rng)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_groups_are_found_with_means_shares_and_variance(shares, container, rng):
+    # Slips: the smallest first; shares in another order than means; the variance of all rows.
+    X, centers = grouped(shares, rng, distance=20.0, n_rows=MANY_ROWS)
+    modes = found(X, rng, container=container)
+    nearest = [np.abs(centers - own).max(axis=1).argmin() for own in modes.centers]
+    assert sorted(nearest) == list(range(len(shares)))
+    np.testing.assert_allclose(modes.centers, centers[nearest], atol=1)
+    np.testing.assert_allclose(modes.shares, np.array(shares)[nearest], atol=0.06)
+    assert (np.diff(modes.shares) <= 0).all()
+    np.testing.assert_allclose(modes.variance, 1, atol=0.25)
+    assert modes.shares.sum() == pytest.approx(1)
+    assert len(modes.rows) == MANY_ROWS
+
+
+def spiral(rng):
+    angle = 12 * rng.random((1000, 1))
+    return angle * np.hstack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(1000, 2))
+
+
+def normal(rng):
+    return rng.normal(size=(1000, 10))
+
+
+CONNECTED = {
+    "normal": normal,
+    "uniform": lambda rng: rng.random((1000, 2)),
+    "lognormal": lambda rng: np.exp(1.5 * normal(rng)),
+    "heavy tails": lambda rng: rng.standard_cauchy((1000, 5)),
+    "factor": lambda rng: rng.normal(size=(1000, 1)) + 0.1 * normal(rng),
+    "spiral": spiral,
+    "near clusters": lambda rng: normal(rng) + rng.integers(2, size=(1000, 1)),
+    "outliers": lambda rng: np.where(rng.random((1000, 1)) < 0.004, 1e3, normal(rng)),
+    "flags": lambda rng: np.hstack([normal(rng), rng.integers(2, size=(1000, 2))]),
+    "only flags": lambda rng: rng.integers(2, size=(1000, 2)).astype(float),
+    "digits": lambda rng: load_digits().data,
+    "iris": lambda rng: load_iris().data,
+    "wine": lambda rng: load_wine().data,
+    "cancer": lambda rng: load_breast_cancer().data,
+    "few rows, many columns": lambda rng: rng.normal(size=(40, 784)),
+    "constant": lambda rng: np.ones((100, 3)),
+    "alike": lambda rng: np.repeat(rng.normal(size=(3, 4)), 40, axis=0),
+    "missing": lambda rng: np.where(np.eye(1000, 10), 1.0, np.nan),
+    "one row": lambda rng: normal(rng)[:1],
+}
+
+
+@pytest.mark.parametrize("rows", CONNECTED.values(), ids=CONNECTED)
+def test_nothing_is_found_in_rows_of_one_piece(rows, rng):
+    # Slips: groups judged by the rows that they were made of; columns of few values; single rows.
+    for _ in range(3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert found(rows(rng), rng) is None
+
+
+def test_rows_with_holes_are_left_out(rng):
+    X, _ = grouped(SHARES["five"], rng)
+    X[rng.random(X.shape) < 0.03] = np.nan
+    modes = found(X, rng)
+    assert len(modes.shares) == 5
+    assert not np.isnan(modes.rows).any()
+
+
+def test_no_more_groups_than_are_asked_for(rng):
+    X, _ = grouped(SHARES["five"], rng)
+    modes = found(X, rng, most=3)
+    assert modes is None or len(modes.shares) <= 3
+
+
+def test_few_rows_have_no_groups_and_some_more_do(rng):
+    X, _ = grouped(SHARES["two"], rng, n_rows=4 * FEW_ROWS - 1)
+    assert found(X, rng) is None
+    X, _ = grouped(SHARES["two"], rng, n_rows=16 * FEW_ROWS)
+    assert len(found(X, rng).shares) == 2
+
+
+def test_numbers_beyond_the_range_have_no_groups(rng):
+    # Slips: an error of k-means, which wants finite numbers; a crash, where their squares are not.
+    X, _ = grouped(SHARES["two"], rng)
+    assert find_modes(X, np.zeros(10), np.full(10, 1e-320), 8, rng) is None
+    assert find_modes(1e200 * X, np.zeros(10), np.ones(10), 8, rng) is None
+
+
+@pytest.mark.parametrize("n_columns", [1, 4])
+def test_kurtosis_is_that_of_columns_whose_squares_have_the_same_covariance(n_columns, rng):
+    """Of alike columns, whose squares vary together, a multiple of one column's own excess.
+
+    Slips: modes weighed alike; deviations from no mean; one eigenvalue for every column.
+    """
+    shares, place = np.array([0.9, 0.1]), np.array([[0.0], [5.0]])
+    mean = shares @ place
+    square = (place - mean) ** 2 / 2.0
+    spread = shares @ square**2 - (shares @ square) ** 2
+    modes = Modes(None, np.repeat(place, n_columns, axis=1), shares, None)
+    actual = modes.kurtosis(np.full(n_columns, 2.0))
+    assert actual == pytest.approx(3 + 2 * CAUTION * n_columns * float(spread[0]))
