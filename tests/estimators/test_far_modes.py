@@ -154,12 +154,13 @@ def test_a_stream_of_clusters(edits, rng):
         BernoulliRBM(2, n_iter=1),
         SpinRBM(2, n_iter=1),
         TabularRBM(2, n_iter=1, kinds=dict.fromkeys(range(4), "categorical")),
+        TabularRBM(2, n_iter=1, kinds=dict.fromkeys(range(4), "numeric")),
         RBMClassifier(GaussianBernoulliRBM(2, n_iter=1)),
         GaussianBernoulliRBM(2, n_iter=1, learn_variance=False),
     ],
 )
 def test_modes_are_looked_for_among_numbers_of_unknown_variance(estimator, rng, monkeypatch):
-    # Slips: flags and labels, which have nothing between their values; no question at all.
+    # Slips: tables, whose columns of few values have gaps; labels; no question at all.
     asked = []
     monkeypatch.setattr(beginning, "find_modes", lambda *_: asked.append(True))
     bits, y = rng.choice([-1.0, 1.0], (200, 4)), rng.integers(2, size=200)

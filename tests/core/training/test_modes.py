@@ -66,6 +66,7 @@ CONNECTED = {
     "outliers": lambda rng: np.where(rng.random((1000, 1)) < 0.004, 1e3, normal(rng)),
     "flags": lambda rng: np.hstack([normal(rng), rng.integers(2, size=(1000, 2))]),
     "only flags": lambda rng: rng.integers(2, size=(1000, 2)).astype(float),
+    "far value": lambda rng: np.c_[np.resize([1, 2, 3, 1e9], 1000), rng.normal(size=1000)],
     "digits": lambda rng: load_digits().data,
     "iris": lambda rng: load_iris().data,
     "wine": lambda rng: load_wine().data,
