@@ -65,6 +65,10 @@ RECIPES = {  # estimator, rows, others of fit
         new("bernoulli", optimizer="adam", average=False, centering=False, learning_rate=0.01),
         draw("bernoulli"),
     ),
+    "far clusters": lambda: (
+        new("cho"),
+        np.random.default_rng(0).normal(size=(80, 4)) + np.repeat([[0], [40]], 40, axis=0),
+    ),
     "holes": lambda: (new("bernoulli", missing="marginalize"), WITH_HOLES),
     "weights": lambda: (new("bernoulli"), draw("bernoulli"), None, WEIGHTS),
     "table": lambda: (TabularRBM(3, kinds={0: "categorical"}, missing="marginalize"), table()),
@@ -97,6 +101,7 @@ def all_bits(estimator):
     return learned | bits(estimator, without={*apart, "columns_"}) | history
 
 
+@pytest.mark.filterwarnings("ignore:The chains do not mix")  # between far clusters
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("seed", [0, None])
 def test_a_killed_and_resumed_fit_is_the_fit_that_nobody_killed(recipe, seed, tmp_path):
