@@ -143,15 +143,17 @@ class Beginning:
         rbm, n_hidden = self.rbm, self.rbm.n_components
         n_samples, mean, variance = statistics
         rbm._least_kurtosis = 0.0
-        if "log_variance" not in visible.parameters:
-            return None  # tables: columns of few values have gaps, and flags have nothing else
+        steps = visible.metric(None).parameters.get("log_variance", 0)
+        if "log_variance" not in visible.parameters or not np.any(steps):
+            return None  # tables among them, whose columns of few values have gaps
         modes = find_modes(self.X, mean, variance, max(n_hidden, 2), rbm._rng.spawn(1)[0])
         if modes is None:
             return None
         own = self.model.base_layer((n_samples, modes.origin, modes.variance), rbm._varying)
         kind, rng = rbm._hidden_type, rbm._rng
         machine = pretrained_machine(visible, own, kind, modes, n_hidden, variance, rng)
-        if machine is None:
+        largest = np.inf if rbm.max_norm is None else rbm.max_norm
+        if machine is None or np.linalg.norm(machine.weights, axis=0).max() > largest:
             return None
         rbm._least_kurtosis = modes.kurtosis(variance)
         self.carried, self.rows_of_modes = {"modes": likeliest_means(machine)}, modes.rows

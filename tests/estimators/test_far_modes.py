@@ -157,6 +157,7 @@ def test_a_stream_of_clusters(edits, rng):
         TabularRBM(2, n_iter=1, kinds=dict.fromkeys(range(4), "numeric")),
         RBMClassifier(GaussianBernoulliRBM(2, n_iter=1)),
         GaussianBernoulliRBM(2, n_iter=1, learn_variance=False),
+        GaussianBernoulliRBM(2, n_iter=1, variance_rate=0),
     ],
 )
 def test_modes_are_looked_for_among_numbers_of_unknown_variance(estimator, rng, monkeypatch):
@@ -169,6 +170,15 @@ def test_modes_are_looked_for_among_numbers_of_unknown_variance(estimator, rng, 
     assert not asked
     GaussianBernoulliRBM(2, n_iter=1).fit(rng.normal(size=(200, 4)))
     assert asked
+
+
+def test_a_start_that_weights_may_not_have_is_none(rng):
+    # Slip: weights that the first update cuts to a tenth, around variances of a cluster.
+    X, _ = numbers(np.array(NUMBERS["two"]), rng)
+    independent = -0.5 * np.log(2 * np.pi * np.e * X.var(axis=0)).sum()
+    rbm = GaussianBernoulliRBM(5, max_norm=10, random_state=0).fit(X)
+    assert np.linalg.norm(rbm.components_, axis=1).max() < 10.001
+    assert exact_mean(rbm, X) > independent - 1
 
 
 def test_chains_start_in_all_clusters(rng):

@@ -130,7 +130,7 @@ def climbed(machine: Machine, v: Array, data: Units, variance: Array, n_steps: i
     unit = np.sqrt(flat(multiples, 1.0))
     start = flat(machine.parameters, 0.0)
     low, high = (
-        flat({f"visible_{name}": ends[i] for name, ends in bounds.items()}, beyond)
+        flat({f"visible_{name}": interval[i] for name, interval in bounds.items()}, beyond)
         for i, beyond in enumerate((-np.inf, np.inf))
     )
 
