@@ -135,7 +135,8 @@ def _are_apart(means: Array, rows: Array, label: Array, half: int) -> bool:
     """Whether no row of the second half lies between two groups of the first."""
     within = ((rows[:half] - means[label[:half]]) ** 2).mean(axis=0)
     groups = [rows[half:][label[half:] == k] for k in range(len(means))]
-    if min(map(len, groups)) < FEW_ROWS:
+    is_told_by_value = within[rows.any(axis=0)] == 0
+    if min(map(len, groups)) < FEW_ROWS or is_told_by_value.any():
         return False
     within = np.where(within > 0, within, 1)
     for one, other in combinations(range(len(means)), 2):

@@ -88,6 +88,14 @@ def test_nothing_is_found_in_rows_of_one_piece(rows, rng):
             assert found(rows(rng), rng) is None
 
 
+def test_a_flag_has_no_gap():
+    # Slip, seen in one of twenty: groups that are the values of a column.
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = np.c_[rng.integers(2, size=1000), rng.normal(size=1000)]
+        assert found(X, np.random.default_rng(seed)) is None
+
+
 def test_rows_with_holes_are_left_out(rng):
     X, _ = grouped(SHARES["five"], rng)
     X[rng.random(X.shape) < 0.03] = np.nan
