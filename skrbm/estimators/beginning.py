@@ -143,10 +143,10 @@ class Beginning:
         rbm, n_hidden = self.rbm, self.rbm.n_components
         n_samples, mean, variance = statistics
         rbm._least_kurtosis = 0.0
-        steps = visible.metric(None).parameters.get("log_variance", 0)
-        if "log_variance" not in visible.parameters or not np.any(steps):
-            return None  # tables among them, whose columns of few values have gaps
-        modes = find_modes(self.X, mean, variance, max(n_hidden, 2), rbm._rng.spawn(1)[0])
+        step = _value_step(visible)
+        if step is None:
+            return None
+        modes = find_modes(self.X, mean, variance, step, max(n_hidden, 2), rbm._rng.spawn(1)[0])
         if modes is None:
             return None
         own = self.model.base_layer((n_samples, modes.origin, modes.variance), rbm._varying)
@@ -210,6 +210,17 @@ class Beginning:
     def _known(self, statistics: Statistics) -> Statistics:
         known: Statistics = self.rbm._model.with_known_means(statistics)
         return known
+
+
+def _value_step(visible: Units) -> float | None:
+    """Distance of the values of a column; 0 for numbers of learned variance, None for others.
+
+    Tables are among the others: what looks like a gap are the few values of a column.
+    """
+    if visible.n_units == visible.n_columns and len(visible.support.values) == 2:
+        return visible.support.high - visible.support.low
+    steps = visible.metric(None).parameters.get("log_variance", 0)
+    return 0.0 if "log_variance" in visible.parameters and np.any(steps) else None
 
 
 def first_particles(

@@ -41,7 +41,9 @@ class SpinRBM(BaseRBM):
         [2]_, chains that start at the mini-batch [3]_, chains that go on at several temperatures
         and exchange their states [5]_, or the sum over all states of the smaller discrete layer,
         for at most 25 units. Chains that go on also jump to the data, by a Metropolis rule under
-        which the model stays their law, so that they reach modes that lie far apart.
+        which the model stays their law, so that they reach modes that lie far apart. Clusters of
+        rows with wide gaps between them are learned exactly by a few hidden units, before
+        training begins.
     n_gibbs_steps : int, default=1
         Steps of the chains for every update.
     n_particles : int or None, default=100

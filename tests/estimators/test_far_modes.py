@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
@@ -36,6 +37,12 @@ def clusters(shares, rng, n_columns=50, n_rows=1000):
     return X.astype(float), float(logsumexp(likelihood, axis=1).mean())
 
 
+@pytest.fixture
+def unseen(monkeypatch):
+    """Modes that are there when training begins, but were not found."""
+    monkeypatch.setattr(beginning, "find_modes", lambda *_: None)
+
+
 def exact_mean(rbm, X):
     return float(rbm.log_likelihood(X, rbm.log_partition("exact")).mean())
 
@@ -49,7 +56,7 @@ def exact_mean(rbm, X):
         (SpinRBM, (0.8, 0.2)),
     ],
 )
-def test_clusters_of_bits(estimator, shares, rng):
+def test_clusters_that_were_not_found_before(estimator, shares, rng, unseen):
     """Within 2 nats of the truth by defaults, where independent bits are 10 to 29 below.
 
     Slip: chains that never jump to the data.
@@ -61,7 +68,7 @@ def test_clusters_of_bits(estimator, shares, rng):
     assert exact_mean(rbm, X) > truth - 2
 
 
-def test_many_units_do_not_throw_a_rare_cluster_about(rng):
+def test_many_units_do_not_throw_a_rare_cluster_about(rng, unseen):
     """Its rows, 5 % of all, are less likely than the others. They were e^46 times as likely.
 
     Slips: steps of all units' weights together as long as those of few; one look in sixteen updates.
@@ -74,7 +81,7 @@ def test_many_units_do_not_throw_a_rare_cluster_about(rng):
 
 
 @pytest.mark.slow
-def test_a_fit_that_has_lost_its_rows_is_warned_of(rng, monkeypatch):
+def test_a_fit_that_has_lost_its_rows_is_warned_of(rng, monkeypatch, unseen):
     """Catches a run that ran away in silence, and one that is right being blamed."""
     X, _ = clusters(np.array([0.5, 0.5]), rng)
     BernoulliRBM(10, random_state=0).fit(X)
@@ -123,6 +130,43 @@ def test_clusters_of_numbers_by_every_algorithm(shares, algorithm, rng):
     assert exact_mean(rbm, X) > truth - (8 if algorithm == "cd" else 1)
 
 
+SHARES = NUMBERS | {"one of fifty": (0.98, 0.02), "eight": (0.125,) * 8}
+
+
+@pytest.mark.parametrize("n_components", [2, 10])
+@pytest.mark.parametrize("estimator", [BernoulliRBM, SpinRBM])
+@pytest.mark.parametrize("shares", SHARES.values(), ids=SHARES)
+def test_clusters_of_bits(shares, estimator, n_components, rng):
+    """Within half a nat of the truth by defaults, where independent bits are 2 to 29 below.
+
+    Slips: a start of one mode; jumps to the rows of a mini-batch alone.
+    """
+    X, truth = clusters(np.array(shares), rng, n_rows=2000)
+    if estimator is SpinRBM:
+        X = 2 * X - 1
+    rbm = estimator(n_components, random_state=0).fit(X)
+    allowed = 30 if n_components < len(shares) - 1 else 0.5
+    assert exact_mean(rbm, X) > truth - allowed
+
+
+@pytest.mark.parametrize("dtype", [np.float32, bool])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_clusters_of_any_array(dtype, container, rng):
+    X, truth = clusters(np.array((0.95, 0.05)), rng)
+    rbm = BernoulliRBM(5, random_state=0).fit(container(X.astype(dtype)))
+    assert exact_mean(rbm, X) > truth - 0.5
+
+
+def test_clusters_of_one_hot_rows_by_few_units_and_passes(rng):
+    """Five of them are no less likely than by scikit-learn's class, -17.5 nats on average.
+
+    Slip: a start of one mode, -17.6 to -23.9.
+    """
+    X, _ = clusters(np.full(5, 0.2), rng)
+    X = np.hstack([X, 1 - X])
+    assert exact_mean(BernoulliRBM(5, random_state=0).fit(X), X) > -13
+
+
 @pytest.mark.parametrize("edits", [False, True])
 def test_a_stream_of_clusters(edits, rng):
     """The modes of its first rows are known to the end, unless the arrays are others.
@@ -151,8 +195,6 @@ def test_a_stream_of_clusters(edits, rng):
 @pytest.mark.parametrize(
     "estimator",
     [
-        BernoulliRBM(2, n_iter=1),
-        SpinRBM(2, n_iter=1),
         TabularRBM(2, n_iter=1, kinds=dict.fromkeys(range(4), "categorical")),
         TabularRBM(2, n_iter=1, kinds=dict.fromkeys(range(4), "numeric")),
         RBMClassifier(GaussianBernoulliRBM(2, n_iter=1)),
@@ -160,16 +202,20 @@ def test_a_stream_of_clusters(edits, rng):
         GaussianBernoulliRBM(2, n_iter=1, variance_rate=0),
     ],
 )
-def test_modes_are_looked_for_among_numbers_of_unknown_variance(estimator, rng, monkeypatch):
-    # Slips: tables, whose columns of few values have gaps; labels; no question at all.
-    asked = []
-    monkeypatch.setattr(beginning, "find_modes", lambda *_: asked.append(True))
-    bits, y = rng.choice([-1.0, 1.0], (200, 4)), rng.integers(2, size=200)
-    X = bits if isinstance(estimator, SpinRBM) else (bits + 1) / 2
-    estimator.fit(X, y)
-    assert not asked
-    GaussianBernoulliRBM(2, n_iter=1).fit(rng.normal(size=(200, 4)))
-    assert asked
+def test_modes_of_tables_and_of_known_variances_are_not_looked_for(estimator, rng, monkeypatch):
+    # Slips: tables, whose columns of few values have gaps; labels.
+    monkeypatch.delattr(beginning, "find_modes")
+    estimator.fit(1.0 * rng.integers(2, size=(200, 4)), rng.integers(2, size=200))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "step"), [(BernoulliRBM, 1), (SpinRBM, 2), (GaussianBernoulliRBM, 0)]
+)
+def test_modes_are_looked_for(estimator, step, rng, monkeypatch):
+    steps = []
+    monkeypatch.setattr(beginning, "find_modes", lambda *args: steps.append(args[3]))
+    estimator(2, n_iter=1).fit(rng.choice([-1.0, 1.0] if step == 2 else [0.0, 1.0], (200, 4)))
+    assert steps == [step]
 
 
 def test_a_start_that_weights_may_not_have_is_none(rng):
@@ -193,7 +239,7 @@ def test_chains_start_in_all_clusters(rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.95, 0.05), (0.4, 0.3, 0.3)])
-def test_a_tracked_likelihood_has_all_modes(shares, rng, monkeypatch):
+def test_a_tracked_likelihood_has_all_modes(shares, rng, monkeypatch, unseen):
     """Also that of the first passes, which the way from independent features leads to.
 
     Slip: chains that neither jump to the rows nor start from draws around them.

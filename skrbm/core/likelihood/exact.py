@@ -54,13 +54,15 @@ def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
     return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
 
-def expected_gradient(machine: Machine) -> dict[str, Array]:
+def expected_gradient(machine: Machine, normaliser: float | None = None) -> dict[str, Array]:
     """Exact negative phase: `Machine.gradient` averaged over the model's distribution.
 
     Parameters
     ----------
     machine : Machine
         At least one layer with at most `MAX_STATES` states.
+    normaliser : float, default=None
+        Its `log_partition`, where that is known.
 
     Returns
     -------
@@ -73,7 +75,7 @@ def expected_gradient(machine: Machine) -> dict[str, Array]:
         If no layer has so few states.
     """
     marginal = enumerable(machine)
-    normaliser = log_partition(machine)
+    normaliser = log_partition(machine) if normaliser is None else normaliser
     total: dict[str, Array] = {}
     n_states, n_rows = int(marginal.visible.n_states), _n_rows(marginal)
     for begin in range(0, n_states, n_rows):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from itertools import combinations
-from operator import itemgetter
 from typing import Any, final
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
+from scipy.cluster.vq import kmeans2, vq
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 
 from skrbm.core.numerics import Array, dense
 from skrbm.core.units.gaussian import SMALLEST_SHARE
@@ -17,8 +17,10 @@ from skrbm.core.units.gaussian import SMALLEST_SHARE
 MOST_MODES = 8
 MANY_ROWS, MANY_ELEMENTS = 1000, 2**19  # that are looked at
 FEW_ROWS = 5  # of a mode, in either half of them
+N_PIECES, N_STEPS = 16, 20  # of k-means
 EMPTY_STRETCH = 4.0  # standard deviations
-N_TRIES, N_STEPS = 5, 20  # of k-means
+MANY_TIES = 0.5  # share of the steps between a column's values, in order
+N_FLIPS, N_NUMBERS = 3.0, 1.25  # columns of few values that together do not bridge a gap
 ROUNDING = 1e-6  # relative
 LARGEST = 1e6  # standard deviations from the mean
 # Log-variances move the modes' log-odds by a tenth at most of what other parameters do.
@@ -78,13 +80,12 @@ class Modes:
 
 
 def find_modes(
-    v: Any, mean: Array, variance: Array, most: int, rng: np.random.Generator
+    v: Any, mean: Array, variance: Array, step: float, most: int, rng: np.random.Generator
 ) -> Modes | None:
     """Groups of rows that are far apart, if there are any.
 
-    The groups are those of k-means in one half of some rows, and have to be groups of the other
-    half: on the line through the means of any two, `EMPTY_STRETCH` standard deviations of either
-    have to be without a row. Of several numbers of groups that pass, the largest is right.
+    k-means cuts half of some rows into many pieces. Pieces that `are_apart` finds no gap between in
+    the other half are one group, and so on, until there is a gap between any two groups.
 
     Parameters
     ----------
@@ -92,66 +93,105 @@ def find_modes(
         Data; rows with NaN are left out.
     mean, variance : ndarray of shape (n_visible,)
         Of the columns.
+    step : float
+        Distance of the two values of every column; 0 for numbers.
     most : int
-        Largest number of groups; more than `MOST_MODES` are not looked for.
+        Largest number of groups; more than `MOST_MODES` are no modes either.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     modes : Modes or None
-        None where rows are few or have no such groups.
+        None where rows are few, have no such groups, or have them by the value of one number.
     """
     n_rows = min(v.shape[0], MANY_ROWS, MANY_ELEMENTS // v.shape[1])
-    if n_rows < 4 * FEW_ROWS:
-        return None
     rows = dense(v[rng.choice(v.shape[0], n_rows, replace=False)]).astype(np.float64)
     rows = rows[~np.isnan(rows).any(axis=1)]
     with np.errstate(over="ignore"):
-        scaled = (rows - mean) / np.sqrt(np.where(variance > 0, variance, np.inf))
-    if not (np.abs(scaled) < LARGEST).all():
-        return None  # k-means crashes where squares are infinite
+        scaled = (rows - mean) / (step or np.sqrt(np.where(variance > 0, variance, np.inf)))
     half = len(rows) // 2
-    for n_groups in range(min(most, MOST_MODES, half // FEW_ROWS), 1, -1):
-        means = _k_means(scaled[:half], n_groups, rng)
-        label = ((means**2).sum(axis=1) - 2 * scaled @ means.T).argmin(axis=1)
-        if _are_apart(means, scaled, label, half):
-            return _modes(rows, label, SMALLEST_SHARE * variance)
-    return None
-
-
-def _k_means(rows: Array, n_groups: int, rng: np.random.Generator) -> Array:
-    """Means of the best of a few tries."""
-    tries = []
-    for _ in range(N_TRIES):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of groups that are empty, and of rows that are alike
-            means, label = kmeans2(rows, n_groups, N_STEPS, minit="++", seed=rng)
-        tries.append((((rows - means[label]) ** 2).sum(), means))
-    return np.asarray(min(tries, key=itemgetter(0))[1])
-
-
-def _are_apart(means: Array, rows: Array, label: Array, half: int) -> bool:
-    """Whether no row of the second half lies between two groups of the first."""
-    within = ((rows[:half] - means[label[:half]]) ** 2).mean(axis=0)
-    groups = [rows[half:][label[half:] == k] for k in range(len(means))]
-    is_told_by_value = within[rows.any(axis=0)] == 0
-    if min(map(len, groups)) < FEW_ROWS or is_told_by_value.any():
-        return False
-    within = np.where(within > 0, within, 1)
-    for one, other in combinations(range(len(means)), 2):
-        line = (means[one] - means[other]) / within
-        above, below = groups[one] @ line, groups[other] @ line
-        narrower, wider = sorted((above.std(), below.std()))
-        gap = above.min() - below.max()
-        if gap < EMPTY_STRETCH * wider or narrower < ROUNDING * gap:  # or rows that are all alike
-            return False
-    return True
-
-
-def _modes(rows: Array, label: Array, least_variance: Array) -> Modes:
+    if half < 2 * FEW_ROWS or not (np.abs(scaled) < LARGEST).all():
+        return None  # k-means crashes where squares are infinite
+    means, within = _pieces(scaled[:half], rng)
+    if not step:  # groups that are near in standard deviations may be far beside their noise
+        scaled /= np.sqrt(_positive(within))
+        means, _ = _pieces(scaled[:half], rng)
+    label = np.unique(vq(scaled, means)[0], return_inverse=True)[1]
+    while not (is_apart := are_apart(scaled, label, step)).all():
+        label = connected_components(~is_apart)[1][label]
+    if not 1 < len(is_apart) <= min(most, MOST_MODES):
+        return None
     counts = np.bincount(label)
     order = np.argsort(-counts, kind="stable")
     centers = np.stack([rows[label == k].mean(axis=0) for k in order])
     within = np.square(rows - centers[np.argsort(order)[label]]).mean(axis=0)
-    return Modes(rows, centers, counts[order] / len(rows), np.maximum(within, least_variance))
+    is_told_by_value = (variance > 0) & (within <= ROUNDING**2 * variance)
+    if not step and is_told_by_value.any():
+        return None
+    return Modes(
+        rows, centers, counts[order] / len(rows), np.maximum(within, SMALLEST_SHARE * variance)
+    )
+
+
+def are_apart(rows: Array, label: Array, step: float) -> Array:
+    """Which groups have a gap between them.
+
+    On the line through the means of two groups in the first half of the rows, those of the second
+    half have to leave `EMPTY_STRETCH` standard deviations of either empty. Columns of few values
+    have gaps of their own: this one is wider than any `N_FLIPS` of them, or `N_NUMBERS`.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_visible)
+        Around a mean of zero.
+    label : ndarray of int of shape (n_samples,)
+        Group of each row, from zero on.
+    step : float
+        As for `find_modes`.
+
+    Returns
+    -------
+    is_apart : ndarray of bool of shape (n_groups, n_groups)
+        True on the diagonal. A group of few rows belongs to the nearest.
+    """
+    half, groups = len(rows) // 2, np.arange(label.max() + 1)
+    is_of = label == groups[:, None]
+    first, second = is_of[:, :half], rows[half:]
+    means = first @ rows[:half] / np.maximum(first.sum(axis=1), 1)[:, None]
+    within = np.square(rows[:half] - means[label[:half]]).mean(axis=0)
+    lines = means if step else means / _positive(within)
+    place, bridge = second @ lines.T, np.ones(rows.shape[1])
+    if not step:
+        steps = np.diff(np.sort(rows, axis=0), axis=0)
+        has_few_values = (steps == 0).mean(axis=0) > MANY_TIES
+        bridge = np.where(has_few_values, steps.max(axis=0), 0)
+    reach, spread, bridged = np.zeros((3, len(groups), len(groups)))
+    for k in groups[is_of[:, half:].any(axis=1)]:
+        beyond = place[is_of[k, half:]]
+        beyond = beyond[:, [k]] - beyond
+        reach[k], spread[k] = beyond.min(axis=0), beyond.std(axis=0)
+        bridged[k] = (np.abs(lines[k] - lines) * bridge).max(axis=1)
+    gap = reach + reach.T
+    least = (N_FLIPS if step else N_NUMBERS) * bridged
+    is_apart = (gap >= EMPTY_STRETCH * np.maximum(spread, spread.T)) & (gap >= least)
+    is_small = np.minimum(first.sum(axis=1), is_of[:, half:].sum(axis=1)) < FEW_ROWS
+    nearest = (cdist(means, means) + np.diag(np.full(len(groups), np.inf))).argmin(axis=1)
+    is_apart[is_small] = is_apart[:, is_small] = True
+    is_apart[groups[is_small], nearest[is_small]] = False
+    is_apart |= np.eye(len(groups), dtype=bool)
+    return np.asarray(is_apart & is_apart.T)
+
+
+def _pieces(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Means of many groups of k-means, and the variance of each column within them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of groups that are empty, and of rows that are alike
+        n_pieces = min(N_PIECES, len(rows) // FEW_ROWS)
+        means, label = kmeans2(rows, n_pieces, N_STEPS, minit="++", seed=rng)
+    return means, np.square(rows - means[label]).mean(axis=0)
+
+
+def _positive(variance: Array) -> Array:
+    """Variances to divide by: one in place of none."""
+    return np.where(variance > ROUNDING**2, variance, 1.0)

@@ -22,6 +22,8 @@ HEAD_START = 2.0  # nats of a hidden state of one unit over that of none
 TOLERANCE = 3.0  # nats of log-likelihood below that of a mixture
 N_LIKELIEST = 32  # hidden states
 
+Bounds = dict[str, tuple[Any, Any]]  # by the names of `Machine.parameters`
+
 
 def pretrained_machine(
     data: Units,
@@ -44,7 +46,7 @@ def pretrained_machine(
         Double precision layers that resemble, without a field, the data and the rows of a mode
         around the origin of all.
     hidden : type
-        Of the hidden units: two states, of which the lower one sends no signal.
+        Of the hidden units, which have two states.
     modes : Modes
         To be learned.
     n_hidden : int
@@ -67,8 +69,8 @@ def pretrained_machine(
     """
     v, origin = modes.rows, modes.origin
     visible = mode.recentered(origin, mode.zero_field(1)[0])
-    response = column_variances(visible)
-    fields = np.where(response > 0, modes.centers - origin, 0) / np.where(response > 0, response, 1)
+    n_own = len(v) // len(modes.shares)  # few rows know little of what is rare
+    fields = _fields(visible, modes, n_own)
     bias = np.log(modes.shares) - visible.log_partition(fields)
     log_density = logsumexp(bias + visible.signal(v) @ fields.T, axis=1) - visible.energy(v)
     least = log_density.mean() - TOLERANCE
@@ -76,14 +78,64 @@ def pretrained_machine(
         fields, bias = fields[1:], bias[1:] - bias[0]
     else:
         bias += visible.log_partition(visible.zero_field(1)) + HEAD_START
-    machine = Machine(visible, resting_layer(hidden, len(fields)), fields.T.copy())
-    machine.assign(machine.parameters | {"hidden_bias": bias})
-    machine = climbed(machine, v, data, variance, N_STEPS)
+    low, distance = hidden.support.low, hidden.support.high - hidden.support.low
+    layer = resting_layer(hidden, len(fields))
+    layer = layer.recentered(np.full(len(fields), low), layer.zero_field(1)[0])
+    machine = Machine(visible, layer, fields.T / distance)
+    machine.assign(machine.parameters | {"hidden_bias": bias / distance})
+    bounds = parameter_bounds(machine, variance, n_own)
+    machine = climbed(machine, v, data, bounds, N_STEPS)
     if log_likelihood(machine, v) < least and n_hidden > len(fields):
         more = min(n_hidden, MOST_UNITS)
         machine = widened(recenter(machine, None, None), more, v.mean(axis=0), modes.variance, rng)
-        machine = climbed(recenter(machine, origin, None), v, data, variance, N_MORE_STEPS)
+        machine = recenter(machine, origin, np.full(more, low))
+        machine = climbed(machine, v, data, bounds, N_MORE_STEPS)
     return recenter(machine, None, None) if log_likelihood(machine, v) >= least else None
+
+
+def _fields(visible: Units, modes: Modes, n_samples: int) -> Array:
+    """Fields that lead from the origin to the modes."""
+    if visible.is_discrete:
+        origin, *ends = (_bias(visible, mean, n_samples) for mean in (modes.origin, *modes.centers))
+        return np.asarray(ends - origin)
+    response = column_variances(visible)
+    is_constant = response == 0
+    distance = modes.centers - modes.origin
+    return np.asarray(np.where(is_constant, 0, distance) / (response + is_constant))
+
+
+def _bias(like: Units, mean: Array, n_samples: int) -> Array:
+    """Biases of discrete units that have these means, as far as some rows can tell them."""
+    variance = np.zeros_like(mean)
+    layer = type(like).start(mean, variance, n_samples, **like.start_options)
+    return np.asarray(layer.natural().bias)
+
+
+def parameter_bounds(machine: Machine, variance: Array, n_samples: int) -> Bounds:
+    """Ranges of parameters: those of training, and of what some rows can tell.
+
+    Parameters
+    ----------
+    machine : Machine
+        Whose visible layer, and the states of whose hidden units, are asked.
+    variance : ndarray of shape (n_visible,)
+        Of the data.
+    n_samples : int
+        Number of rows.
+
+    Returns
+    -------
+    bounds : dict of str to tuple of ndarray
+        Biases of discrete visible units that are never, or always, high in so many rows, and
+        weights that lead from the one to the other.
+    """
+    visible, hidden = machine.visible, machine.hidden.support
+    bounds: Bounds = {f"visible_{k}": own for k, own in visible.bounds(variance).items()}
+    if visible.is_discrete:
+        low, high = (_bias(visible, ends, n_samples) for ends in visible.column_bounds)
+        reach = (high - low)[:, None] / (hidden.high - hidden.low)
+        bounds |= {"visible_bias": (low, high), "weights": (-reach, reach)}
+    return bounds
 
 
 def log_likelihood(machine: Machine, v: Array) -> float:
@@ -91,7 +143,7 @@ def log_likelihood(machine: Machine, v: Array) -> float:
     return float(-machine.free_energy(v).mean() - log_partition(machine))
 
 
-def climbed(machine: Machine, v: Array, data: Units, variance: Array, n_steps: int) -> Machine:
+def climbed(machine: Machine, v: Array, data: Units, bounds: Bounds, n_steps: int) -> Machine:
     """Machine under which some rows are likelier.
 
     Parameters
@@ -102,15 +154,15 @@ def climbed(machine: Machine, v: Array, data: Units, variance: Array, n_steps: i
         The rows.
     data : Units
         Visible layer that resembles the data without a field, whose metric is that of the steps.
-    variance : ndarray of shape (n_visible,)
-        Of the data.
+    bounds : dict of str to tuple of ndarray
+        Least and greatest value of some parameters.
     n_steps : int
         Largest number of steps.
 
     Returns
     -------
     machine : Machine
-        With arrays of its own; variances stay in the bounds of training.
+        With arrays of its own.
     """
     machine = machine.astype(np.float64, copy=True)
     names = list(machine.parameters)
@@ -124,15 +176,13 @@ def climbed(machine: Machine, v: Array, data: Units, variance: Array, n_steps: i
         )
         return np.concatenate([array.ravel() for array in own])
 
-    metric, bounds = data.metric(None), machine.visible.bounds(variance)
+    metric = data.metric(None)
     multiples = {f"visible_{name}": m for name, m in metric.parameters.items()}
     multiples["weights"] = np.broadcast_to(metric.signal, machine.visible.n_columns)[:, None]
     unit = np.sqrt(flat(multiples, 1.0))
     start = flat(machine.parameters, 0.0)
-    low, high = (
-        flat({f"visible_{name}": interval[i] for name, interval in bounds.items()}, beyond)
-        for i, beyond in enumerate((-np.inf, np.inf))
-    )
+    low = flat({name: interval[0] for name, interval in bounds.items()}, -np.inf)
+    high = flat({name: interval[1] for name, interval in bounds.items()}, np.inf)
 
     def assign(x: Array) -> None:
         parts = np.split(x * unit, ends[:-1])
@@ -140,9 +190,10 @@ def climbed(machine: Machine, v: Array, data: Units, variance: Array, n_steps: i
 
     def loss(x: Array) -> tuple[float, Array]:
         assign(x)
-        negative = expected_gradient(machine)
+        normaliser = log_partition(machine)
+        negative = expected_gradient(machine, normaliser)
         gradient = {name: own - negative[name] for name, own in machine.gradient(v).items()}
-        return -log_likelihood(machine, v), -unit * flat(gradient, 0.0)
+        return float(machine.free_energy(v).mean() + normaliser), -unit * flat(gradient, 0.0)
 
     with np.errstate(all="ignore"):
         box = np.stack([low, high], axis=1) / unit[:, None]
