@@ -3,7 +3,8 @@
 Mean log-likelihood of the training rows in nats, exactly for few hidden units and else by annealing,
 beside the truth where that is known, independent features, and scikit-learn's BernoulliRBM by its
 defaults (which sees spins as 0 and 1). Counts fits that are below independent features without a
-warning, and rows of likelihood above one. Run from the repository:
+warning, rows of likelihood above one, and annealed partition functions that are off by more than
+five of their standard errors. Run from the repository:
 
     python -m benchmarks.quality.clusters [--size {quick,wide,full}]
 """
@@ -41,6 +42,7 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 N_ROWS, N_EXACT = 1000, 25
 N_SWEEPS = 400
+MANY_ERRORS = 5  # standard errors
 
 Data = tuple[str, type, np.ndarray, float | None]
 
@@ -134,6 +136,20 @@ def fit(rbm: Any, X: np.ndarray) -> dict[str, Any]:
         "mean": float(likelihoods.mean()),
         "greatest": float(likelihoods.max()),
         "is_warned": is_warned,
+    } | annealed(rbm)
+
+
+def annealed(rbm: Any) -> dict[str, bool]:
+    """Whether an annealed partition function is wrong by its own measure, and says so."""
+    if len(rbm.components_) > N_EXACT:
+        return {}
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        estimate = rbm.log_partition("ais")
+    error = abs(estimate.value - rbm.log_partition("exact").value)
+    return {
+        "is_annealed_off": error > MANY_ERRORS * estimate.std_error,
+        "is_annealed_warned": any(issubclass(w.category, AnnealingWarning) for w in heard),
     }
 
 
@@ -174,6 +190,11 @@ def main() -> None:
     discrete = [f for name, row in results.items() if "numbers" not in name for f in row["fits"]]
     n_above = sum(f["greatest"] is not None and f["greatest"] > 0 for f in discrete)
     print(f"rows of likelihood above one in {n_above} of {len(discrete)} fits of discrete rows")
+    off = [f for row in results.values() for f in row["fits"] if f.get("is_annealed_off")]
+    n_silent = sum(not f["is_annealed_warned"] for f in off)
+    print(
+        f"annealed values off by {MANY_ERRORS} standard errors: {len(off)}, {n_silent} in silence"
+    )
     path = where.write("clusters", __doc__.splitlines()[0], results)
     print(path.relative_to(where.ROOT))
 
