@@ -19,7 +19,8 @@ from skrbm.core.units import Units
 MOST_UNITS = 10  # whose 1024 states are summed in every step
 N_STEPS, N_MORE_STEPS = 100, 300  # towards the greatest likelihood; with further units
 HEAD_START = 2.0  # nats of a hidden state of one unit over that of none
-TOLERANCE = 3.0  # nats of log-likelihood below that of a mixture
+# Nats of log-likelihood below that of a mixture: further units help, training does better alone.
+TOLERANCE, MOST_LOST = 3.0, 12.0
 N_LIKELIEST = 32  # hidden states
 
 Bounds = dict[str, tuple[Any, Any]]  # by the names of `Machine.parameters`
@@ -59,7 +60,7 @@ def pretrained_machine(
     Returns
     -------
     machine : Machine or None
-        Plain. None where it is less likely by `TOLERANCE` than a mixture of the modes.
+        Plain. None where it is less likely by `MOST_LOST` than a mixture of the modes.
 
     References
     ----------
@@ -73,7 +74,7 @@ def pretrained_machine(
     fields = _fields(visible, modes, n_own)
     bias = np.log(modes.shares) - visible.log_partition(fields)
     log_density = logsumexp(bias + visible.signal(v) @ fields.T, axis=1) - visible.energy(v)
-    least = log_density.mean() - TOLERANCE
+    mixture = log_density.mean()
     if len(fields) == 2:
         fields, bias = fields[1:], bias[1:] - bias[0]
     else:
@@ -85,12 +86,14 @@ def pretrained_machine(
     machine.assign(machine.parameters | {"hidden_bias": bias / distance})
     bounds = parameter_bounds(machine, variance, n_own)
     machine = climbed(machine, v, data, bounds, N_STEPS)
-    if log_likelihood(machine, v) < least and n_hidden > len(fields):
+    is_likely = log_likelihood(machine, v) >= mixture - TOLERANCE
+    if not is_likely and n_hidden > len(fields):
         more = min(n_hidden, MOST_UNITS)
         machine = widened(recenter(machine, None, None), more, v.mean(axis=0), modes.variance, rng)
         machine = recenter(machine, origin, np.full(more, low))
         machine = climbed(machine, v, data, bounds, N_MORE_STEPS)
-    return recenter(machine, None, None) if log_likelihood(machine, v) >= least else None
+    is_likely = is_likely or log_likelihood(machine, v) >= mixture - MOST_LOST
+    return recenter(machine, None, None) if is_likely else None
 
 
 def _fields(visible: Units, modes: Modes, n_samples: int) -> Array:
