@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.initialization import (
     initial_machine,
     initial_particles,
@@ -16,13 +18,18 @@ from skrbm.core.training.initialization import (
 )
 from skrbm.core.training.modes import find_modes
 from skrbm.core.training.negative_phase import NegativePhase
-from skrbm.core.training.pretraining import likeliest_means, pretrained_machine, widened
+from skrbm.core.training.pretraining import (
+    likeliest_means,
+    log_likelihood,
+    pretrained_machine,
+    widened,
+)
 from skrbm.core.training.statistics import column_kurtosis, merged_statistics
 from skrbm.core.units import Units
 from skrbm.estimators.history import empty_history
 from skrbm.estimators.model import Model, Statistics, fingerprint
 from skrbm.estimators.plan import Plan, check_plan
-from skrbm.estimators.rows import row_statistics
+from skrbm.estimators.rows import row_statistics, split_rows
 from skrbm.estimators.validation import (
     check_parameter,
     check_width,
@@ -56,6 +63,10 @@ class Beginning:
         Whether to go on from the public arrays.
     plan : dict or None
         Of a fit that was under way, which goes on as if it had never stopped.
+    holds_out : bool
+        Whether some rows are not learned from.
+    candidates : ndarray of shape (n_candidates,) or None
+        Numbers of the rows that these are chosen from; None for all.
 
     Attributes
     ----------
@@ -80,8 +91,11 @@ class Beginning:
         *,
         resumes: bool,
         plan: Plan | None,
+        holds_out: bool,
+        candidates: Array | None,
     ) -> None:
         self.model, self.rbm, self.X, self._scores = model, model.rbm, X, scores
+        self._holds_out, self._candidates = holds_out, candidates
         self.before: dict[str, Any] = {}
         self.carried: Carried = {}
         self.rows_of_modes: Array | None = None
@@ -146,18 +160,35 @@ class Beginning:
         step = _value_step(visible)
         if step is None:
             return None
-        modes = find_modes(self.X, mean, variance, step, max(n_hidden, 2), rbm._rng.spawn(1)[0])
-        if modes is None:
-            return None
-        own = self.model.base_layer((n_samples, modes.origin, modes.variance), rbm._varying)
-        kind, rng = rbm._hidden_type, rbm._rng
-        machine = pretrained_machine(visible, own, kind, modes, n_hidden, variance, rng)
-        largest = np.inf if rbm.max_norm is None else rbm.max_norm
-        if machine is None or np.linalg.norm(machine.weights, axis=0).max() > largest:
+        most, (rows, _), spawned = max(n_hidden, 2), self.split, rbm._rng.spawn(1)[0]
+        with one_blas_thread():  # products are small
+            modes = find_modes(self.X, rows, mean, variance, step, most, spawned)
+            if modes is None:
+                return None
+            own = self.model.base_layer((n_samples, modes.origin, modes.variance), rbm._varying)
+            kind, rng = rbm._hidden_type, rbm._rng
+            machine = pretrained_machine(visible, own, kind, modes, n_hidden, variance, rng)
+        if machine is None or not self._is_allowed(machine, visible, modes.rows):
             return None
         rbm._least_kurtosis = modes.kurtosis(variance)
         self.carried, self.rows_of_modes = {"modes": likeliest_means(machine)}, modes.rows
         return widened(machine, n_hidden, mean, variance, rng)
+
+    def _is_allowed(self, machine: Machine, independent: Units, v: Array) -> bool:
+        """Whether weights are in their bounds, and worth what they cost."""
+        rbm, weights = self.rbm, machine.weights
+        if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
+            return False
+        cost = rbm.l1 * np.abs(weights).sum() + rbm.l2 / 2 * (weights**2).sum()
+        alone = -independent.energy(v).mean() - independent.log_partition(independent.zero_field(1))
+        return bool(log_likelihood(machine, v) - alone[0] >= cost)
+
+    @cached_property
+    def split(self) -> tuple[Array | None, Array | None]:
+        """Numbers of the rows to learn from and of those held out; None for all, and for none."""
+        if not self._holds_out:
+            return None, None
+        return split_rows(self.rbm, self.X.shape[0], self._candidates)
 
     def _resume(self, statistics: Statistics) -> tuple[Machine, Carried]:
         """Machine behind the public arrays, and what its training carries on."""

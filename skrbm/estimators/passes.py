@@ -23,7 +23,6 @@ from skrbm.estimators.callbacks import FitTask
 from skrbm.estimators.history import History
 from skrbm.estimators.model import Model, fingerprint
 from skrbm.estimators.plan import Plan, plan_of, put_back
-from skrbm.estimators.rows import split_rows
 from skrbm.estimators.settings import (
     algorithm_of,
     batch_rows,
@@ -80,17 +79,23 @@ class Passes(ABC):
         plan = vars(self.owner).pop("_plan", None)
         self.plan: Plan | None = plan if resumes and is_planned else None
         self.n_done: int = 0 if self.plan is None else self.plan["n_done"]
-        begin = Beginning(model, X, sample_weight, self.scores, resumes=resumes, plan=self.plan)
+        begin = Beginning(
+            model,
+            X,
+            sample_weight,
+            self.scores,
+            resumes=resumes,
+            plan=self.plan,
+            holds_out=is_planned and self.rbm.early_stopping,
+            candidates=candidates,
+        )
         self.statistics = begin.statistics
         self._before = [(self.rbm, begin.before)]
         rbm, carried = self.rbm, begin.carried
         if is_planned:
             carried["slowdown"] = 1.0
         self.rng = rbm._rng = deepcopy(rbm._rng)
-        self.rows: Array | None = None
-        self.held_out: Array | None = None
-        if is_planned and rbm.early_stopping:
-            self.rows, self.held_out = split_rows(rbm, X.shape[0], candidates)
+        self.rows, self.held_out = begin.split
         self.n_rows = int(X.shape[0] if self.rows is None else len(self.rows))
         n_batch = batch_rows(rbm, self.n_rows)
         self.dtype = check_parameter(rbm, "components_", 2).dtype

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skrbm import (
     AnnealingWarning,
@@ -213,7 +214,7 @@ def test_modes_of_tables_and_of_known_variances_are_not_looked_for(estimator, rn
 )
 def test_modes_are_looked_for(estimator, step, rng, monkeypatch):
     steps = []
-    monkeypatch.setattr(beginning, "find_modes", lambda *args: steps.append(args[3]))
+    monkeypatch.setattr(beginning, "find_modes", lambda *args: steps.append(args[4]))
     estimator(2, n_iter=1).fit(rng.choice([-1.0, 1.0] if step == 2 else [0.0, 1.0], (200, 4)))
     assert steps == [step]
 
@@ -225,6 +226,54 @@ def test_a_start_that_weights_may_not_have_is_none(rng):
     rbm = GaussianBernoulliRBM(5, max_norm=10, random_state=0).fit(X)
     assert np.linalg.norm(rbm.components_, axis=1).max() < 10.001
     assert exact_mean(rbm, X) > independent - 1
+
+
+def test_a_start_that_costs_more_than_it_gains_is_none(rng, monkeypatch):
+    # Slip: weights that training does not shrink in time.
+    X, _ = clusters(np.array((0.4, 0.3, 0.3)), rng)
+    norms = []
+    for l2 in (1e-4, 1.0):
+        rbm = BernoulliRBM(5, l2=l2, n_iter=0, random_state=0).fit(X)
+        norms.append(np.linalg.norm(rbm.components_))
+    assert norms[0] > 10 > norms[1]
+    monkeypatch.setattr(beginning, "find_modes", lambda *_: None)
+    other = BernoulliRBM(5, l2=1.0, n_iter=0, random_state=0).fit(X)
+    np.testing.assert_array_equal(other.components_, rbm.components_)
+
+
+def test_rows_held_out_are_not_learned_in_advance(rng):
+    """Of few rows with much noise, their score is no better than that of others.
+
+    Slip: all rows looked at, 2 to 8 nats better.
+    """
+    patterns = rng.random((2, 200)) < 0.5
+    X, others = (
+        (patterns[rng.integers(2, size=n)] ^ (rng.random((n, 200)) < 0.2)).astype(float)
+        for n in (150, 500)
+    )
+    options = {"early_stopping": True, "validation_fraction": 0.4, "n_iter": 1}
+    gaps = []
+    for seed in range(4):
+        rbm = BernoulliRBM(5, random_state=seed, **options).fit(X)
+        score = rbm.history_["validation_pseudo_likelihood"][-1]
+        gaps.append(score - rbm.score_samples(others).mean())
+    assert np.mean(gaps) < 1
+
+
+def test_modes_are_learned_by_one_thread(rng, monkeypatch):
+    # Slip: as many as there are, which wait for each other between products of a few rows.
+    seen, X = [], clusters(np.array((0.5, 0.5)), rng)[0]
+    learn = beginning.pretrained_machine
+
+    def look(*args):
+        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+        seen.extend(pool["num_threads"] for pool in pools)
+        return learn(*args)
+
+    monkeypatch.setattr(beginning, "pretrained_machine", look)
+    with threadpool_limits(2):
+        BernoulliRBM(2, n_iter=1).fit(X)
+    assert set(seen) == {1}
 
 
 def test_chains_start_in_all_clusters(rng):

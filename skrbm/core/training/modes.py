@@ -16,6 +16,7 @@ from skrbm.core.units.gaussian import SMALLEST_SHARE
 
 MOST_MODES = 8
 MANY_ROWS, MANY_ELEMENTS = 1000, 2**19  # that are looked at
+MANY_COMPLETE = 0.75  # share of the rows
 FEW_ROWS = 5  # of a mode, in either half of them
 N_PIECES, N_STEPS = 16, 20  # of k-means
 EMPTY_STRETCH = 4.0  # standard deviations
@@ -80,7 +81,13 @@ class Modes:
 
 
 def find_modes(
-    v: Any, mean: Array, variance: Array, step: float, most: int, rng: np.random.Generator
+    v: Any,
+    numbers: Array | None,
+    mean: Array,
+    variance: Array,
+    step: float,
+    most: int,
+    rng: np.random.Generator,
 ) -> Modes | None:
     """Groups of rows that are far apart, if there are any.
 
@@ -90,7 +97,9 @@ def find_modes(
     Parameters
     ----------
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Data; rows with NaN are left out.
+        Data; rows with NaN are left out, if they are few.
+    numbers : ndarray of shape (n_own,) or None
+        Of the rows to look at; None for all.
     mean, variance : ndarray of shape (n_visible,)
         Of the columns.
     step : float
@@ -105,14 +114,18 @@ def find_modes(
     modes : Modes or None
         None where rows are few, have no such groups, or have them by the value of one number.
     """
-    n_rows = min(v.shape[0], MANY_ROWS, MANY_ELEMENTS // v.shape[1])
-    rows = dense(v[rng.choice(v.shape[0], n_rows, replace=False)]).astype(np.float64)
+    n_own = v.shape[0] if numbers is None else len(numbers)
+    n_rows = min(n_own, MANY_ROWS, MANY_ELEMENTS // v.shape[1])
+    chosen = rng.choice(n_own if numbers is None else numbers, n_rows, replace=False)
+    rows = dense(v[chosen]).astype(np.float64)
     rows = rows[~np.isnan(rows).any(axis=1)]
+    is_incomplete = len(rows) < MANY_COMPLETE * n_rows  # and perhaps those of one mode more often
     with np.errstate(over="ignore"):
         scaled = (rows - mean) / (step or np.sqrt(np.where(variance > 0, variance, np.inf)))
     half = len(rows) // 2
-    if half < 2 * FEW_ROWS or not (np.abs(scaled) < LARGEST).all():
-        return None  # k-means crashes where squares are infinite
+    is_large = not (np.abs(scaled) < LARGEST).all()  # k-means crashes where squares are infinite
+    if half < 2 * FEW_ROWS or is_incomplete or is_large:
+        return None
     means, within = _pieces(scaled[:half], rng)
     if not step:  # groups that are near in standard deviations may be far beside their noise
         scaled /= np.sqrt(_positive(within))

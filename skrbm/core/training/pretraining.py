@@ -22,6 +22,7 @@ HEAD_START = 2.0  # nats of a hidden state of one unit over that of none
 # Nats of log-likelihood below that of a mixture: further units help, training does better alone.
 TOLERANCE, MOST_LOST = 3.0, 12.0
 N_LIKELIEST = 32  # hidden states
+SMALL_GAIN = 1e-6  # of a step, relative
 
 Bounds = dict[str, tuple[Any, Any]]  # by the names of `Machine.parameters`
 
@@ -70,8 +71,9 @@ def pretrained_machine(
     """
     v, origin = modes.rows, modes.origin
     visible = mode.recentered(origin, mode.zero_field(1)[0])
-    n_own = len(v) // len(modes.shares)  # few rows know little of what is rare
-    fields = _fields(visible, modes, n_own)
+    counts = np.rint(len(v) * modes.shares)
+    n_origin = counts[0] if len(counts) == 2 else counts.mean()
+    fields = _fields(visible, modes, n_origin, counts)
     bias = np.log(modes.shares) - visible.log_partition(fields)
     log_density = logsumexp(bias + visible.signal(v) @ fields.T, axis=1) - visible.energy(v)
     mixture = log_density.mean()
@@ -84,38 +86,43 @@ def pretrained_machine(
     layer = layer.recentered(np.full(len(fields), low), layer.zero_field(1)[0])
     machine = Machine(visible, layer, fields.T / distance)
     machine.assign(machine.parameters | {"hidden_bias": bias / distance})
-    bounds = parameter_bounds(machine, variance, n_own)
+    bounds = parameter_bounds(machine, variance, n_origin, counts[-len(fields) :])
     machine = climbed(machine, v, data, bounds, N_STEPS)
     is_likely = log_likelihood(machine, v) >= mixture - TOLERANCE
     if not is_likely and n_hidden > len(fields):
         more = min(n_hidden, MOST_UNITS)
         machine = widened(recenter(machine, None, None), more, v.mean(axis=0), modes.variance, rng)
         machine = recenter(machine, origin, np.full(more, low))
+        n_rows = np.append(counts, np.full(more - len(counts), counts.mean()))
+        bounds = parameter_bounds(machine, variance, n_origin, n_rows[-more:])
         machine = climbed(machine, v, data, bounds, N_MORE_STEPS)
     is_likely = is_likely or log_likelihood(machine, v) >= mixture - MOST_LOST
     return recenter(machine, None, None) if is_likely else None
 
 
-def _fields(visible: Units, modes: Modes, n_samples: int) -> Array:
+def _fields(visible: Units, modes: Modes, n_origin: float, counts: Array) -> Array:
     """Fields that lead from the origin to the modes."""
     if visible.is_discrete:
-        origin, *ends = (_bias(visible, mean, n_samples) for mean in (modes.origin, *modes.centers))
-        return np.asarray(ends - origin)
+        ends = [_bias(visible, *own) for own in zip(modes.centers, counts, strict=True)]
+        return np.asarray(ends - _bias(visible, modes.origin, n_origin))
     response = column_variances(visible)
     is_constant = response == 0
     distance = modes.centers - modes.origin
     return np.asarray(np.where(is_constant, 0, distance) / (response + is_constant))
 
 
-def _bias(like: Units, mean: Array, n_samples: int) -> Array:
+def _bias(like: Units, mean: Array, n_samples: float) -> Array:
     """Biases of discrete units that have these means, as far as some rows can tell them."""
     variance = np.zeros_like(mean)
-    layer = type(like).start(mean, variance, n_samples, **like.start_options)
+    layer = type(like).start(mean, variance, int(n_samples), **like.start_options)
     return np.asarray(layer.natural().bias)
 
 
-def parameter_bounds(machine: Machine, variance: Array, n_samples: int) -> Bounds:
+def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows: Array) -> Bounds:
     """Ranges of parameters: those of training, and of what some rows can tell.
+
+    Few rows know little of what is rare: a bit that is never on among them may be so in one of
+    twice as many.
 
     Parameters
     ----------
@@ -123,20 +130,22 @@ def parameter_bounds(machine: Machine, variance: Array, n_samples: int) -> Bound
         Whose visible layer, and the states of whose hidden units, are asked.
     variance : ndarray of shape (n_visible,)
         Of the data.
-    n_samples : int
-        Number of rows.
+    n_origin : float
+        Number of rows where all hidden units are off.
+    n_rows : ndarray of shape (n_hidden,)
+        Number of rows where each is on.
 
     Returns
     -------
     bounds : dict of str to tuple of ndarray
-        Biases of discrete visible units that are never, or always, high in so many rows, and
-        weights that lead from the one to the other.
+        Least and greatest values.
     """
     visible, hidden = machine.visible, machine.hidden.support
     bounds: Bounds = {f"visible_{k}": own for k, own in visible.bounds(variance).items()}
     if visible.is_discrete:
-        low, high = (_bias(visible, ends, n_samples) for ends in visible.column_bounds)
-        reach = (high - low)[:, None] / (hidden.high - hidden.low)
+        low, high = (_bias(visible, ends, n_origin) for ends in visible.column_bounds)
+        ends = [_bias(visible, visible.column_bounds[1], n) for n in n_rows]
+        reach = (np.stack(ends, axis=1) - low[:, None]) / (hidden.high - hidden.low)
         bounds |= {"visible_bias": (low, high), "weights": (-reach, reach)}
     return bounds
 
@@ -200,7 +209,8 @@ def climbed(machine: Machine, v: Array, data: Units, bounds: Bounds, n_steps: in
 
     with np.errstate(all="ignore"):
         box = np.stack([low, high], axis=1) / unit[:, None]
-        best, *_ = fmin_l_bfgs_b(loss, start / unit, bounds=box, maxiter=n_steps)
+        factor = SMALL_GAIN / np.finfo(float).eps
+        best, *_ = fmin_l_bfgs_b(loss, start / unit, bounds=box, factr=factor, maxiter=n_steps)
     assign(best)
     return machine
 
