@@ -21,7 +21,7 @@ RUNS = {
     "small": {"n_components": 25, "n_iter": 100, "n_particles": 500},
     "minutes5": {
         "n_components": 500,
-        "n_iter": 36,
+        "n_iter": 50,
         "learning_rate": 0.3,
         "n_particles": 500,
         "l2": 3e-4,
