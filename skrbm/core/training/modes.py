@@ -130,8 +130,9 @@ def find_modes(
     if not step:  # groups that are near in standard deviations may be far beside their noise
         scaled /= np.sqrt(_positive(within))
         means, _ = _pieces(scaled[:half], rng)
+    bridge = np.full(v.shape[1], N_FLIPS) if step else N_NUMBERS * _own_gaps(scaled)
     label = np.unique(vq(scaled, means)[0], return_inverse=True)[1]
-    while not (is_apart := are_apart(scaled, label, step)).all():
+    while not (is_apart := are_apart(scaled, label, step, bridge)).all():
         label = connected_components(~is_apart)[1][label]
     if not 1 < len(is_apart) <= min(most, MOST_MODES):
         return None
@@ -147,12 +148,11 @@ def find_modes(
     )
 
 
-def are_apart(rows: Array, label: Array, step: float) -> Array:
+def are_apart(rows: Array, label: Array, step: float, bridge: Array) -> Array:
     """Which groups have a gap between them.
 
     On the line through the means of two groups in the first half of the rows, those of the second
-    half have to leave `EMPTY_STRETCH` standard deviations of either empty. Columns of few values
-    have gaps of their own: this one is wider than any `N_FLIPS` of them, or `N_NUMBERS`.
+    half have to leave `EMPTY_STRETCH` standard deviations of either empty.
 
     Parameters
     ----------
@@ -162,6 +162,8 @@ def are_apart(rows: Array, label: Array, step: float) -> Array:
         Group of each row, from zero on.
     step : float
         As for `find_modes`.
+    bridge : ndarray of shape (n_visible,)
+        What each column changes by: a gap is wider than the line is long for any one of them.
 
     Returns
     -------
@@ -174,11 +176,7 @@ def are_apart(rows: Array, label: Array, step: float) -> Array:
     means = first @ rows[:half] / np.maximum(first.sum(axis=1), 1)[:, None]
     within = np.square(rows[:half] - means[label[:half]]).mean(axis=0)
     lines = means if step else means / _positive(within)
-    place, bridge = second @ lines.T, np.ones(rows.shape[1])
-    if not step:
-        steps = np.diff(np.sort(rows, axis=0), axis=0)
-        has_few_values = (steps == 0).mean(axis=0) > MANY_TIES
-        bridge = np.where(has_few_values, steps.max(axis=0), 0)
+    place = second @ lines.T
     reach, spread, bridged = np.zeros((3, len(groups), len(groups)))
     for k in groups[is_of[:, half:].any(axis=1)]:
         beyond = place[is_of[k, half:]]
@@ -186,14 +184,20 @@ def are_apart(rows: Array, label: Array, step: float) -> Array:
         reach[k], spread[k] = beyond.min(axis=0), beyond.std(axis=0)
         bridged[k] = (np.abs(lines[k] - lines) * bridge).max(axis=1)
     gap = reach + reach.T
-    least = (N_FLIPS if step else N_NUMBERS) * bridged
-    is_apart = (gap >= EMPTY_STRETCH * np.maximum(spread, spread.T)) & (gap >= least)
+    is_apart = (gap >= EMPTY_STRETCH * np.maximum(spread, spread.T)) & (gap >= bridged)
     is_small = np.minimum(first.sum(axis=1), is_of[:, half:].sum(axis=1)) < FEW_ROWS
     nearest = (cdist(means, means) + np.diag(np.full(len(groups), np.inf))).argmin(axis=1)
     is_apart[is_small] = is_apart[:, is_small] = True
     is_apart[groups[is_small], nearest[is_small]] = False
     is_apart |= np.eye(len(groups), dtype=bool)
     return np.asarray(is_apart & is_apart.T)
+
+
+def _own_gaps(rows: Array) -> Array:
+    """Widest gap between the values of each column of few values; zero for other columns."""
+    steps = np.diff(np.sort(rows, axis=0), axis=0)
+    has_few_values = (steps == 0).mean(axis=0) > MANY_TIES
+    return np.asarray(np.where(has_few_values, steps.max(axis=0), 0))
 
 
 def _pieces(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
