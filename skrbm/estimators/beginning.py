@@ -25,6 +25,7 @@ from skrbm.core.training.pretraining import (
     widened,
 )
 from skrbm.core.training.statistics import column_kurtosis, merged_statistics
+from skrbm.core.training.transforms import Penalties
 from skrbm.core.units import Units
 from skrbm.estimators.history import empty_history
 from skrbm.estimators.model import Model, Statistics, fingerprint
@@ -179,7 +180,7 @@ class Beginning:
         rbm, weights = self.rbm, machine.weights
         if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
             return False
-        cost = rbm.l1 * np.abs(weights).sum() + rbm.l2 / 2 * (weights**2).sum()
+        cost = Penalties(rbm.l1, rbm.l2).of_weights(machine)
         alone = -independent.energy(v).mean() - independent.log_partition(independent.zero_field(1))
         return bool(log_likelihood(machine, v) - alone[0] >= cost)
 

@@ -47,6 +47,22 @@ class Penalties:
     sparsity_target: float = 0.0
     sparsity_cost: float = 0.0
 
+    def of_weights(self, machine: Machine) -> float:
+        r"""What is paid for the weights.
+
+        Parameters
+        ----------
+        machine : Machine
+            With the weights.
+
+        Returns
+        -------
+        penalty : float
+            In nats: :math:`\lambda_1 \sum |W_{ij}| + \frac{\lambda_2}{2} \sum W_{ij}^2`.
+        """
+        weights = _gauged(machine, machine.weights)
+        return float(self.l1 * np.abs(weights).sum() + self.l2 / 2 * (weights**2).sum())
+
     def add_to(self, direction: Arrays, machine: Machine, mean_hidden: Array) -> None:
         """Bend a direction, in place; weights are penalised in the gauge of their layers.
 

@@ -26,14 +26,15 @@ RATE = 1e-3
 PENALTIES = Penalties(l1=0.3, l2=0.7)
 
 
+def cost(p):
+    weights = oracles.zero_sum(p, p.weights)
+    return np.sum(0.3 * np.abs(weights) + 0.35 * weights**2)
+
+
 def penalised(p, gradient):
     """Direction of a step that also climbs down from 0.3 |W| + 0.35 W^2, summed over weights in the
     gauge in which those of a categorical unit sum to zero.
     """
-
-    def cost(moved):
-        weights = oracles.zero_sum(moved, moved.weights)
-        return np.sum(0.3 * np.abs(weights) + 0.35 * weights**2)
 
     slope = oracles.finite_difference_gradient(cost, p, step=1e-6)["weights"]
     return oracles.ascent(p, gradient | {"weights": gradient["weights"] - slope})
@@ -54,6 +55,7 @@ def test_penalties_bend_the_plain_and_the_centered_step(case, seed, rng):
     # Slips: a penalty of other coordinates than the plain weights', l2 without its half, a wrong sign,
     # signs of weights that are in another gauge, a slope that leaves the gauge.
     p = model(case, seed)
+    assert PENALTIES.of_weights(machine_from(p)) == pytest.approx(cost(p))
     v = visible_states(p, rng)[:5]
     machine, _ = update(p, v, rng, centering=False, penalties=PENALTIES)
     direction = penalised(p, oracles.log_likelihood_gradient(p, v))
