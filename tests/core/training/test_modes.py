@@ -148,11 +148,12 @@ def test_nothing_is_found_in_bits_that_change_one_by_one(rows, rng):
             assert found(rows(rng).astype(float), rng, step=1.0) is None
 
 
+@pytest.mark.parametrize("n_others", [2, 10])
 @pytest.mark.parametrize(("n_alike", "n_modes"), [(1, 0), (2, 0), (5, 2)])
-def test_bits_that_change_together_make_modes_where_they_are_many(n_alike, n_modes, rng):
+def test_bits_that_change_together_make_modes_where_they_are_many(n_alike, n_modes, n_others, rng):
     # Slip: no count of columns; a category has two that change.
     alike = np.repeat(rng.integers(2, size=(1000, 1)), n_alike, axis=1)
-    X = np.hstack([alike, rng.integers(2, size=(1000, 10))]).astype(float)
+    X = np.hstack([alike, rng.integers(2, size=(1000, n_others))]).astype(float)
     modes = found(X, rng, step=1.0)
     assert (0 if modes is None else len(modes.shares)) == n_modes
 
