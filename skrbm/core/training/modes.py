@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from dataclasses import dataclass
 from typing import Any, final
@@ -26,6 +27,7 @@ ROUNDING = 1e-6  # relative
 LARGEST = 1e6  # standard deviations from the mean
 # Log-variances move the modes' log-odds by a tenth at most of what other parameters do.
 CAUTION = 10
+ONE_AT_A_TIME = threading.Lock()  # filters of warnings are those of all threads
 
 
 @final
@@ -202,7 +204,7 @@ def _own_gaps(rows: Array) -> Array:
 
 def _pieces(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Means of many groups of k-means, and the variance of each column within them."""
-    with warnings.catch_warnings():
+    with ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of groups that are empty, and of rows that are alike
         n_pieces = min(N_PIECES, len(rows) // FEW_ROWS)
         means, label = kmeans2(rows, n_pieces, N_STEPS, minit="++", seed=rng)
