@@ -20,7 +20,7 @@ from skrbm.core.units import Units
 # second one on, steps diverge even if chains answer at once.
 LONGEST_STEP, UNSTABLE_STEP = 0.5, 2
 # Of the whole curvature: what a direction that leads has at least, and what is left to each.
-LEADING_SHARE, COMMON_SHARE = 0.06, 0.03
+LEADING_SHARE, COMMON_SHARE = 0.06, 0.015
 OWN_SHARES = 2  # multiples of what a single row has, which seems to be a direction of its own
 N_DIRECTIONS = 4  # whose eigenvalues are found
 ROUNDING = 1e-6  # of their products, relative
@@ -49,9 +49,9 @@ class Damping:
     there remains
 
     .. math:: \min\left(1, \frac{\lambda_0}{\lambda}\right), \qquad
-        \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{100} \sum_k \lambda_k\right)
+        \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{200} \sum_k \lambda_k\right)
 
-    at the learning rate :math:`\eta`; instead of 0.03 the largest :math:`w_k`, if that is more.
+    at the learning rate :math:`\eta`; instead of 3/200 the largest :math:`w_k`, if that is more.
     Nothing is shortened unless an eigenvalue has 6 % of the sum and twice what a single row can have.
     Where steps beyond :math:`2 / \lambda`, which diverge, have been rare lately, the next look is some
     updates later. Phases of many rows together are left as they are.

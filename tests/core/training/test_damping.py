@@ -85,7 +85,7 @@ def test_what_is_left_of_a_gradient(case, rate, container, seed, rng):
     rows = row_gradients(machine, phases_of(machine, v))
     gradient = np.array([0.5, 0.5, -0.5, -0.5]) @ rows
     values, vectors = np.linalg.eigh(np.cov(rows.T, bias=True))
-    bearable = max(0.5 / rate, 0.03 * values.sum())
+    bearable = max(0.5 / rate, 0.015 * values.sum())
     left = np.minimum(1, bearable / np.maximum(values, bearable))
     assert values[-1] > bearable
     expected = vectors @ (left * (gradient @ vectors)) / np.sqrt(metric_of(machine))
