@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,12 +19,17 @@ from skrbm.core.interrupts import deferred_interrupts
 
 T = TypeVar("T")
 
+# Multiplications in a product: fewer are as fast in one thread, and no slower on a busy machine,
+# where threads that wait for each other take many times as long.
+MANY_PRODUCTS = 2**24
+
 
 def map_blocks(
     function: Callable[..., T],
     blocks: Iterable[tuple[Any, ...]],
     n_jobs: int | None,
     *,
+    n_products: float = math.inf,
     processes: bool = False,
 ) -> list[T]:
     """Results of a function for each of some blocks of arguments, in their order.
@@ -40,6 +46,9 @@ def map_blocks(
     n_jobs : int or None
         Number of workers, as joblib reads it. None for that of ``joblib.parallel_config`` if it
         is not one, else for as many threads as a matrix product would have taken, or one process.
+    n_products : float, default=infinity
+        Multiplications in a matrix product of a call. If they are few, None stands for one worker:
+        threads would wait for the interpreter.
     processes : bool, default=False
         Whether workers are processes rather than threads.
 
@@ -49,7 +58,7 @@ def map_blocks(
         As many as there are blocks.
     """
     if n_jobs is None and effective_n_jobs(None) == 1 and not processes:
-        n_jobs = _n_blas_threads()
+        n_jobs = 1 if n_products < MANY_PRODUCTS else _n_blas_threads()
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
     n_workers = effective_n_jobs(n_jobs) if len(first) > 1 else 1

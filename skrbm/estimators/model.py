@@ -6,7 +6,6 @@ import hashlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any, final
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, spread_rows
-from skrbm.core.parallel import map_blocks, one_blas_thread
+from skrbm.core.parallel import map_blocks
 from skrbm.core.sampling import gibbs, sample_tempered
 from skrbm.core.tempering import TemperedPath
 from skrbm.core.training.negative_phase import ALGORITHMS
@@ -276,29 +275,27 @@ class ArrayModel(Model):
         n_rows = X.shape[0]
         with finite_results():
             machine = self.machine(X)
-        dtype = machine.dtype
+        dtype, opening = machine.dtype, threading.Lock()
+        result: list[Array] = []
 
-        def part_of(rows: slice) -> Array:
+        def fill(rows: slice) -> None:
             with finite_results() as check:
                 part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
                 check(part)
-            return part
+            with opening:
+                if not result:  # the first part tells the shape
+                    result.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
+            result[0][rows] = part
 
-        def fill(rows: slice) -> None:
-            result[rows] = part_of(rows)
-
-        first, *blocks = (slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS))
-        is_shared = len(blocks) > 0 and not is_random
-        with one_blas_thread() if is_shared else nullcontext():  # as in the other blocks
-            part = part_of(first)
-        result = np.empty((n_rows, *part.shape[1:]), part.dtype)
-        result[first] = part
-        if is_random:
+        blocks = [slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS)]
+        if is_random or len(blocks) == 1:
             for rows in blocks:
                 fill(rows)
         else:
-            map_blocks(fill, ((rows,) for rows in blocks), self.rbm.n_jobs)
-        return result
+            n_products = ROWS * machine.weights.size
+            tasks = ((rows,) for rows in blocks)
+            map_blocks(fill, tasks, self.rbm.n_jobs, n_products=n_products)
+        return result[0]
 
 
 class ModelMixin:

@@ -2,13 +2,14 @@
 
 import contextlib
 import signal
+import threading
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skrbm.core import parallel
-from skrbm.core.parallel import map_blocks, one_blas_thread
+from skrbm.core.parallel import MANY_PRODUCTS, map_blocks, one_blas_thread
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +35,22 @@ def test_products_have_one_thread_inside_and_their_own_number_again_outside(n_jo
     # Slip: a limit that is left behind when two jobs end in another order than they began.
     assert map_blocks(blas_threads, [(i,) for i in range(4)], n_jobs) == [{1}] * 4
     assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "n_products", "is_shared"),
+    [
+        (None, MANY_PRODUCTS - 1, False),
+        (None, MANY_PRODUCTS, True),
+        (None, np.inf, True),
+        (2, 1, True),
+    ],
+)
+def test_small_products_share_no_interpreter_unless_asked(n_jobs, n_products, is_shared):
+    # Slips: threads by default, whatever the size; a number of jobs that is not heard.
+    blocks = [(i,) for i in range(4)]
+    threads = map_blocks(lambda _: threading.get_ident(), blocks, n_jobs, n_products=n_products)
+    assert (threading.get_ident() not in threads) == is_shared
 
 
 def test_the_number_of_threads_comes_back_after_the_last_of_overlapping_contexts():

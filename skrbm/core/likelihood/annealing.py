@@ -206,7 +206,8 @@ def tempered_states(
         (path, v, n_temperatures, n_gibbs_steps, stream)
         for v, stream in chains_at_base(path, n_chains, rng)
     )
-    return np.concatenate(map_blocks(sample_tempered, blocks, n_jobs))
+    n_products = BLOCK_CHAINS * n_temperatures * path.machine.weights.size
+    return np.concatenate(map_blocks(sample_tempered, blocks, n_jobs, n_products=n_products))
 
 
 def _estimate(
@@ -219,7 +220,8 @@ def _estimate(
 ) -> LogPartition:
     """Partition function from blocks of chains, each with a stream of its own."""
     blocks = ((path, v, betas, stream) for v, stream in starts)
-    log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs))
+    n_products = BLOCK_CHAINS * path.machine.weights.size
+    log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs, n_products=n_products))
     base = path.base_log_partition + path.energy_shift
     return _summary(method, base, log_weights, len(betas), sign)
 

@@ -13,7 +13,7 @@ import numpy as np
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
-from skrbm.core.parallel import one_blas_thread
+from skrbm.core.parallel import MANY_PRODUCTS, one_blas_thread
 from skrbm.core.training.damping import Damping
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.jumps import jump_to_data
@@ -25,9 +25,6 @@ from skrbm.core.training.workspace import Workspace
 
 OFFSET_ROWS = 1024
 GUARD_ROWS = 16
-# Multiplications in a product: fewer are as fast in one thread, and no slower on a busy machine,
-# where threads that wait for each other take many times as long.
-MANY_PRODUCTS = 2**24
 MAX_FIELD = 1e8  # nats; outliers of narrow clusters may cause a hundredth of it
 
 
