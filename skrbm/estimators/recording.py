@@ -20,6 +20,7 @@ from skrbm.estimators.validation import warn_user
 
 MAX_RECORDED_ROWS = 1000
 LEAST_LOSS = 1.0  # nats
+HELD_OUT_EFFORT = 2  # of the training data's: what decides is measured better
 
 
 @final
@@ -37,6 +38,8 @@ class Recorder:
         Their weights; None weighs them alike.
     n_samples : int
         Number of rows of a pass, of whose cost recording is a small part.
+    dtype : dtype
+        Floating-point type of states, in which pseudo-likelihoods and free energies are computed.
     is_persistent : bool, default=True
         Whether there are chains that sample the machine.
     is_counted : ndarray of bool of shape (n_rows, n_units) or None, default=None
@@ -55,6 +58,7 @@ class Recorder:
     rows: Any
     weight: Array | None
     n_samples: int
+    dtype: Any
     is_persistent: bool = True
     is_counted: Array | None = None
     held_out: tuple[Any, Array | None, Array | None] | None = None
@@ -82,16 +86,16 @@ class Recorder:
             What decides, in nats, as compared with that of passes before.
         """
         chains = particles if self.is_persistent else None
+        rounded = machine.astype(self.dtype)
         notes = notes | record(
-            machine, self.rows, chains, self.n_samples, self.weight, self.is_counted
+            rounded, self.rows, chains, self.n_samples, self.weight, self.is_counted
         )
         notes["pseudo_likelihood"] -= self.log_unit
         if self.held_out is not None:
-            rows, weight, is_counted = self.held_out
-            score = monitor(machine, rows, self.n_samples, weight, is_counted)
-            notes["validation_pseudo_likelihood"] = score - self.validation_log_unit
+            rows, weight, _ = self.held_out
+            notes["validation_pseudo_likelihood"] = self._held_out_score(rounded, *self.held_out)
             notes["free_energy_gap"] = free_energy_gap(
-                machine,
+                rounded,
                 rows,
                 self.rows,
                 self.n_samples,
@@ -114,9 +118,17 @@ class Recorder:
         """What decides of a machine of before, in nats."""
         if self.likelihood is not None:
             return self._likelihoods(machine)[self._deciding]
-        rows, weight, is_counted = self.held_out or (self.rows, self.weight, self.is_counted)
-        log_unit = self.log_unit if self.held_out is None else self.validation_log_unit
-        return monitor(machine, rows, self.n_samples, weight, is_counted) - log_unit
+        rounded = machine.astype(self.dtype)
+        if self.held_out is not None:
+            return self._held_out_score(rounded, *self.held_out)
+        score = monitor(rounded, self.rows, self.n_samples, self.weight, self.is_counted)
+        return score - self.log_unit
+
+    def _held_out_score(self, machine: Machine, *held_out: Any) -> float:
+        """Pseudo-likelihood of rows, given with their weights and which of their units count."""
+        rows, *others = held_out
+        score = monitor(machine, rows, HELD_OUT_EFFORT * self.n_samples, *others)
+        return score - self.validation_log_unit
 
     def _likelihoods(self, machine: Machine) -> dict[str, float]:
         """Log-likelihoods of the training data and of what is held out, where they are tracked."""
@@ -192,6 +204,7 @@ def recorder_of(run: Any) -> Recorder:
         run.history,
         **looked_at,
         n_samples=run.n_rows,
+        dtype=run.trainer.work.dtype,
         is_persistent=run.phase.is_persistent,
         likelihood=likelihood,
         log_unit=_mean_log_unit(rbm, *own),

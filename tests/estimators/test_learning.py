@@ -24,7 +24,9 @@ from scipy import stats
 from scipy.special import expit, softmax
 
 from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM, SpinRBM
+from skrbm.core.training import monitoring
 from skrbm.core.training.loop import Trainer
+from skrbm.estimators import recording, settings
 
 ALGORITHMS = ("pcd", "cd", "pt", "exact")
 UNPLANNED = {"learning_rate_schedule": "constant"}  # fit and partial_fit alike
@@ -502,8 +504,10 @@ def test_a_long_pass_says_how_far_it_has_come(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, [1, 5, 10, 12]),  # 5 updates a pass
-        ({"batch_size": 1}, [*range(1, 13)]),
+        ({}, [1, 12]),  # 5 updates a pass
+        ({"batch_size": 2}, [1, 4, 8, 12]),
+        ({"batch_size": 1}, [1, *range(2, 13, 2)]),
+        ({"batch_size": 1, "n_rows": 100}, [*range(1, 13)]),
         ({"batch_size": 50}, [1, 12]),
         ({"n_iter": 1}, [1]),
         ({"verbose": 1}, [*range(1, 13)]),
@@ -514,13 +518,29 @@ def test_a_long_pass_says_how_far_it_has_come(monkeypatch, capsys):
 )
 def test_passes_are_recorded_where_that_costs_little(options, expected):
     # Slips: no last pass; a pass that is judged or shown, and not recorded; all passes.
-    X = draw("bernoulli", n_samples=50)
-    options = {"batch_size": 10, "n_iter": 12, "random_state": 0} | options
+    options = {"n_rows": 50, "batch_size": 10, "n_iter": 12, "random_state": 0} | options
+    X = draw("bernoulli", n_samples=options.pop("n_rows"))
     rbm = BernoulliRBM(3, **options).fit(X)
     assert rbm.history_["n_iter"] == expected
     assert {len(column) for column in rbm.history_.values()} == {len(expected)}
     again = rbm.set_params(warm_start=True, n_iter=1).fit(X)
     assert again.history_["n_iter"][: len(expected) + 1] == [*expected, rbm.n_iter_]
+
+
+def test_a_history_is_measured_in_the_precision_of_states(monkeypatch):
+    # Slip: pseudo-likelihoods in double precision, which take twice as long as the updates allow.
+    X, seen = draw("bernoulli", n_samples=50), []
+    for module in (monitoring, recording):
+        own = module.monitor
+        monkeypatch.setattr(
+            module, "monitor", lambda m, *a, own=own: seen.append(m.dtype) or own(m, *a)
+        )
+    for large, dtype in ((0, np.float32), (10**9, np.float64)):
+        monkeypatch.setattr(settings, "LARGE_UPDATE", large)
+        rbm = BernoulliRBM(3, n_iter=2, early_stopping=True, random_state=0).fit(X)
+        assert {np.dtype(dtype)} == set(seen)
+        assert {array.dtype for array in arrays(rbm).values()} == {np.dtype(np.float64)}
+        seen.clear()
 
 
 def test_nothing_is_printed_without_verbose(kind, capsys):
