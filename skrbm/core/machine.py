@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, average_rows, is_sparse, placed
+from skrbm.core.numerics import Array, average_rows, is_sparse, matrix_product, placed
 from skrbm.core.units import Units
 
 
@@ -117,7 +117,7 @@ class Machine:
         signal = self.visible.signal(v)
         if is_sparse(signal):
             return placed(np.asarray(signal @ self.weights), out)
-        return np.matmul(signal, self.weights, out=out)
+        return matrix_product(signal, self.weights, out)
 
     def visible_field(self, h: Any, out: Array | None = None) -> Array:
         """Field that the visible units feel.

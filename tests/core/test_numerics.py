@@ -6,9 +6,11 @@ from scipy import sparse
 
 from skrbm.core import numerics
 from skrbm.core.numerics import (
+    FEW_ROWS,
     average_rows,
     expm1,
     logistic,
+    matrix_product,
     row_products,
     spread_rows,
     sum_log_two_cosh,
@@ -93,3 +95,21 @@ def test_expm1_keeps_its_digits(dtype, largest):
     actual = expm1(x, largest)
     assert actual is x
     np.testing.assert_allclose(actual, expected, rtol=3 * np.finfo(dtype).eps, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_rows", [0, 1, 2, FEW_ROWS, FEW_ROWS + 1])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_are_the_same_wherever_the_matrix_lies(order, n_rows, dtype, rng):
+    # Slips: an answer that is not turned back, an `out` that is not written.
+    rows = rng.normal(size=(n_rows, 7)).astype(dtype)
+    matrix = np.asarray(rng.normal(size=(7, 5)), dtype=dtype, order=order)
+    expected = np.einsum("ij,jk->ik", rows.astype(np.float64), matrix.astype(np.float64))
+    room = np.full((n_rows + 2, 5), np.nan, dtype)
+    for out in (None, room[:n_rows]):
+        product = matrix_product(rows, matrix, out)
+        assert product.dtype == dtype
+        assert product.flags.c_contiguous
+        np.testing.assert_allclose(product, expected, rtol=0, atol=20 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(room[:n_rows], product)
+    assert np.isnan(room[n_rows:]).all()
