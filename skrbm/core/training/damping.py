@@ -166,7 +166,8 @@ class Damping:
         signal = self.work.array(f"{name} signals", (n_rows, model.shape[1]), dtype)
         for own, out in ((data, signal[:n_data]), (model, signal[n_data:])):
             placed(dense(layer.signal(own, out=out)), out)
-        signal *= np.sqrt(multiple)
+        if np.any(multiple != 1):
+            signal *= np.sqrt(multiple)
         out = self.work.array(f"{name} products", (n_rows, n_rows), dtype)
         return np.matmul(signal, signal.T, out=out)
 
