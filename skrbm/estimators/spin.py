@@ -113,8 +113,8 @@ class SpinRBM(BaseRBM):
     n_jobs : int, default=None
         Number of threads of `transform`, scores and `log_partition`, or of processes of an exact
         sum over more than 2^22 states, as joblib counts them. None for as many threads as matrix
-        products take elsewhere, and one process. The results do not depend on it; chains run in
-        order.
+        products take elsewhere, one thread for small models, and one process. The results do not
+        depend on it; chains run in order.
     verbose : int, default=0
         Whether to print a line for every epoch.
     random_state : int, Generator, RandomState or None, default=None
