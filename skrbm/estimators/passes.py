@@ -32,7 +32,7 @@ from skrbm.estimators.settings import (
 )
 from skrbm.estimators.validation import InterruptWarned, advised, check_parameter
 
-RECORDED_UPDATES = 100  # a record of few rows costs about as much as four of them
+RECORDED_UPDATES = 75  # a record of few rows costs about as much as four of them
 
 
 class Passes(ABC):

@@ -137,7 +137,7 @@ class SpinRBM(BaseRBM):
         For each recorded pass of `fit`: its number "n_iter"; "pseudo_likelihood", the mean over some
         training rows in nats; "learning_rate" of the last update; "mean_activation" of the hidden
         units under the data; "time" in seconds since the one before. Recorded are the first pass,
-        the last and, where a pass has fewer than 100 updates, one of so many that these make 100; all of
+        the last and, where a pass has fewer than 75 updates, one of so many that these make 75; all of
         them with `verbose`, `track_likelihood`, `early_stopping` and the schedule "adaptive". With
         algorithm "pcd" or "pt" also "chain_gap", by how many nats the chains' mean free energy is
         above the data's; with "pt" also "swap_acceptance", the mean probability of an exchange

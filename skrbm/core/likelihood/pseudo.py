@@ -16,6 +16,7 @@ from skrbm.core.units import QuadratureError, Units
 MONITOR_ROWS = 100, 1000
 MONITOR_FLIPS = 8  # of a row, before more rows are asked
 MONITOR_EVALUATIONS = 2**15, 2**22
+MONITOR_OVERHEAD = 16  # of a row and unit, whatever the number of hidden units, in evaluations
 MONITOR_NODES = 1000  # of a quadrature: wider laws are those of models that have exploded
 MONITOR_SHARE = 1536  # products of states and weights in a pass for one evaluation: about 3 %
 FEW_VALUES = 10  # of a unit: more are compared with the rest of each row, not by pairs
@@ -163,7 +164,7 @@ def monitor(
         n_others = _most_others(machine, bounds)
         if n_others > MONITOR_NODES:
             return float("nan")
-        n_pairs = int(n_evaluations // (n_hidden * n_others))
+        n_pairs = int(n_evaluations // (n_hidden * n_others + MONITOR_OVERHEAD))
         n_rows = int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS))
         rows = spread_rows(v, n_rows)
         n_flips = min(max(n_pairs // rows.shape[0], 1), n_units)

@@ -204,11 +204,12 @@ def test_monitor_is_exact_where_that_is_cheap(kind, seed, rng):
 def test_monitor_of_a_large_model_looks_at_a_few_units_and_at_the_same_ones(
     n_passed, n_flips, rng, monkeypatch
 ):
-    # Slips: a cost that does not follow the pass, or has no bounds.
+    # Slips: a cost that does not follow the pass, or has no bounds; pairs of few hidden units free.
     p = oracles.random_parameters("bernoulli", 30, 20, rng, scale=0.1)
     machine, v = machine_from(p), rng.choice([0.0, 1.0], (50, 30))
     looks = []
-    monkeypatch.setattr(pseudo, "MONITOR_EVALUATIONS", (5 * 50 * 20, 10 * 50 * 20))
+    pair = 20 + pseudo.MONITOR_OVERHEAD
+    monkeypatch.setattr(pseudo, "MONITOR_EVALUATIONS", (5 * 50 * pair, 10 * 50 * pair))
     original = pseudo._Rows.log_conditionals
 
     def log_conditionals(self, rows, units):
