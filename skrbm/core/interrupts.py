@@ -56,7 +56,8 @@ def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrup
     """
     is_main = threading.current_thread() is threading.main_thread()
     before: dict[int, Any] = {n: signal.getsignal(n) for n in SIGNALS} if is_main else {}
-    answers = {number: handler for number, handler in before.items() if callable(handler)}
+    # Inside of another such context the signals wait already: setting handlers takes microseconds.
+    answers = {n: h for n, h in before.items() if callable(h) and not isinstance(h, Interrupts)}
     is_fatal = before.get(signal.SIGTERM) is signal.SIG_DFL
     if is_fatal and stops_for_sigterm and multiprocessing.parent_process() is None:
         answers[signal.SIGTERM] = signal.default_int_handler

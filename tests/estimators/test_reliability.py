@@ -151,6 +151,25 @@ def test_a_program_that_does_not_stop_for_an_interrupt_is_not_stopped(handler):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+def test_signals_that_wait_already_are_left_to_the_outer_context():
+    """Catches an answer in the inner context, and handlers set twice, which costs short passes."""
+    done = []
+
+    def work():
+        with deferred_interrupts():
+            handler = signal.getsignal(signal.SIGINT)
+            with deferred_interrupts() as inner:
+                assert signal.getsignal(signal.SIGINT) is handler
+                signal.raise_signal(signal.SIGINT)
+                inner.check()
+            done.append("not asked")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["not asked"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def sigterm_after(n_updates, monkeypatch):
     """Send the process a SIGTERM after so many updates."""
     update, count = Trainer.update, iter(range(n_updates - 1))
