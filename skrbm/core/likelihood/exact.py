@@ -54,15 +54,13 @@ def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
     return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
 
-def expected_gradient(machine: Machine, normaliser: float | None = None) -> dict[str, Array]:
+def expected_gradient(machine: Machine) -> dict[str, Array]:
     """Exact negative phase: `Machine.gradient` averaged over the model's distribution.
 
     Parameters
     ----------
     machine : Machine
         At least one layer with at most `MAX_STATES` states.
-    normaliser : float, default=None
-        Its `log_partition`, where that is known.
 
     Returns
     -------
@@ -75,14 +73,19 @@ def expected_gradient(machine: Machine, normaliser: float | None = None) -> dict
         If no layer has so few states.
     """
     marginal = enumerable(machine)
-    normaliser = log_partition(machine) if normaliser is None else normaliser
     total: dict[str, Array] = {}
+    highest, mass = -np.inf, 0.0  # largest logarithm of a weight so far; sum of weights over it
     n_states, n_rows = int(marginal.visible.n_states), _n_rows(marginal)
     for begin in range(0, n_states, n_rows):
         states = marginal.visible.states(begin, min(begin + n_rows, n_states))
-        probabilities = np.exp(-marginal.free_energy(states) - normaliser)
-        part = marginal.gradient(states, sample_weight=probabilities)
-        total = {name: total.get(name, 0) + array for name, array in part.items()}
+        field = marginal.hidden_field(states)
+        log_weight = marginal.hidden.log_partition(field) - marginal.visible.energy(states)
+        before, highest = highest, max(highest, log_weight.max())
+        weight, shrinkage = np.exp(log_weight - highest), np.exp(before - highest)
+        part = marginal.gradient(states, mean=marginal.hidden.mean(field), sample_weight=weight)
+        total = {name: total.get(name, 0) * shrinkage + array for name, array in part.items()}
+        mass = mass * shrinkage + weight.sum()
+    total = {name: array / mass for name, array in total.items()}
     return total if marginal is machine else exchange_layers(total)
 
 

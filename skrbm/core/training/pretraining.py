@@ -202,10 +202,11 @@ def climbed(machine: Machine, v: Array, data: Units, bounds: Bounds, n_steps: in
 
     def loss(x: Array) -> tuple[float, Array]:
         assign(x)
-        normaliser = log_partition(machine)
-        negative = expected_gradient(machine, normaliser)
+        negative = expected_gradient(machine)
         gradient = {name: own - negative[name] for name, own in machine.gradient(v).items()}
-        return float(machine.free_energy(v).mean() + normaliser), -unit * flat(gradient, 0.0)
+        return float(machine.free_energy(v).mean() + log_partition(machine)), -unit * flat(
+            gradient, 0.0
+        )
 
     with np.errstate(all="ignore"):
         box = np.stack([low, high], axis=1) / unit[:, None]
