@@ -88,13 +88,17 @@ class _BlasLimit:
     def hold(self, holder: object) -> None:
         with deferred_interrupts(), self._lock:
             if not self._holders:
-                self._limit = _controller().limit(limits=1, user_api="blas")
+                # What `ThreadpoolController.limit` does, without asking for all that it can tell.
+                self._before = [(library, library.num_threads) for library in _blas_libraries()]
+                for library, _ in self._before:
+                    library.set_num_threads(1)
             self._holders.add(holder)
 
     def release(self, holder: object) -> None:
         with deferred_interrupts(), self._lock:
             if self._holders == {holder}:
-                self._limit.restore_original_limits()
+                for library, n_threads in self._before:
+                    library.set_num_threads(n_threads)
             self._holders.discard(holder)
 
 
@@ -123,11 +127,11 @@ def one_blas_thread() -> Iterator[None]:
 
 def _n_blas_threads() -> int:
     """Largest number of threads that a product may take at present."""
-    pools = _controller().select(user_api="blas").info()
-    return max((pool["num_threads"] for pool in pools), default=1)
+    return max((library.num_threads for library in _blas_libraries()), default=1)
 
 
 @functools.cache
-def _controller() -> ThreadpoolController:
-    """Handle of the loaded BLAS libraries, which takes milliseconds to find."""
-    return ThreadpoolController()
+def _blas_libraries() -> list[Any]:
+    """Handles of the loaded BLAS libraries, which take milliseconds to find."""
+    libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+    return libraries

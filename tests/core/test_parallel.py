@@ -66,15 +66,15 @@ def test_the_number_of_threads_comes_back_after_the_last_of_overlapping_contexts
 
 def test_an_interrupt_while_threads_are_limited_does_not_leave_the_limit(monkeypatch):
     # Slip: a limit whose holder was not counted yet, so that nobody lifts it.
-    controller = parallel._controller()
+    kind = type(parallel._blas_libraries()[0])
+    limit = kind.set_num_threads
 
-    class Interrupted:
-        def limit(self, **options):
-            limit = controller.limit(**options)
+    def interrupted(library, n_threads):
+        limit(library, n_threads)
+        if n_threads == 1:
             signal.raise_signal(signal.SIGINT)
-            return limit
 
-    monkeypatch.setattr(parallel, "_controller", Interrupted)
+    monkeypatch.setattr(kind, "set_num_threads", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), one_blas_thread():

@@ -257,7 +257,8 @@ class Trainer:
     def _symptom(self, machine: Machine, v: Any) -> str:
         """What is wrong with a machine, if anything."""
         with np.errstate(over="ignore", invalid="ignore"):
-            broken = non_finite(machine.astype(self.precision))
+            is_precise = machine.dtype == self.precision  # `astype` looks at every array
+            broken = non_finite(machine if is_precise else machine.astype(self.precision))
             if broken:
                 return f"{', '.join(broken)} expected finite, got infinite or NaN"
             rows = spread_rows(v, GUARD_ROWS).astype(machine.dtype, copy=False)
