@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp
 
+from skrbm.core.likelihood.exact import BLOCK_ELEMENTS
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
@@ -81,4 +82,8 @@ def log_partition_at_least(machine: Machine, h: Array) -> float:
     log_partition : float
         In nats.
     """
-    return float(logsumexp(-machine.transposed.free_energy(np.unique(h, axis=0))))
+    states = np.unique(h, axis=0)
+    n_rows = max(1, BLOCK_ELEMENTS // max(machine.weights.shape))
+    blocks = np.array_split(states, range(n_rows, len(states), n_rows))
+    energies = [machine.transposed.free_energy(block) for block in blocks]
+    return float(logsumexp(-np.concatenate(energies)))

@@ -16,7 +16,7 @@ from skrbm.core.units import QuadratureError, Units
 MONITOR_ROWS = 100, 1000
 MONITOR_FLIPS = 8  # of a row, before more rows are asked
 MONITOR_EVALUATIONS = 2**15, 2**22
-MONITOR_OVERHEAD = 16  # of a row and unit, whatever the number of hidden units, in evaluations
+MONITOR_OVERHEAD = 32  # of a row and unit, whatever the number of hidden units, in evaluations
 MONITOR_NODES = 1000  # of a quadrature: wider laws are those of models that have exploded
 MONITOR_SHARE = 1536  # products of states and weights in a pass for one evaluation: about 3 %
 FEW_VALUES = 10  # of a unit: more are compared with the rest of each row, not by pairs
@@ -115,14 +115,18 @@ def estimate_pseudo_likelihood(
     first = rng.integers(n_units, size=v.shape[0])
     spacing = np.arange(n_flips)[:, None] * n_units // n_flips
     bounds = machine.hidden.field_bounds(machine.weights) if bounds is None else bounds
-    rows = _Rows(machine, v, bounds)
-    total, n_hidden = np.zeros(len(rows)), machine.hidden.n_columns
-    n_together = max(1, BLOCK_ELEMENTS // (len(rows) * n_hidden))
-    for begin in range(0, n_flips, n_together):
-        units = (first + spacing[begin : begin + n_together]) % n_units
-        numbers = np.broadcast_to(np.arange(len(rows)), units.shape)
-        scores = rows.log_conditionals(numbers.ravel(), units.ravel()).reshape(units.shape)
-        total += (scores if is_counted is None else scores * is_counted[numbers, units]).sum(axis=0)
+    total = np.zeros(len(first))
+    n_rows = max(1, DENSE_ELEMENTS // machine.visible.n_columns)
+    for begin in range(0, len(first), n_rows):
+        own = slice(begin, begin + n_rows)
+        rows = _Rows(machine, v[own], bounds)
+        n_together = max(1, BLOCK_ELEMENTS // (len(rows) * machine.hidden.n_columns))
+        for flip in range(0, n_flips, n_together):
+            units = (first[own] + spacing[flip : flip + n_together]) % n_units
+            numbers = np.broadcast_to(np.arange(len(rows)), units.shape)
+            scores = rows.log_conditionals(numbers.ravel(), units.ravel()).reshape(units.shape)
+            counted = 1 if is_counted is None else is_counted[own][numbers, units]
+            total[own] += (counted * scores).sum(axis=0)
     return np.asarray(total * (n_units / n_flips))
 
 
@@ -184,8 +188,8 @@ class _Rows:
 
     def __init__(self, machine: Machine, v: Any, bounds: tuple[Array, Array]) -> None:
         self._machine, self._bounds = machine, bounds
-        self._v = dense(v.astype(machine.dtype, copy=False))
-        self._field = machine.hidden_field(self._v)
+        v = v.astype(machine.dtype, copy=False)
+        self._v, self._field = dense(v), machine.hidden_field(v)
 
     def __len__(self) -> int:
         return len(self._v)
@@ -247,9 +251,10 @@ class _Rows:
     def log_conditionals(self, rows: Array, units: Array) -> Array:
         """Log-probability of one unit of one row for each pair of their numbers."""
         log_probability = np.zeros(len(units))
-        for group in self._machine.visible.unit_groups:
-            pairs = np.flatnonzero(np.isin(units, group))
-            if len(pairs):
+        groups = self._machine.visible.unit_groups
+        for group in groups:
+            pairs = np.flatnonzero(np.isin(units, group)) if len(groups) > 1 else slice(None)
+            if len(units[pairs]):
                 own, unit = rows[pairs], self._machine.visible.take(units[pairs])
                 columns = self._machine.visible.unit_columns(units[pairs])
                 states = self._v[own[:, None], columns]

@@ -1,5 +1,6 @@
 """Pseudo-likelihood against enumeration and quadrature, its estimate against itself."""
 
+import tracemalloc
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from core.models import (
 )
 from scipy import sparse
 
+from skrbm.core.centering import recenter
 from skrbm.core.likelihood import pseudo
 from skrbm.core.units import Interval, LinearUnits, QuadratureError
 
@@ -219,6 +221,20 @@ def test_monitor_of_a_large_model_looks_at_a_few_units_and_at_the_same_ones(
     monkeypatch.setattr(pseudo._Rows, "log_conditionals", log_conditionals)
     assert pseudo.monitor(machine, v, n_passed) == pseudo.monitor(machine, v, n_passed)
     assert sum(map(len, looks)) == 2 * n_flips * 50
+
+
+def test_monitor_makes_sparse_rows_dense_a_block_at_a_time():
+    # Slip: 200 MB for 500 rows at once.
+    p = oracles.random_parameters("bernoulli", 50_000, 2, np.random.default_rng(0), scale=0.01)
+    machine = recenter(machine_from(p), None, None)
+    v = sparse.random_array((500, 50_000), density=1e-3, format="csr", rng=0)
+    v.data[:] = 1
+    tracemalloc.start()
+    score = pseudo.monitor(machine, v, 10**6)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 3 * 8 * pseudo.DENSE_ELEMENTS  # a block, the one before, and what is in between
+    np.testing.assert_allclose(pseudo.monitor(machine, v.toarray(), 10**6), score, rtol=1e-12)
 
 
 @pytest.mark.parametrize("width", [100, 1000, 3000, 1e6])

@@ -1,5 +1,7 @@
 """What is certain of a fit's likelihood, against enumeration."""
 
+import tracemalloc
+
 import numpy as np
 import oracles
 import pytest
@@ -13,7 +15,9 @@ from core.models import (
     uncoupled_like,
     visible_layer,
 )
+from scipy import sparse
 
+from skrbm.core.centering import recenter
 from skrbm.core.training.watch import CERTAIN, shortfall
 
 N_ROWS = 40
@@ -37,3 +41,14 @@ def test_shortfall_is_what_independent_columns_have_more(case, seed, rng):
         np.testing.assert_allclose(
             shortfall(machine, layer, v, particles, own), expected, rtol=1e-9, atol=1e-9
         )
+
+
+def test_shortfall_of_wide_rows_takes_little_memory(rng):
+    # Slip: free energies of 200 hidden states, 80 MB a temporary array, all at once.
+    p = oracles.random_parameters("bernoulli", 50_000, 20, rng, scale=0.01)
+    machine, v = recenter(machine_from(p), None, None), sparse.csr_array((100, 50_000))
+    tracemalloc.start()
+    shortfall(machine, machine.visible, v, rng.choice([0.0, 1.0], (100, 20)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20e6
