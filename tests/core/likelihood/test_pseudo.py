@@ -227,7 +227,7 @@ def test_monitor_makes_sparse_rows_dense_a_block_at_a_time():
     # Slip: 200 MB for 500 rows at once.
     p = oracles.random_parameters("bernoulli", 50_000, 2, np.random.default_rng(0), scale=0.01)
     machine = recenter(machine_from(p), None, None)
-    v = sparse.random_array((500, 50_000), density=1e-3, format="csr", rng=0)
+    v = sparse.random(500, 50_000, density=1e-3, format="csr", random_state=0)
     v.data[:] = 1
     tracemalloc.start()
     score = pseudo.monitor(machine, v, 10**6)
