@@ -153,6 +153,11 @@ class LabelObjective:
     generative_weight: float
 
     @property
+    def is_exact(self) -> bool:
+        """Whether an update sums over all states."""
+        return self.generative_weight > 0 and self.negative_phase.is_exact
+
+    @property
     def is_persistent(self) -> bool:
         """Whether the particles sample the model, and do not rest."""
         return self.generative_weight > 0 and self.negative_phase.is_persistent

@@ -362,15 +362,27 @@ def test_data_are_left_as_they_were(seed, rng):
     np.testing.assert_array_equal(v, before)
 
 
-@pytest.mark.parametrize(("many", "n_threads"), [(10**9, 1), (1, 2)])
-def test_small_products_are_not_shared_among_threads(many, n_threads, seed, rng, monkeypatch):
-    # Slip: threads that wait for each other in every small product, on a busy machine for long.
+@pytest.mark.parametrize(
+    ("few", "many", "is_exact", "n_threads"),
+    [
+        (0, 10**9, False, 1),
+        (0, 1, False, 2),
+        (10**8, 10**9, False, 2),  # they are not shared in any case
+        (130, 10**9, True, 1),  # 8 states and 4 rows by 12 weights: 144, where 5 chains are 108
+    ],
+)
+def test_small_products_are_not_shared_among_threads(
+    few, many, is_exact, n_threads, seed, rng, monkeypatch
+):
+    # Slips: threads that wait for each other in every small product, on a busy machine for long; a
+    # pass of one small update that takes a fifth longer by asking for one thread.
+    monkeypatch.setattr(loop, "FEW_PRODUCTS", few)
     monkeypatch.setattr(loop, "MANY_PRODUCTS", many)
     p = model(("bernoulli", 4, 3, 0), seed)
     machine, v, seen = machine_from(p), visible_states(p, rng), []
 
     @dataclass(frozen=True)
-    class Phase(PersistentContrastiveDivergence):
+    class Phase(Exact if is_exact else PersistentContrastiveDivergence):
         def __call__(self, *arguments):
             pools = threadpool_info()
             seen.extend(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
