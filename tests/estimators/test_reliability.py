@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import numpy as np
 import pytest
@@ -49,10 +50,10 @@ def interruptible():
 
 def fit_interrupted_at(n_lines, rbm, X):
     """Fit that hears Ctrl-C as training begins its line of that number."""
-    count = iter(range(n_lines))
+    lines = iter(range(n_lines))
 
     def trace(frame, event, _):
-        if event == "line" and next(count, None) is None:
+        if event == "line" and next(lines, None) is None:
             sys.settrace(None)
             signal.raise_signal(signal.SIGINT)
         name = frame.f_globals.get("__name__", "")
@@ -76,16 +77,15 @@ def test_an_interrupt_at_any_line_keeps_whole_updates(kind):
     X = draw(kind, 10)
     options = {"learning_rate_schedule": "constant", "momentum": 0.5, "random_state": 0}
     expected = [arrays(new(kind, n_iter=n, **options).fit(X)) for n in range(1, 5)]
-    kept = set()
-    for n_lines in range(100, 700, 3):
+    for n_lines in count(100, 3):  # from before the first update on into the third
         rbm = new(kind, n_iter=1000, **options)
         fit_interrupted_at(n_lines, rbm, X)
         n_updates = rbm._carried["n_updates"]
         if n_updates:
-            kept.add(n_updates)
             for name in ("components_", "intercept_hidden_", "intercept_visible_"):
                 np.testing.assert_array_equal(arrays(rbm)[name], expected[n_updates - 1][name])
-    assert len(kept) > 1
+        if n_updates == 3:
+            break
 
 
 @pytest.mark.parametrize(("owner", "answer"), [(Trainer, "_symptom"), (Run, "outcome")])
@@ -172,11 +172,11 @@ def test_signals_that_wait_already_are_left_to_the_outer_context():
 
 def sigterm_after(n_updates, monkeypatch):
     """Send the process a SIGTERM after so many updates."""
-    update, count = Trainer.update, iter(range(n_updates - 1))
+    update, updates = Trainer.update, iter(range(n_updates - 1))
 
     def interrupted(*arguments):
         update(*arguments)
-        if next(count, None) is None:
+        if next(updates, None) is None:
             monkeypatch.setattr(Trainer, "update", update)
             signal.raise_signal(signal.SIGTERM)
 
