@@ -14,6 +14,7 @@ SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
 MANY_FACTORS = 2**14
 MAX_EXPONENT = 80  # and so is e^80
 BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
+IN_PLACE_BYTES = 2**18  # of arrays that need no temporary one: fewer calls
 FEW_ROWS = 16  # of a product with a transposed matrix
 SERIES_RANGE = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
@@ -133,23 +134,25 @@ def expm1(x: Array, largest: float) -> Array:
     return x
 
 
-def row_blocks(array: Array) -> list[slice]:
-    """Rows of an array in blocks of `BLOCK_BYTES`, of which all but the last have a multiple of four.
+def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
+    """Rows of an array in blocks, of which all but the last have a multiple of four.
 
     Parameters
     ----------
     array : ndarray of shape (n_rows, ...)
         What will be worked on block by block.
+    n_bytes : int, default=BLOCK_BYTES
+        Of a block; it has four rows if these are more.
 
     Returns
     -------
     blocks : list of slice
         Rows of each block, in order.
     """
-    if array.nbytes <= BLOCK_BYTES:
+    if array.nbytes <= n_bytes:
         return [slice(None)]
     row_bytes = array.itemsize * max(1, array[:1].size)
-    n_own = max(4, BLOCK_BYTES // row_bytes // 4 * 4)  # random words are those of four numbers
+    n_own = max(4, n_bytes // row_bytes // 4 * 4)  # random words are those of four numbers
     return [slice(begin, begin + n_own) for begin in range(0, len(array), n_own)]
 
 

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, row_blocks
+from skrbm.core.numerics import BLOCK_BYTES, IN_PLACE_BYTES, Array, row_blocks
 
 Arrays = dict[str, Array]
 Memory = dict[str, Any]
@@ -27,9 +27,16 @@ class Optimizer(ABC):
     ----------
     momentum : float, default=0.0
         Share, in [0, 1), of the last step's directions that this one takes over.
+
+    Attributes
+    ----------
+    block_bytes : int
+        Of a part of a parameter that `move` is given.
     """
 
     momentum: float = 0.0
+
+    block_bytes: ClassVar[int] = BLOCK_BYTES
 
     @property
     @abstractmethod
@@ -70,7 +77,7 @@ class Optimizer(ABC):
                 _remembered(memory, f"{kind} of {name}", array) for kind in self.remembered
             ]
             arrays = array, direction[name], *remembered
-            for rows in row_blocks(array):
+            for rows in row_blocks(array, self.block_bytes):
                 self.move(learning_rate, n_steps, *(own[rows] for own in arrays))
 
 
@@ -103,6 +110,8 @@ class SGD(Optimizer):
 
     nesterov: bool = False
 
+    block_bytes = IN_PLACE_BYTES
+
     @property
     def remembered(self) -> tuple[str, ...]:
         return ("velocity",) if self.momentum else ()
@@ -117,7 +126,11 @@ class SGD(Optimizer):
         for velocity in remembered:
             velocity *= self.momentum
             velocity += step
-            step = step + self.momentum * velocity if self.nesterov else velocity
+            if self.nesterov:
+                array += step
+                step = np.multiply(velocity, self.momentum, out=step)
+            else:
+                step = velocity
         array += step
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, row_blocks
+from skrbm.core.numerics import IN_PLACE_BYTES, Array, row_blocks
 from skrbm.core.training.optimizer import Memory
 
 OFFSET_RATE = 0.01
@@ -235,7 +235,7 @@ def pause(success: float, least: float, shortest: int, longest: int) -> int:
 def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:
     """Move an average towards present arrays, in place."""
     for name, array in present.items():
-        for rows in row_blocks(array):
+        for rows in row_blocks(array, IN_PLACE_BYTES):
             own, other = average[name][rows], array[rows]
             own -= other  # three steps in place are faster than one with a copy
             own *= 1 - share
