@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skrbm import BernoulliRBM
-from skrbm.estimators.validation import AnnealingWarning
+from skrbm.estimators.input.validation import AnnealingWarning
 
 N_CHAINS = 100
 N_TEMPERATURES = 10_000

@@ -7,8 +7,7 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.loop import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
 from skrbm.display.images import ComponentsDisplay, SamplesDisplay
-from skrbm.estimators.bernoulli import BernoulliRBM
-from skrbm.estimators.checkpoint import Checkpoint
+from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.classifier import RBMClassifier
 from skrbm.estimators.conversion import (
     CenteredParameters,
@@ -17,15 +16,16 @@ from skrbm.estimators.conversion import (
     to_spin,
     uncenter,
 )
-from skrbm.estimators.couplings import effective_couplings
-from skrbm.estimators.diagnostics import chain_diagnostics
-from skrbm.estimators.gaussian import GaussianBernoulliRBM
+from skrbm.estimators.fitting.checkpoint import Checkpoint
+from skrbm.estimators.gaussian_rbm import GaussianBernoulliRBM
 from skrbm.estimators.imputer import RBMImputer
+from skrbm.estimators.inference.mixing import chain_diagnostics
+from skrbm.estimators.inference.public_couplings import effective_couplings
+from skrbm.estimators.inference.scoring import log_likelihood_scorer
+from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, VersionWarning
 from skrbm.estimators.outliers import RBMOutlierDetector
-from skrbm.estimators.scoring import log_likelihood_scorer
-from skrbm.estimators.spin import SpinRBM
-from skrbm.estimators.tabular import TabularRBM
-from skrbm.estimators.validation import AnnealingWarning, DomainWarning, VersionWarning
+from skrbm.estimators.spin_rbm import SpinRBM
+from skrbm.estimators.tabular_rbm import TabularRBM
 
 __all__ = [
     "AnnealingWarning",

@@ -2,9 +2,11 @@
 
 import ast
 import functools
+import graphlib
 import importlib
 import inspect
 import pkgutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,90 +16,31 @@ from skrbm.core.units import Units
 
 ROOT = Path(skrbm.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-# A module may import those of earlier rows, and of its own entry where that is a folder.
-ORDER = (
-    {"skrbm._version"},
-    {"skrbm.core.interrupts", "skrbm.core.numerics"},
-    {"skrbm.core.parallel", "skrbm.core.draws"},
-    {"skrbm.core.units.support"},
-    {"skrbm.core.units.base"},
-    {"skrbm.core.units.columns", "skrbm.core.units.linear", "skrbm.core.units.shifts"},
-    {"skrbm.core.units.two_state"},
-    {
-        "skrbm.core.units.bernoulli",
-        "skrbm.core.units.spin",
-        "skrbm.core.units.categorical",
-        "skrbm.core.units.interval",
-        "skrbm.core.units.gaussian",
-        "skrbm.core.units.composite",
-    },
-    {"skrbm.core.units"},
-    {"skrbm.core.machine", "skrbm.core.jumps"},
-    {"skrbm.core.labels"},
-    {
-        "skrbm.core.centering",
-        "skrbm.core.couplings",
-        "skrbm.core.tempering",
-    },
-    {"skrbm.core.sampling"},
-    {"skrbm.core.diagnostics"},
-    {"skrbm.core.likelihood"},
-    {"skrbm.core.training.statistics"},
-    {
-        "skrbm.core.training.workspace",
-        "skrbm.core.training.initialization",
-        "skrbm.core.training.holes",
-        "skrbm.core.training.modes",
-    },
-    {"skrbm.core.training.phases", "skrbm.core.training.pretraining"},
-    {"skrbm.core.training.negative_phase"},
-    {"skrbm.core.training.discriminative"},
-    {"skrbm.core.training.optimizer"},
-    {"skrbm.core.training.transforms", "skrbm.core.training.state"},
-    {
-        "skrbm.core.training.damping",
-        "skrbm.core.training.jumps",
-        "skrbm.core.training.monitoring",
-        "skrbm.core.training.watch",
-    },
-    {"skrbm.core.training.loop"},
-    {"skrbm.core.training"},
-    {"skrbm.testing"},
-    {
-        "skrbm.estimators.validation",
-        "skrbm.estimators.callbacks",
-        "skrbm.estimators.settings",
-        "skrbm.estimators.history",
-    },
-    {"skrbm.estimators.rows", "skrbm.estimators.plan"},
-    {
-        "skrbm.estimators.tables.encoded",
-        "skrbm.estimators.tables.frames",
-        "skrbm.estimators.tables.scores",
-        "skrbm.estimators.formats",
-    },
-    {"skrbm.estimators.tables.kinds"},
-    {"skrbm.estimators.tables.codec"},
-    {"skrbm.estimators.tables.rows", "skrbm.estimators.tracking"},
-    {"skrbm.estimators.model", "skrbm.estimators.recording"},
-    {"skrbm.estimators.beginning"},
-    {"skrbm.estimators.passes"},
-    {"skrbm.estimators.labels.rows", "skrbm.estimators.labels.model"},
-    {"skrbm.estimators.labels.recording"},
-    {
-        "skrbm.estimators.annealing",
-        "skrbm.estimators.diagnostics",
-        "skrbm.estimators.unknown",
-    },
-    {"skrbm.estimators.run", "skrbm.estimators.sampler", "skrbm.estimators.scoring"},
-    {"skrbm.estimators.labels.run", "skrbm.estimators.labels.inference"},
-    {"skrbm.estimators"},
-    {"skrbm.display"},
+# A module imports from its own floor and from those before it.
+FLOORS = (
+    {"_version", "core.numerics", "core.draws", "core.parallel", "core.interrupts"},
+    {"core.units"},
+    {"core.machine", "core.centering"},
+    {"core.chains"},
+    {"core.likelihood", "core.labels", "core.couplings", "core.diagnostics"},
+    {"core.training"},
+    {"estimators", "testing"},
+    {"display"},
 )
+# Rooms of the two largest floors, by the same rule; "" are the files that are not named.
+ROOMS = {
+    "core.training": ("start", "", "parts", "loop"),
+    "estimators": ("input", "inference", "tables", "fitting", "labels", ""),
+}
+# Files of these folders know the folder's base alone, never each other.
+SIBLINGS = {
+    "core.units": ("base", "columns", "linear", "shifts", "support", "two_state"),
+    "core.training.parts": (),
+}
 ESTIMATORS_WORDS = ("components_", "n_components", "noise_variance_", "method=", "sklearn")
 FREE = {"skrbm", "skrbm.core"}  # namespaces without logic
 OPTIONAL = {"matplotlib", "tqdm", "dask", "torch", "pandas", "polars"}
-MAX_FILE_LINES, MAX_BODY_LINES = 350, 60
+MAX_BODY_LINES = 60
 
 
 def module_name(path):
@@ -131,16 +74,31 @@ def imported(tree):
                 yield f"{node.module}.{alias.name}" if is_module else node.module
 
 
-def place(module):
-    """Row of ORDER and the entry in it that a module belongs to: the longest that fits."""
-    fitting = [
-        (len(entry), row, entry)
-        for row, entries in enumerate(ORDER)
-        for entry in entries
-        if module == entry or module.startswith(entry + ".")
-    ]
-    assert fitting, f"{module} has no place in the order of imports"
-    return max(fitting)[1:]
+def inner(module):
+    """Name of a module within the package."""
+    return module.removeprefix("skrbm").removeprefix(".")
+
+
+def is_in(module, folder):
+    """Whether a module is a folder or file, or lies in it."""
+    return f"{inner(module)}.".startswith(f"{folder}.")
+
+
+def height(module):
+    """Floor of a module, and its room there."""
+    found = [row for row, names in enumerate(FLOORS) if any(is_in(module, n) for n in names)]
+    assert len(found) == 1, f"{module} belongs to floors {found}"
+    room = 0
+    for floor, rooms in ROOMS.items():
+        if is_in(module, floor):
+            own = [name for name in rooms if name and is_in(module, f"{floor}.{name}")]
+            room = rooms.index(own[0] if own else "")
+    return found[0], room
+
+
+def package_imports(module, tree):
+    """Modules of the package that a module imports."""
+    return {name for name in imported(tree) if name.startswith("skrbm.")} - FREE - {module}
 
 
 def classes():
@@ -189,12 +147,27 @@ def names_in(tree):
 def test_imports_run_one_way(module, tree):
     if module in FREE:
         return
-    row, own = place(module)
-    for target in imported(tree):
-        if not target.startswith("skrbm") or target in FREE:
-            continue
-        target_row, entry = place(target)
-        assert target_row < row or entry == own, f"{module} imports {target}"
+    for target in package_imports(module, tree):
+        assert height(target) <= height(module), f"{module} imports {target}"
+
+
+def test_imports_have_no_circle():
+    graph = {module: package_imports(module, tree) for module, tree in (p.values for p in trees())}
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+@pytest.mark.parametrize(("module", "tree"), trees())
+def test_siblings_do_not_know_each_other(module, tree):
+    for folder, bases in SIBLINGS.items():
+        is_base = inner(module) in {folder, *(f"{folder}.{name}" for name in bases)}
+        if is_in(module, folder) and not is_base:
+            others = {t for t in package_imports(module, tree) if is_in(t, folder)}
+            assert {inner(other).removeprefix(f"{folder}.") for other in others} <= set(bases)
+
+
+def test_file_names_are_unique():
+    names = Counter(path.name for path in FILES if path.name != "__init__.py")
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 @pytest.mark.parametrize(("module", "tree"), trees())
@@ -236,11 +209,6 @@ def test_no_unit_is_asked_for_its_type(module, tree):
             question = "type"
         if question in ("isinstance", "issubclass", "type"):
             assert not unit_types() & set(names_in(node)), ast.unparse(node)
-
-
-@pytest.mark.parametrize("path", FILES, ids=module_name)
-def test_files_are_short(path):
-    assert len(path.read_text().splitlines()) <= MAX_FILE_LINES
 
 
 @pytest.mark.parametrize(("module", "tree"), trees())

@@ -24,9 +24,9 @@ from benchmarks import machine as where
 from benchmarks.data import binarized_mnist
 from benchmarks.quality.partition import base_of, exact_samples, random_machine
 from skrbm import AnnealingWarning, BernoulliRBM
+from skrbm.core.chains.path import TemperedPath
 from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.bar import bridged_log_partition
-from skrbm.core.tempering import TemperedPath
 
 KINDS = ("bernoulli", "spin", "gaussian", "categorical")
 N_MODELS, N_CHAINS, N_TEMPERATURES = 50, 100, 2000

@@ -23,12 +23,12 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks import machine as where
+from skrbm.core.chains.ladder import Ladder
 from skrbm.core.likelihood.exact import log_partition
 from skrbm.core.machine import Machine
-from skrbm.core.sampling import Ladder
-from skrbm.core.training.initialization import initial_particles
 from skrbm.core.training.loop import Trainer
 from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase, ParallelTempering
+from skrbm.core.training.start.initialization import initial_particles
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Bernoulli
 

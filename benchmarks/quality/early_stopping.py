@@ -26,8 +26,8 @@ from benchmarks import machine as where
 from benchmarks.data import binarized_mnist
 from benchmarks.likelihood import bracket
 from skrbm import BernoulliRBM
-from skrbm.estimators.recording import Recorder
-from skrbm.estimators.rows import split_rows
+from skrbm.estimators.fitting.recording import Recorder
+from skrbm.estimators.input.rows import split_rows
 
 N_ITER = 200
 EVERY = 20

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from benchmarks import machine as where
+from skrbm.core.chains.path import TemperedPath
 from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.annealing import (
     _anneal,
@@ -28,7 +29,6 @@ from skrbm.core.likelihood.annealing import (
     reversed_log_partition,
 )
 from skrbm.core.machine import Machine
-from skrbm.core.tempering import TemperedPath
 from skrbm.core.units import PARAMETERIZATIONS, Bernoulli, Categorical, Gaussian, Spin, Units
 
 N_CHAINS, N_TEMPERATURES, N_SAMPLES = 100, 2_000, 1_000

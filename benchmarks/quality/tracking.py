@@ -26,12 +26,12 @@ from sklearn.datasets import load_digits
 from benchmarks import machine as where
 from benchmarks.data import binarized_mnist
 from skrbm import BernoulliRBM, GaussianBernoulliRBM, TabularRBM
+from skrbm.core.chains.path import TemperedPath
 from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.annealing import annealed_log_partition
 from skrbm.core.machine import Machine
-from skrbm.core.tempering import TemperedPath
-from skrbm.estimators import tracking
-from skrbm.estimators.recording import Recorder
+from skrbm.estimators.fitting import tracked_likelihood as tracking
+from skrbm.estimators.fitting.recording import Recorder
 
 SMALL_PASSES = 200
 COMPARED = (1, 5, 20, 50)

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.stats import norm, rankdata
 
+from skrbm.core.chains.gibbs import gibbs
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.sampling import gibbs
 
 WINDOW = 5.0  # autocorrelation times that a sum over autocorrelations extends
 MIXED, UNMIXED = 1.01, 1.1  # R-hat of chains that can be believed, and of those that cannot

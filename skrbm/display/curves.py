@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skrbm.core.numerics import Array
-from skrbm.display.base import Display
+from skrbm.display.axes import Display
 
 MAX_BINS = 200
 BULK = (0.05, 0.95)  # quantiles; what is farther away than twice their distance is an outlier

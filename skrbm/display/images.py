@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.numerics import Array, dense
-from skrbm.display.base import Display
+from skrbm.display.axes import Display
 
 BETWEEN = "lightsteelblue"  # a colour that no grey pixel has
 DEAD = 0.05  # share of the largest weight that all weights of a unit without a use are below

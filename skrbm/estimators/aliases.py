@@ -10,8 +10,8 @@ from scipy.sparse import issparse
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.estimators.model import ModelMixin
-from skrbm.estimators.validation import generators
+from skrbm.estimators.inference.model import ModelMixin
+from skrbm.estimators.input.validation import generators
 
 
 class ScikitLearnAliases(ModelMixin):

@@ -21,13 +21,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from skrbm.core.numerics import Array
-from skrbm.estimators.bernoulli import BernoulliRBM
-from skrbm.estimators.callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from skrbm.estimators.labels.inference import LabelInferenceMixin, label_numbers
-from skrbm.estimators.labels.rows import UNKNOWN, LabelledRows
-from skrbm.estimators.labels.run import LabelRun
-from skrbm.estimators.rows import check_weights, present_rows
-from skrbm.estimators.validation import restored_on_error
+from skrbm.estimators.bernoulli_rbm import BernoulliRBM
+from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from skrbm.estimators.input.rows import check_weights, present_rows
+from skrbm.estimators.input.validation import restored_on_error
+from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
+from skrbm.estimators.labels.labelled_fit import LabelRun
+from skrbm.estimators.labels.labelled_rows import UNKNOWN, LabelledRows
 
 
 def default_estimator() -> BernoulliRBM:

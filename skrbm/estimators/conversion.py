@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_array
 from skrbm.core import centering
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.estimators.base import BaseRBM
-from skrbm.estimators.bernoulli import BernoulliRBM
-from skrbm.estimators.spin import SpinRBM
+from skrbm.estimators.base_rbm import BaseRBM
+from skrbm.estimators.bernoulli_rbm import BernoulliRBM
+from skrbm.estimators.spin_rbm import SpinRBM
 
 RBM = TypeVar("RBM", bound=BaseRBM)
 

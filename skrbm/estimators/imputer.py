@@ -18,15 +18,15 @@ from sklearn.utils._param_validation import Interval, MissingValues
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
-from skrbm.estimators.base import BaseRBM
-from skrbm.estimators.tables.rows import check_frame
-from skrbm.estimators.validation import (
+from skrbm.estimators.base_rbm import BaseRBM
+from skrbm.estimators.input.validation import (
     FLOATS,
     RANDOM_STATE,
     generators,
     restored_on_error,
     warn_user,
 )
+from skrbm.estimators.tables.table_rows import check_frame
 
 
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

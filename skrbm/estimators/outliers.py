@@ -12,10 +12,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
-from skrbm.estimators.bernoulli import BernoulliRBM
-from skrbm.estimators.rows import check_weights, present_rows
-from skrbm.estimators.tabular import TabularRBM
-from skrbm.estimators.validation import restored_on_error
+from skrbm.estimators.bernoulli_rbm import BernoulliRBM
+from skrbm.estimators.input.rows import check_weights, present_rows
+from skrbm.estimators.input.validation import restored_on_error
+from skrbm.estimators.tabular_rbm import TabularRBM
 
 ROUNDING = 1e-12  # relative, of a share of the rows
 TIE = 1000  # times the precision of a score, within which two are alike

@@ -13,8 +13,8 @@ from core.count_units import Count
 from scipy import stats
 from scipy.special import logsumexp, softmax
 
+from skrbm.core.chains.ladder import Ladder
 from skrbm.core.machine import Machine
-from skrbm.core.sampling import Ladder
 from skrbm.core.units import Bernoulli, Categorical, Composite, Gaussian, Interval, Spin
 
 TWO_STATE = {"bernoulli": Bernoulli, "spin": Spin}

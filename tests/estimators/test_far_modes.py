@@ -16,7 +16,8 @@ from skrbm import (
     TabularRBM,
 )
 from skrbm.core.training import loop
-from skrbm.estimators import beginning, tracking
+from skrbm.estimators.fitting import start_fit as beginning
+from skrbm.estimators.fitting import tracked_likelihood as tracking
 
 NOISE = 0.02
 

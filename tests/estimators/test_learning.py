@@ -26,7 +26,7 @@ from scipy.special import expit, softmax
 from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM, SpinRBM
 from skrbm.core.training import monitoring
 from skrbm.core.training.loop import Trainer
-from skrbm.estimators import recording, settings
+from skrbm.estimators.fitting import recording, settings
 
 ALGORITHMS = ("pcd", "cd", "pt", "exact")
 UNPLANNED = {"learning_rate_schedule": "constant"}  # fit and partial_fit alike
@@ -494,7 +494,7 @@ def test_the_line_has_the_scores_of_held_out_rows_and_a_stream_has_no_total(caps
 
 def test_a_long_pass_says_how_far_it_has_come(monkeypatch, capsys):
     """Seen to fail with shares that go on to grow in the second pass."""
-    monkeypatch.setattr("skrbm.estimators.history.LINE_PAUSE", 0)
+    monkeypatch.setattr("skrbm.estimators.fitting.history.LINE_PAUSE", 0)
     new("bernoulli", n_iter=2, batch_size=25, verbose=1).fit(draw("bernoulli", 100))
     lines = [line.split("] ")[1][:25] for line in capsys.readouterr().out.splitlines()]
     parts = ["25% of the r", "50% of the r", "75% of the r", "pseudo-likel"]

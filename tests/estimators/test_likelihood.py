@@ -21,7 +21,7 @@ from skrbm import (
     LogPartition,
     log_likelihood_scorer,
 )
-from skrbm.estimators import annealing
+from skrbm.estimators.inference import log_partition as annealing
 
 
 @pytest.fixture(params=KINDS)

@@ -8,7 +8,7 @@ from estimators.instances import KINDS, assert_same_arrays, draw, new
 from estimators.test_tabular import ROWS, discrete, fitted, law, mixed
 
 from skrbm import BernoulliRBM, TabularRBM
-from skrbm.estimators.formats import ArrayRows
+from skrbm.estimators.input.formats import ArrayRows
 
 
 @pytest.fixture(params=KINDS)

@@ -8,7 +8,7 @@ from estimators.instances import DISCRETE_KINDS, KINDS, assigned, new, random_ma
 from scipy.special import softmax
 
 from skrbm import BernoulliRBM, DomainWarning, GaussianBernoulliRBM
-from skrbm.estimators.model import ArrayModel
+from skrbm.estimators.inference.model import ArrayModel
 
 N_DRAWS = 20_000
 
@@ -137,7 +137,7 @@ def test_seed_repeats_and_successive_calls_differ(kind):
 def test_rows_are_filled_in_blocks_without_a_seam(kind, monkeypatch):
     p, v, _ = mild(kind)
     mask = np.random.default_rng(0).random(v.shape) < 0.5
-    monkeypatch.setattr("skrbm.estimators.model.ROWS", 7)
+    monkeypatch.setattr("skrbm.estimators.inference.model.ROWS", 7)
     filled = assigned(p).inpaint(v, mask, random_state=0)
     np.testing.assert_array_equal(filled[mask], v[mask])
     assert filled.shape == v.shape

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from skrbm import BernoulliRBM, GaussianBernoulliRBM, SpinRBM
-from skrbm.estimators import sampler
+from skrbm.estimators.inference import sampling as sampler
 
 
 def far_rows(estimator):

@@ -18,7 +18,7 @@ from estimators.instances import (
     new,
 )
 
-import skrbm.estimators.base
+import skrbm.estimators.base_rbm
 from skrbm import VersionWarning
 
 
@@ -75,7 +75,7 @@ def test_pickles_of_another_version_warn(kind, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert "_skrbm_version" not in vars(pickle.loads(written))
-    monkeypatch.setattr(skrbm.estimators.base, "__version__", "9.9")
+    monkeypatch.setattr(skrbm.estimators.base_rbm, "__version__", "9.9")
     with pytest.warns(VersionWarning, match=r"pickled by skrbm 0.*and this is 9\.9"):
         assert bits(pickle.loads(written)) == bits(rbm)
 

@@ -25,9 +25,9 @@ from estimators.instances import (
 from skrbm import BernoulliRBM
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.training.loop import DivergenceError, Trainer
-from skrbm.estimators.callbacks import FitTask
-from skrbm.estimators.run import Run
-from skrbm.estimators.validation import generators
+from skrbm.estimators.fitting.callbacks import FitTask
+from skrbm.estimators.fitting.run import Run
+from skrbm.estimators.input.validation import generators
 
 INTERRUPTED = pytest.mark.filterwarnings("ignore:Training interrupted by user:UserWarning")
 READERS = {
@@ -347,7 +347,7 @@ def test_threads_that_draw_from_one_model_draw_different_states(monkeypatch):
         time.sleep(0.05)
         return generators(*args)
 
-    monkeypatch.setattr("skrbm.estimators.model.generators", slow_generators)
+    monkeypatch.setattr("skrbm.estimators.inference.model.generators", slow_generators)
     p, v, _ = random_machine("cho")
     rbm = assigned(p, random_state=0)
     with ThreadPoolExecutor(8) as threads:

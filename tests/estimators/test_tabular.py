@@ -17,8 +17,8 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
 from skrbm import DomainWarning, TabularRBM
-from skrbm.estimators import passes
-from skrbm.estimators.settings import SMALL
+from skrbm.estimators.fitting import fit as passes
+from skrbm.estimators.fitting.settings import SMALL
 
 SIZES = ("red", "green", "blue"), (1, 2, 3), (False, True)
 ROWS = pd.DataFrame(
@@ -368,7 +368,7 @@ def through_skops(rbm):
     sio = pytest.importorskip("skops.io")
     data = sio.dumps(rbm)
     untrusted = sio.get_untrusted_types(data=data)
-    assert untrusted == ["skrbm.estimators.tabular.TabularRBM"]
+    assert untrusted == ["skrbm.estimators.tabular_rbm.TabularRBM"]
     return sio.loads(data, trusted=untrusted)
 
 

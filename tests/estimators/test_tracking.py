@@ -10,7 +10,8 @@ from estimators.instances import KINDS, draw, learned_bits, new, parameters
 
 from skrbm import BernoulliRBM, TrainingCurveDisplay
 from skrbm.core.likelihood import exact
-from skrbm.estimators import recording, tracking
+from skrbm.estimators.fitting import recording
+from skrbm.estimators.fitting import tracked_likelihood as tracking
 
 TRACKED = "log_likelihood", "log_likelihood_std_error"
 

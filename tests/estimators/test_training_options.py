@@ -26,7 +26,7 @@ from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.training.loop import Trainer
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
-from skrbm.estimators.rows import split_rows
+from skrbm.estimators.input.rows import split_rows
 
 FORMS = [(kind, form) for kind in KINDS for form in ("dense", "sparse")]
 FORMS = [(kind, form) for kind, form in FORMS if kind in DISCRETE_KINDS or form == "dense"]

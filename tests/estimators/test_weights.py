@@ -26,7 +26,7 @@ from skrbm import (
     TabularRBM,
 )
 from skrbm.core.likelihood.pseudo import monitor
-from skrbm.estimators.rows import row_statistics, split_rows
+from skrbm.estimators.input.rows import row_statistics, split_rows
 
 EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}
 BAD = {

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from skrbm.core.chains.path import ANNEALING_JUMP_PAUSE, TemperedPath
+from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.draws import new_streams
 from skrbm.core.likelihood.partition import LogPartition, log_partition_at_least
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
-from skrbm.core.sampling import sample_tempered
-from skrbm.core.tempering import ANNEALING_JUMP_PAUSE, TemperedPath
 
 BLOCK_CHAINS = 50  # a fixed number: what the chains do must not depend on n_jobs
 SCHEDULE_POWER = 2.0

@@ -5,17 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from skrbm.core.chains.ladder import Ladder, communication_barrier, evened_ladder
+from skrbm.core.chains.path import LADDER_JUMP_PAUSE, TemperedPath
+from skrbm.core.chains.tempering import parallel_tempering
 from skrbm.core.likelihood.annealing import chains_at_base
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
-from skrbm.core.sampling import (
-    Ladder,
-    communication_barrier,
-    evened_ladder,
-    parallel_tempering,
-)
-from skrbm.core.tempering import LADDER_JUMP_PAUSE, TemperedPath
 
 FIRST_RUNGS = 8
 REJECTION = 0.3  # of exchanges between neighbours, which the number of rungs aims at

@@ -7,12 +7,12 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.jumps import jump, propose
+from skrbm.core.chains.jumps import jump, propose
+from skrbm.core.chains.path import TemperedPath, natural_machine
 from skrbm.core.likelihood.partition import LogPartition
-from skrbm.core.likelihood.population import Population
+from skrbm.core.likelihood.weighted_chains import Population
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.tempering import TemperedPath, natural_machine
 from skrbm.core.units import Units
 
 SPREAD = 0.07  # nats: standard deviation of log-weights that a step may add

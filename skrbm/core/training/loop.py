@@ -14,11 +14,11 @@ from skrbm.core.likelihood.exact import smaller_discrete
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
 from skrbm.core.parallel import FEW_PRODUCTS, MANY_PRODUCTS, one_blas_thread
-from skrbm.core.training.damping import Damping
 from skrbm.core.training.discriminative import LabelObjective
-from skrbm.core.training.jumps import jump_to_data
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.core.training.optimizer import SGD, Optimizer, Schedule
+from skrbm.core.training.parts.damping import Damping
+from skrbm.core.training.parts.jump_to_data import jump_to_data
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints, Penalties, Preconditioner
 from skrbm.core.training.workspace import Workspace

@@ -8,10 +8,11 @@ from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
+from skrbm.core.chains.ladder import Ladder
+from skrbm.core.chains.path import TemperedPath
+from skrbm.core.chains.tempering import parallel_tempering
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, is_sparse
-from skrbm.core.sampling import Ladder, parallel_tempering
-from skrbm.core.tempering import TemperedPath
 from skrbm.core.training.phases import Phases, Samples
 from skrbm.core.training.workspace import Workspace
 from skrbm.core.units import Units

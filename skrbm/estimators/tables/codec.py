@@ -10,6 +10,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval
+from skrbm.estimators.input.validation import DomainWarning, warn_user
 from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import (
     MISSING,
@@ -23,7 +24,6 @@ from skrbm.estimators.tables.frames import (
 )
 from skrbm.estimators.tables.kinds import DISCRETE, KINDS, checked_numbers, column_kind, given_kinds
 from skrbm.estimators.tables.scores import NormalScores
-from skrbm.estimators.validation import DomainWarning, warn_user
 
 MANY_CATEGORIES = np.iinfo(np.int16).max
 

@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import validate_params
 from skrbm.core.likelihood import conditional
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
-from skrbm.estimators.model import ModelMixin
-from skrbm.estimators.sampler import COUNT
-from skrbm.estimators.tables.rows import table_of
-from skrbm.estimators.unknown import Unknown
-from skrbm.estimators.validation import RANDOM_STATE, advised, shared_by_estimators
+from skrbm.estimators.inference.missing_values import Unknown
+from skrbm.estimators.inference.model import ModelMixin
+from skrbm.estimators.inference.sampling import COUNT
+from skrbm.estimators.input.validation import RANDOM_STATE, advised, shared_by_estimators
+from skrbm.estimators.tables.table_rows import table_of
 
 REFINEMENT, N_BETWEEN = 8, 32  # of a quadrature's nodes, and points between two of them
 DRAWS: dict[str, Any] = {

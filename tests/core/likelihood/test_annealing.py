@@ -19,6 +19,7 @@ from core.models import (
 from scipy import stats
 from scipy.special import softmax
 
+from skrbm.core.chains.path import TemperedPath
 from skrbm.core.draws import new_streams
 from skrbm.core.likelihood import annealing
 from skrbm.core.likelihood.annealing import (
@@ -28,7 +29,6 @@ from skrbm.core.likelihood.annealing import (
     tempered_states,
 )
 from skrbm.core.likelihood.exact import log_partition
-from skrbm.core.tempering import TemperedPath
 from skrbm.core.units import Bernoulli, Gaussian, Spin
 
 N_CHAINS = 2_000

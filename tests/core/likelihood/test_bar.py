@@ -16,10 +16,10 @@ from core.models import (
 from scipy import optimize, stats
 from scipy.special import expit
 
+from skrbm.core.chains.path import TemperedPath
 from skrbm.core.likelihood import bar
 from skrbm.core.likelihood.bar import bridged_log_partition
 from skrbm.core.likelihood.exact import log_partition
-from skrbm.core.tempering import TemperedPath
 
 CASES = [sized(kind, 3, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
 

@@ -29,11 +29,6 @@ from scipy.special import logit
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skrbm.core.training import loop
-from skrbm.core.training.initialization import (
-    initial_machine,
-    initial_particles,
-    resting_layer,
-)
 from skrbm.core.training.loop import DivergenceError, Trainer
 from skrbm.core.training.negative_phase import (
     ALGORITHMS,
@@ -43,6 +38,11 @@ from skrbm.core.training.negative_phase import (
 )
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
 from skrbm.core.training.phases import Samples
+from skrbm.core.training.start.initialization import (
+    initial_machine,
+    initial_particles,
+    resting_layer,
+)
 from skrbm.core.training.state import OFFSET_RATE, TrainingState
 from skrbm.core.training.transforms import Preconditioner
 from skrbm.core.training.workspace import Workspace

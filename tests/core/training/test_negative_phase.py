@@ -28,7 +28,7 @@ from core.models import (
 )
 from scipy import sparse
 
-from skrbm.core.sampling import Ladder
+from skrbm.core.chains.ladder import Ladder
 from skrbm.core.training.negative_phase import (
     ALGORITHMS,
     ContrastiveDivergence,

@@ -15,9 +15,9 @@ from core.models import (
     visible_states,
 )
 
-from skrbm.core.training.initialization import initial_particles
 from skrbm.core.training.loop import Trainer
 from skrbm.core.training.negative_phase import Exact
+from skrbm.core.training.start.initialization import initial_particles
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.transforms import Constraints, Penalties, Preconditioner
 

@@ -1,0 +1,1 @@
+"""Markov chains that leave a machine's distribution invariant: Gibbs, tempering, jumps."""

@@ -1,0 +1,128 @@
+"""Gibbs sampling: chains over the states of a machine, free or with some units held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, dense
+
+
+def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
+    """Visible states drawn as if the layers were not coupled: a start for chains.
+
+    Parameters
+    ----------
+    machine : Machine
+        Only its visible layer matters.
+    n_samples : int
+        Number of states.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states.
+    """
+    return machine.visible.sample(machine.visible.zero_field(n_samples), rng)
+
+
+def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator) -> Array:
+    """Advance chains of visible states; one step draws h, then v.
+
+    Parameters
+    ----------
+    machine : Machine
+        Whose distribution the chains leave invariant.
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Present visible states.
+    n_gibbs_steps : int
+        Number of steps.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states after the last step.
+    """
+    for _ in range(n_gibbs_steps):
+        v = machine.sample_visible(machine.sample_hidden(v, rng), rng)
+    return dense(v)
+
+
+def clamped_gibbs(
+    machine: Machine, v: Array, is_known: Array, n_gibbs_steps: int, rng: np.random.Generator
+) -> Array:
+    """Advance chains over the unknown visible units of each row, the known ones held.
+
+    Parameters
+    ----------
+    machine : Machine
+        Whose distribution, given the known units, the chains leave invariant.
+    v : ndarray of shape (n_samples, n_visible)
+        Present visible states.
+    is_known : ndarray of bool of shape (n_samples, n_units)
+        Which visible units to hold.
+    n_gibbs_steps : int
+        Number of steps.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states after the last step.
+    """
+    is_held = machine.visible.by_column(is_known)
+    for _ in range(n_gibbs_steps):
+        v = np.where(is_held, v, gibbs(machine, v, 1, rng))
+    return v
+
+
+def clamped_mean(
+    machine: Machine,
+    v: Array,
+    is_known: Array,
+    n_gibbs_steps: int,
+    rng: np.random.Generator,
+    *,
+    values: Callable[[Array], Array] | None = None,
+) -> Array:
+    """Expected unknown visible units of each row given the known ones, or what is made of them.
+
+    Averages the conditional means along a chain of `clamped_gibbs`.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states that the chains start from, best drawn by `clamped_gibbs`.
+    is_known : ndarray of bool of shape (n_samples, n_units)
+        Which visible units to hold.
+    n_gibbs_steps : int
+        Number of steps to average over, at least one.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    values : callable, default=None
+        From conditional means (n_samples, n_visible) to what is averaged in their place, of the same
+        shape; None for themselves.
+
+    Returns
+    -------
+    mean : ndarray of shape (n_samples, n_visible)
+        Known units as they are.
+    """
+    total: Array = np.zeros((), v.dtype)
+    is_held = machine.visible.by_column(is_known)
+    for _ in range(n_gibbs_steps):
+        field = machine.visible_field(machine.sample_hidden(v, rng))
+        mean, draws = machine.visible.mean_and_sample(field, rng)
+        total = total + (mean if values is None else values(mean))
+        v = np.where(is_held, v, draws)
+    return np.where(is_held, v, total / n_gibbs_steps)

@@ -1,0 +1,329 @@
+"""The way from uncoupled layers to a machine, defined once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self, final
+
+import numpy as np
+
+from skrbm.core.chains.jumps import jump
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.units import Units
+
+# Jumps to the anchors are tried now and then.
+LADDER_JUMP_PAUSE = 10  # steps of a ladder
+ANNEALING_JUMP_PAUSE = 20  # temperatures
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TemperedPath:
+    r"""Distributions that lead from uncoupled layers to a machine.
+
+    .. math::
+
+        p_\beta(v, h) \propto e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}, \qquad
+        0 \le \beta \le 1
+
+    with :math:`E_0` the sum of the layers' own energies at the base and :math:`E_1` the machine's.
+    At :math:`\beta = 0` the states are independent and the partition function is known. Both ends
+    are natural: signals are the states themselves, so that the laws between are of the same type.
+    The hidden units have to be discrete.
+
+    Parameters
+    ----------
+    machine : Machine
+        Natural machine at :math:`\beta = 1`.
+    visible_base, hidden_base : Units
+        Natural layers at :math:`\beta = 0`.
+    energy_shift : float
+        Energy by which the machine stands above the one that it was made from, in nats.
+    anchors : ndarray of shape (n_rows, n_visible), default=None
+        Visible states in the machine's modes, to which chains may jump; None if none are known.
+
+    References
+    ----------
+    .. [1] Salakhutdinov, Murray (2008), "On the quantitative analysis of deep belief networks",
+       ICML, 872-879, eq. 10. :doi:`10.1145/1390156.1390266`
+    """
+
+    machine: Machine
+    visible_base: Units
+    hidden_base: Units
+    energy_shift: float = 0.0
+    anchors: Array | None = None
+
+    @classmethod
+    def to(cls, machine: Machine, visible_base: Units, anchors: Array | None = None) -> Self:
+        """Path to a machine from hidden units that are alike in all their states.
+
+        Parameters
+        ----------
+        machine : Machine
+            Any parameterisation, with or without offsets.
+        visible_base : Units
+            Layer of the type of the machine's visible one; without a field, it should resemble
+            the data.
+        anchors : ndarray of shape (n_rows, n_visible), default=None
+            Visible states in the machine's modes, wherever they come from.
+
+        Returns
+        -------
+        path : TemperedPath
+            Ends at the machine's distribution.
+
+        Raises
+        ------
+        ValueError
+            If the hidden units are not discrete.
+        """
+        if not machine.hidden.is_discrete:
+            raise ValueError(
+                f"Annealing and tempering need discrete hidden units, whose energies are known "
+                f"exactly on the way, got {type(machine.hidden).__name__} units."
+            )
+        natural, energy_shift = natural_machine(machine)
+        return cls(
+            natural,
+            visible_base.natural().astype(natural.dtype),
+            natural.hidden.map_arrays(np.zeros_like),
+            energy_shift,
+            None if anchors is None else anchors.astype(natural.dtype, copy=False),
+        )
+
+    @property
+    def base_log_partition(self) -> float:
+        r"""Logarithm of the partition function at :math:`\beta = 0`, in nats."""
+        layers = (self.visible_base, self.hidden_base)
+        return float(sum(layer.log_partition(layer.zero_field(1))[0] for layer in layers))
+
+    @cached_property
+    def transposed(self) -> Machine:
+        """The machine with its layers exchanged, and weights that lie in memory as they are read."""
+        transposed = self.machine.transposed
+        return replace(transposed, weights=np.ascontiguousarray(transposed.weights))
+
+    def at(self, beta: float | Array) -> TemperedMachine:
+        r"""Give the distribution at an inverse temperature, or at one for each sample.
+
+        Parameters
+        ----------
+        beta : float or ndarray of shape (n_samples, 1)
+            Between 0 and 1.
+
+        Returns
+        -------
+        machine : TemperedMachine
+            Distribution :math:`p_\beta`, or one for each sample.
+        """
+        return TemperedMachine(
+            self,
+            beta,
+            self.machine.visible.tempered(self.visible_base, beta),
+            self.machine.hidden.tempered(self.hidden_base, beta),
+        )
+
+    def sample_base(self, n_samples: int, rng: np.random.Generator) -> Array:
+        r"""Independent visible states at :math:`\beta = 0`.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of states.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states.
+        """
+        return self.visible_base.sample(self.visible_base.zero_field(n_samples), rng)
+
+    def jump(self, h: Array, rng: np.random.Generator) -> Array:
+        """Let chains of the machine itself try to jump to the anchors.
+
+        Parameters
+        ----------
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states after the jumps; the very same on a path without anchors.
+        """
+        return h if self.anchors is None else jump(self.machine, h, self.anchors, rng)[0]
+
+    def energy_gap(self, v: Array, h: Array, *, field: Array | None = None) -> Array:
+        r"""Derivative of the energy in :math:`\beta`: :math:`E_1(v, h) - E_0(v, h)`.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states.
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states.
+        field : ndarray of shape (n_samples, n_hidden), default=None
+            The machine's `hidden_field` of `v`, when it is already known.
+
+        Returns
+        -------
+        gap : ndarray of shape (n_samples,)
+            In nats.
+        """
+        own = self.visible_base.energy(v) + self.hidden_base.energy(h)
+        return np.asarray(self.machine.energy(v, h, field=field) - own)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TemperedMachine:
+    """Distribution of a path at an inverse temperature, or at one for each sample.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Where it belongs.
+    beta : float or ndarray of shape (n_samples, 1)
+        Inverse temperature.
+    visible, hidden : Units
+        Natural layers there, which feel `beta` times the field that they feel in the machine.
+    """
+
+    path: TemperedPath
+    beta: float | Array
+    visible: Units
+    hidden: Units
+
+    def hidden_field(self, v: Array) -> Array:
+        """Field that the hidden units feel, from visible states of shape (n_samples, n_visible)."""
+        return np.asarray(self.beta * self.path.machine.hidden_field(v))
+
+    def visible_field(self, h: Array) -> Array:
+        """Field that the visible units feel, from hidden states of shape (n_samples, n_hidden)."""
+        field = self.path.transposed.hidden_field(h)
+        field *= self.beta
+        return field
+
+    def jump(self, v: Array, rng: np.random.Generator) -> Array:
+        """Advance chains by a Gibbs step in which they may jump to the path's anchors.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states, at one inverse temperature for all samples.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states after the step; the very same on a path without anchors.
+        """
+        if self.path.anchors is None:
+            return v
+        h, _ = jump(self, self.sample_hidden(v, rng), self.path.anchors, rng)
+        return self.sample_visible(h, rng)
+
+    def sample_hidden(
+        self, v: Array, rng: np.random.Generator, *, field: Array | None = None
+    ) -> Array:
+        """Draw hidden states given the visible ones.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states.
+        rng : numpy.random.Generator
+            Source of random numbers.
+        field : ndarray of shape (n_samples, n_hidden), default=None
+            The natural machine's `hidden_field` of `v`, when it is already known.
+
+        Returns
+        -------
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states.
+        """
+        field = self.path.machine.hidden_field(v) if field is None else field
+        return self.hidden.sample(self.beta * field, rng)
+
+    def sample_visible(self, h: Array, rng: np.random.Generator) -> Array:
+        """Draw visible states given the hidden ones.
+
+        Parameters
+        ----------
+        h : ndarray of shape (n_samples, n_hidden)
+            Hidden states.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states.
+        """
+        return self.visible.sample(self.visible_field(h), rng)
+
+    def step_to(
+        self, other: TemperedMachine, v: Array, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        r"""Go over to another inverse temperature, and take a Gibbs step there.
+
+        Parameters
+        ----------
+        other : TemperedMachine
+            Of the same path; like this one at the same inverse temperature for all samples.
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        change : ndarray of shape (n_samples,)
+            Free energy of `v` there minus that here, in nats, with
+            :math:`F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}`.
+        v : ndarray of shape (n_samples, n_visible)
+            Visible states after the step.
+        """
+        path = self.path
+        field = path.machine.hidden_field(v)
+        other_field = other.beta * field
+        field *= self.beta
+        mean, h = other.hidden.mean_and_sample(other_field, rng)
+        change = -self.hidden.log_partition_change(other.hidden, field, other_field, mean)
+        gap = path.machine.visible.energy(v) - path.visible_base.energy(v)
+        change += (other.beta - self.beta) * gap
+        return change, other.sample_visible(h, rng)
+
+
+def natural_machine(machine: Machine) -> tuple[Machine, float]:
+    """Give the plain machine of the same distribution whose signals are its states.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any parameterisation, with or without offsets.
+
+    Returns
+    -------
+    natural : Machine
+        Of the same types.
+    energy_shift : float
+        Energy by which it stands above the other, in nats.
+    """
+    v_signal, v_slope = machine.visible.affine_signal
+    h_signal, h_slope = machine.hidden.affine_signal
+    W = machine.weights
+    visible = machine.visible.natural().recentered(None, v_slope * (W @ h_signal))
+    hidden = machine.hidden.natural().recentered(None, h_slope * (v_signal @ W))
+    weights = np.multiply(v_slope[:, None] * W, h_slope, order="C")
+    natural = Machine(visible, hidden, weights)
+    origin: Any = [np.zeros((1, n), dtype=W.dtype) for n in W.shape]
+    return natural, float(natural.energy(*origin)[0] - machine.energy(*origin)[0])

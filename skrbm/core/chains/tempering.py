@@ -1,0 +1,136 @@
+"""Parallel tempering: chains at several temperatures that exchange their states."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skrbm.core.chains.ladder import Ladder
+from skrbm.core.chains.path import LADDER_JUMP_PAUSE, TemperedPath
+from skrbm.core.numerics import Array
+
+
+def parallel_tempering(
+    path: TemperedPath, h: Array, ladder: Ladder, n_gibbs_steps: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    r"""Advance ladders of chains; after each Gibbs step, neighbours on a ladder may exchange.
+
+    With :math:`E_\beta` the energy of the tempered model that a chain samples, the states of two
+    neighbours are exchanged with probability
+
+    .. math::
+
+        \min(1, e^{E_\beta(v, h) + E_{\beta'}(v', h') - E_\beta(v', h') - E_{\beta'}(v, h)})
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+    h : ndarray of shape (n_temperatures, n_chains, n_hidden)
+        Present hidden states.
+    ladder : Ladder
+        Inverse temperatures, which stay; takes note of the exchanges.
+    n_gibbs_steps : int
+        Number of steps, at least one; each draws v, then h, then exchanges.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_temperatures, n_chains, n_visible)
+        Visible states after the last step.
+    h : ndarray of shape (n_temperatures, n_chains, n_hidden)
+        Hidden states after the last step: together with `v` from the model at each temperature.
+
+    References
+    ----------
+    .. [1] Desjardins, Courville, Bengio, Vincent, Delalleau (2010), "Tempered Markov chain Monte
+       Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
+    """
+    n_temperatures, n_chains, n_hidden = h.shape
+    machine = path.at(np.repeat(ladder.betas, n_chains)[:, None].astype(h.dtype))
+    h = h.reshape(-1, n_hidden)
+    for _ in range(n_gibbs_steps):
+        v = machine.sample_visible(h, rng)
+        field = path.machine.hidden_field(v)
+        h = machine.sample_hidden(v, rng, field=field)
+        gap = path.energy_gap(v, h, field=field).reshape(n_temperatures, n_chains)
+        order, accepted = _exchange(gap, ladder.betas, rng)
+        v, h = v[order], h[order]
+        ladder.record(accepted)
+    return v.reshape(n_temperatures, n_chains, -1), h.reshape(n_temperatures, n_chains, -1)
+
+
+def sample_tempered(
+    path: TemperedPath,
+    v: Array,
+    n_temperatures: int,
+    n_gibbs_steps: int,
+    rng: np.random.Generator,
+    *,
+    n_warm_steps: int = 0,
+) -> Array:
+    """Draw visible states by parallel tempering, with one ladder for each of them.
+
+    The ladder is evened out after 1, 2, 4... steps, and fixed for at least the second half. Now and
+    then the chains of the machine itself may jump to the path's anchors.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states that the chains of the machine itself start from; the others start from the
+        base.
+    n_temperatures : int
+        Number of chains on a ladder, at least two.
+    n_gibbs_steps : int
+        Number of steps.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    n_warm_steps : int, default=0
+        Steps before those of the other chains among themselves: as long as they do not have their
+        laws, exchanges with them disturb states that come from the machine's.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states of the machine itself after the last step.
+    """
+    ladder, n_left, n_round = Ladder.of(n_temperatures), n_gibbs_steps, 1
+    betas = np.repeat(ladder.betas, len(v))[:, None].astype(v.dtype)
+    start = np.concatenate([v, path.sample_base((n_temperatures - 1) * len(v), rng)])
+    h = path.at(betas).sample_hidden(start, rng).reshape(n_temperatures, len(v), -1)
+    if n_warm_steps:
+        _, h[1:] = parallel_tempering(path, h[1:], Ladder(ladder.betas[1:]), n_warm_steps, rng)
+    while n_left > 0:
+        n_steps = n_left if 4 * n_round > n_left else n_round
+        for begin in range(0, n_steps, LADDER_JUMP_PAUSE):
+            h[0] = path.jump(h[0], rng)
+            n_now = min(LADDER_JUMP_PAUSE, n_steps - begin)
+            states, h = parallel_tempering(path, h, ladder, n_now, rng)
+        ladder.settle()
+        v, n_left, n_round = states[0], n_left - n_steps, 2 * n_round
+    return v
+
+
+def _exchange(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Order of the rows after exchanges of all even and then all odd pairs of neighbours.
+
+    `gap`, of shape (n_temperatures, n_chains), is the derivative of the energy in the inverse
+    temperature. With the order comes the mean acceptance of every pair.
+    """
+    gap = gap.astype(np.float64)
+    order = np.arange(gap.size).reshape(gap.shape)
+    acceptance = np.empty(len(betas) - 1)
+    for first in (0, 1):
+        one = np.arange(first, len(betas) - 1, 2)
+        other = one + 1
+        log_ratio = (betas[one] - betas[other])[:, None] * (gap[one] - gap[other])
+        swaps = -rng.standard_exponential(log_ratio.shape) < log_ratio
+        acceptance[one] = np.exp(np.minimum(log_ratio, 0)).mean(axis=1)
+        for array in (gap, order):
+            array[one], array[other] = (
+                np.where(swaps, array[other], array[one]),
+                np.where(swaps, array[one], array[other]),
+            )
+    return order.ravel(), acceptance

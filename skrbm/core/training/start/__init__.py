@@ -1,0 +1,1 @@
+"""Start of training: statistics of the data, initial machine, clusters, pretraining."""

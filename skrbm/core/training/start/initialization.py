@@ -1,0 +1,207 @@
+"""Where training starts: small random weights, first particles."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, cg
+
+from skrbm.core.centering import recenter
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.training.start.statistics import BLOCK_ELEMENTS
+from skrbm.core.units import Units
+
+# Rare hidden units of some effect become detectors; undecided ones of no effect have to find out
+# what to part over, and leave a continuous layer that has the data's variance as it is.
+START_FIELD = 0.5  # nats
+START_ACTIVITY = 0.1
+LEAST_SPREAD = 0.25  # variance of a fair bit: rare ones may be moved as little
+SMALL_FIELD = 0.03  # standard deviations, of finite differences
+N_STEPS = 50  # of conjugate gradients
+SMALL_RESIDUE = 1e-3  # of their solution, relative
+ROUNDING = 1e-10  # of second differences of means
+MANY = 10**6  # rows, behind a mean that is chosen
+
+
+def resting_layer(kind: type[Units], n_columns: int) -> Units:
+    """Hidden layer whose units are rarely in the higher of their states without a field.
+
+    Parameters
+    ----------
+    kind : type
+        Of the units, whose states have bounds.
+    n_columns : int
+        How many.
+
+    Returns
+    -------
+    units : Units
+        Plain; `START_ACTIVITY` of the way from the least to the greatest state on average.
+
+    Raises
+    ------
+    ValueError
+        If the states have no bounds.
+    """
+    low, high = kind.support.low, kind.support.high
+    if not np.isfinite(high - low):
+        raise ValueError(
+            f"Hidden units expected to have bounded states, got {kind.__name__} units."
+        )
+    activity = np.full(n_columns, low + START_ACTIVITY * (high - low))
+    return kind.start(activity, np.zeros(n_columns), MANY)
+
+
+def initial_machine(
+    visible: Units, hidden: Units, mean: Array, variance: Array, rng: np.random.Generator
+) -> Machine:
+    """Machine of layers that are hardly coupled.
+
+    The weights are normal, and alike in the metric of both layers. They are drawn in double
+    precision, so that single and double precision models start alike. At the data's mean the
+    hidden units feel their own bias alone.
+
+    Hidden units that vary couple the visible units to themselves and to each other. The weights
+    are small enough for that, whatever the number of hidden units, and what the coupling to
+    themselves does to the visible means is taken back.
+
+    Parameters
+    ----------
+    visible : Units
+        Double precision layer that resembles the data without a field.
+    hidden : Units
+        Double precision layer as it should be at the data's mean.
+    mean, variance : ndarray of shape (n_visible,)
+        Of the data.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    machine : Machine
+        Plain. Under data of independent columns the log-odds of hidden units with two states have
+        standard deviation `START_FIELD`; less where the data hardly vary, or where the fields of
+        the visible units, in their standard deviations, would be larger.
+
+    References
+    ----------
+    .. [1] LeCun, Bottou, Orr, Müller (2012), "Efficient backprop", Neural Networks: Tricks of the
+       Trade, 9-48, section 4.6. :doi:`10.1007/978-3-642-35289-8_3`
+    """
+    metric, hidden_metric = _signal_metric(visible, variance), _signal_metric(hidden, None)
+    no_field = hidden.zero_field(1)
+    hidden_variance = column_variances(hidden) * hidden.affine_signal[1]
+    slope = visible.affine_signal[1]
+    visible_variance = column_variances(visible)
+    widest = max((metric * slope * visible_variance).max(), LEAST_SPREAD)
+    largest = max(metric @ (slope**2 * variance), widest * (hidden_metric @ hidden_variance), 1.0)
+    weights = rng.standard_normal((visible.n_columns, hidden.n_columns))
+    weights *= START_FIELD * np.sqrt(metric / largest)[:, None]
+    weights *= np.sqrt(hidden_metric)
+    coupling = _self_coupling(visible, visible_variance, weights, hidden_variance)
+    centred = Machine(
+        visible.recentered(mean, -coupling),
+        hidden.recentered(hidden.mean(no_field)[0], no_field[0]),
+        weights,
+    )
+    return recenter(centred, None, None)
+
+
+def column_variances(layer: Units) -> Array:
+    """Covariance of each column's state with its signal, without a field: how its mean responds.
+
+    Parameters
+    ----------
+    layer : Units
+        Double precision.
+
+    Returns
+    -------
+    variances : ndarray of shape (n_columns,)
+        By a finite difference of the mean. Columns of one unit have a field in turn.
+    """
+    position = np.zeros(layer.n_columns, dtype=int)
+    if layer.n_units < layer.n_columns:
+        for own in map(layer.unit_columns, range(layer.n_units)):
+            position[own] = np.arange(len(own))
+    variances = np.zeros(layer.n_columns)
+    unit = np.sqrt(_signal_metric(layer, None))
+    for number in range(position.max() + 1):
+        is_own = position == number
+        variances[is_own] = _response(layer, is_own * unit)[is_own] / unit[is_own]
+    return variances
+
+
+def _signal_metric(layer: Units, variance: Array | None) -> Array:
+    return np.broadcast_to(layer.metric(variance).signal, layer.n_columns)
+
+
+def _response(layer: Units, field: Array) -> Array:
+    """Derivative of the mean along a field."""
+    below, above = layer.mean(SMALL_FIELD * np.stack([-field, field]))
+    return np.asarray((above - below) / (2 * SMALL_FIELD))
+
+
+def _self_coupling(
+    visible: Units, variances: Array, weights: Array, hidden_variance: Array
+) -> Array:
+    r"""Constant field that moves the visible means as their coupling to themselves does.
+
+    Hidden units of variances :math:`s_j^2` multiply the law of each visible unit by
+    :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order that moves its mean by
+    half the second derivatives along the rows of weights. The field that does the same is found by
+    conjugate gradients, in which units of one column take a single step; `variances` has the
+    visible columns' own.
+    """
+    still = visible.mean(visible.zero_field(1))
+    shift = np.zeros(visible.n_columns)
+    n_rows = max(1, BLOCK_ELEMENTS // visible.n_columns)
+    for begin in range(0, weights.shape[1], n_rows):
+        block = slice(begin, begin + n_rows)
+        field = SMALL_FIELD * weights[:, block].T
+        bend = (visible.mean(field) - still) + (visible.mean(-field) - still)
+        shift += hidden_variance[block] @ bend / (2 * SMALL_FIELD**2)
+    does_vary = variances > 0
+    to_field = np.where(does_vary, 1 / np.sqrt(np.where(does_vary, variances, 1)), 0.0)
+
+    unit = np.sqrt(_signal_metric(visible, None))
+
+    def response(x: Array) -> Array:
+        field = to_field * x
+        size = np.abs(field / unit).max() or 1.0  # units that hardly vary have large fields
+        return to_field * _response(visible, field / size) * size
+
+    operator = LinearOperator(2 * shift.shape, response, dtype=shift.dtype)
+    target = to_field * shift
+    # A smaller residue than finite differences have sends the directions astray.
+    size = float(np.linalg.norm(target))
+    if size < ROUNDING:  # symmetric columns: no direction, perhaps one that no field moves
+        return np.zeros_like(shift)
+    residue = SMALL_RESIDUE * size
+    solution, _ = cg(operator, target, atol=residue, maxiter=N_STEPS)
+    return np.asarray(to_field * solution)
+
+
+def initial_particles(
+    machine: Machine, base: Units, n_particles: int, rng: np.random.Generator
+) -> Array:
+    """Hidden states under visible ones that have the data's statistics and nothing else of them.
+
+    Parameters
+    ----------
+    machine : Machine
+        Whose hidden units.
+    base : Units
+        Visible layer that resembles the data without a field.
+    n_particles : int
+        Number of chains.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    particles : ndarray of shape (n_particles, n_hidden)
+        Hidden states.
+    """
+    v = base.sample(base.zero_field(n_particles), rng)
+    return machine.sample_hidden(v.astype(machine.dtype), rng)

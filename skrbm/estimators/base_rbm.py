@@ -1,0 +1,348 @@
+"""The estimators' one base: parameters, fit, partial_fit and features."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skrbm._version import __version__
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.training.negative_phase import ALGORITHMS
+from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
+from skrbm.core.units import Units
+from skrbm.estimators.aliases import ScikitLearnAliases
+from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
+from skrbm.estimators.fitting.run import Run
+from skrbm.estimators.inference.missing_values import averaged, known_units
+from skrbm.estimators.inference.sampling import SamplingMixin
+from skrbm.estimators.inference.scoring import LikelihoodMixin
+from skrbm.estimators.input.formats import ArrayRows, RowFormat
+from skrbm.estimators.input.validation import (
+    RANDOM_STATE,
+    VersionWarning,
+    restored_on_error,
+    shared_by_estimators,
+    warn_user,
+)
+
+
+@shared_by_estimators
+class BaseRBM(
+    CallbackSupportMixin,
+    ScikitLearnAliases,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    SamplingMixin,
+    LikelihoodMixin,
+    BaseEstimator,
+    ABC,
+):
+    """Restricted Boltzmann machine over the unit types that a subclass declares."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "algorithm": [StrOptions(set(ALGORITHMS))],
+        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_particles": [Interval(Integral, 1, None, closed="left"), None],
+        "n_temperatures": [Interval(Integral, 2, None, closed="left")],
+        "centering": ["boolean"],
+        "optimizer": [StrOptions(set(OPTIMIZERS))],
+        "momentum": [Interval(Real, 0, 1, closed="left")],
+        "learning_rate_schedule": [StrOptions(set(SCHEDULES))],
+        "power_t": [Interval(Real, 0, None, closed="left")],
+        "average": ["boolean"],
+        "l1": [Interval(Real, 0, None, closed="left")],
+        "l2": [Interval(Real, 0, None, closed="left")],
+        "sparsity_target": [Interval(Real, 0, 1, closed="both")],
+        "sparsity_cost": [Interval(Real, 0, None, closed="left")],
+        "max_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "max_gradient_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "shuffle": ["boolean"],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "track_likelihood": ["boolean"],
+        "warm_start": ["boolean"],
+        "check_input": [StrOptions({"warn", "raise", "ignore"})],
+        "missing": [StrOptions({"raise", "marginalize"})],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
+        "verbose": ["verbose"],
+        "random_state": RANDOM_STATE,
+    }
+
+    def __init__(
+        self,
+        n_components: int = 256,
+        *,
+        learning_rate: float = 0.4,
+        batch_size: int | str = "auto",
+        n_iter: int = 10,
+        algorithm: str = "pcd",
+        n_gibbs_steps: int = 1,
+        n_particles: int | None = 100,
+        n_temperatures: int = 10,
+        centering: bool = True,
+        optimizer: str = "sgd",
+        momentum: float = 0.0,
+        learning_rate_schedule: str = "linear",
+        power_t: float = 0.5,
+        average: bool = True,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        sparsity_target: float = 0.1,
+        sparsity_cost: float = 0.0,
+        max_norm: float | None = None,
+        max_gradient_norm: float | None = None,
+        shuffle: bool = True,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-4,
+        track_likelihood: bool = False,
+        warm_start: bool = False,
+        check_input: str = "warn",
+        missing: str = "raise",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_iter = n_iter
+        self.algorithm = algorithm
+        self.n_gibbs_steps = n_gibbs_steps
+        self.n_particles = n_particles
+        self.n_temperatures = n_temperatures
+        self.centering = centering
+        self.optimizer = optimizer
+        self.momentum = momentum
+        self.learning_rate_schedule = learning_rate_schedule
+        self.power_t = power_t
+        self.average = average
+        self.l1 = l1
+        self.l2 = l2
+        self.sparsity_target = sparsity_target
+        self.sparsity_cost = sparsity_cost
+        self.max_norm = max_norm
+        self.max_gradient_norm = max_gradient_norm
+        self.shuffle = shuffle
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.track_likelihood = track_likelihood
+        self.warm_start = warm_start
+        self.check_input = check_input
+        self.missing = missing
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @property
+    @abstractmethod
+    def _visible_type(self) -> type[Units]:
+        """Unit type of the features."""
+
+    @property
+    @abstractmethod
+    def _hidden_type(self) -> type[Units]:
+        """Unit type of the components."""
+
+    # Public arrays of one value per unit: layer, field of its units, maps from and to the field.
+    _layer_arrays: ClassVar[
+        dict[str, tuple[str, str, Callable[..., Array], Callable[..., Array]]]
+    ] = {
+        "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
+        "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
+    }
+
+    # Whether training draws states of which the rows' values are means; a parameter of some types.
+    draw_states: bool = False
+
+    # Way from the user's rows to states and back.
+    _row_format: ClassVar[RowFormat] = ArrayRows()
+
+    # Multiple of the units' metric with which a step moves weights by rate times gradient.
+    _metric_unit: ClassVar[float] = 1.0
+
+    def _unit_options(self, varying: Any) -> dict[str, Any]:
+        """Further arguments of the visible unit type; `varying` tells which features do."""
+        return {}
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model to data, from a new start unless `warm_start`.
+
+        With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called around every
+        pass, and may end the fit.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data; integers, booleans and memory maps are cast one mini-batch at a time.
+        y : object, default=None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows: one of k is as good as k copies, zero leaves a row out, None is
+            one for each. A mini-batch moves the parameters as far as its mean weight, compared
+            with that of all rows, says.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator. After an interrupt (with a warning) or a divergence it keeps the
+            last good parameters, with `early_stopping` the best ones.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the data or the weights are invalid; the estimator is then left as it
+            was.
+        DivergenceError
+            If the parameters do not stay finite, or explode.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `X` has surely become less likely than if its features were independent.
+        """
+        task = FitTask(self, X, y, self.n_iter, sample_weight)
+        with restored_on_error(self):
+            run = Run(
+                self,
+                X,
+                resumes=self.warm_start,
+                n_iter=self.n_iter,
+                is_planned=True,
+                sample_weight=sample_weight,
+            )
+            run.train(task)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Make one pass over some rows, going on from the present parameters.
+
+        The run has no plan: no rows are held out, and a learning rate that would fall to zero
+        at the end stays as it is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Any number of rows; they are visited in mini-batches of `batch_size`. Their pass is
+            recorded in `history_` only if `verbose`.
+        y : object, default=None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows as for `fit`, compared with the mean weight of all rows so far.
+
+        Returns
+        -------
+        self : object
+            Estimator with chains, random stream and parameters moved on.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, the data or the weights are invalid; the estimator is then left as it
+            was.
+        DivergenceError
+            If the parameters do not stay finite, or explode.
+        """
+        with restored_on_error(self):
+            run = Run(
+                self, X, resumes=True, n_iter=1, is_planned=False, sample_weight=sample_weight
+            )
+            run.train(FitTask())
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Expected hidden states given the visible ones.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states; with `missing="marginalize"`, NaN where one is missing.
+
+        Returns
+        -------
+        H : ndarray of shape (n_samples, n_components)
+            Probabilities of hidden units that are 0 or 1, means in (-1, 1) of spins; of the
+            precision of `X`. Where values are missing, the average over ten draws of them, each
+            after fifty Gibbs steps; the same in every call with the same incomplete rows.
+        """
+        model = self._model
+        X = model.check_X(X, missing=True)
+        is_known = known_units(model, X)
+        return averaged(model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v))
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Expected visible states given the hidden ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Hidden states, or their means as `transform` returns them.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features)
+            Means of the visible units.
+        """
+        v = self._model.map_rows(Machine.mean_visible, self._model.check_H(X, name="X"))
+        return self._row_format.write(self, v)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    @property
+    def _public_names(self) -> tuple[str, ...]:
+        """Names of the arrays that are the model."""
+        return ("components_", *self._layer_arrays)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return all(hasattr(self, name) for name in self._public_names)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "marginalize"
+        tags.input_tags.sparse = bool(self._visible_type.support.values)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_skrbm_version": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        written = state.pop("_skrbm_version", "an unknown version")
+        if written != __version__:
+            warn_user(
+                f"{type(self).__name__} was pickled by skrbm {written}, and this is {__version__}. "
+                f"Only the public arrays mean the same in every version: check them, or fit again.",
+                VersionWarning,
+            )
+        super().__setstate__(state)

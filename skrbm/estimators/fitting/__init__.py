@@ -1,0 +1,1 @@
+"""One fit: start, epochs, result, recording, checkpoints."""

@@ -1,0 +1,121 @@
+"""From an estimator's parameters to the training algorithm that they describe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skrbm.core.chains.ladder import Ladder
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.training.loop import Trainer
+from skrbm.core.training.monitoring import Judge, Plateau
+from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
+from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
+from skrbm.core.training.transforms import Constraints, Penalties, Preconditioner
+from skrbm.core.training.workspace import Workspace
+from skrbm.core.units import Units
+
+SMALLEST_BATCH, LARGEST_BATCH = 20, 100
+SMALL = 2**12  # number of weights of a machine that spends its time outside the products
+# Numbers in the weights and states of an update, beyond which single precision saves more than rounding
+# takes.
+LARGE_UPDATE = 2**13
+
+
+def batch_rows(rbm: Any, n_rows: int) -> int:
+    """Largest number of rows in a mini-batch of a pass over so many rows."""
+    n_batch: int | str = rbm.batch_size
+    if isinstance(n_batch, str):  # "auto": a hundred updates in a pass
+        return min(max(n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
+    return n_batch
+
+
+def algorithm_of(rbm: Any, base: Units) -> tuple[Ladder, NegativePhase]:
+    """Negative phase, with the temperatures of before unless another number is asked for."""
+    betas: Any = getattr(rbm, "_betas", ())
+    n_temperatures = rbm.n_temperatures
+    ladder = Ladder(betas) if len(betas) == n_temperatures else Ladder.of(n_temperatures)
+    return ladder, ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, base, ladder)
+
+
+def working_copy(machine: Machine, dtype: Any) -> Machine:
+    """Machine to train, in the precision of the public arrays or, where that costs nothing, double."""
+    return machine.astype(np.float64 if machine.weights.size <= SMALL else dtype, copy=True)
+
+
+def trainer_of(
+    rbm: Any,
+    machine: Machine,
+    phase: NegativePhase,
+    n_batch: int,
+    n_chains: int,
+    precision: Any,
+    variance: Array,
+    kurtosis: Array,
+) -> Trainer:
+    """Training algorithm of an estimator's present parameters.
+
+    Parameters
+    ----------
+    rbm : BaseRBM
+        Has the parameters.
+    machine : Machine
+        What is to be trained.
+    phase : NegativePhase
+        Where the model's average comes from.
+    n_batch : int
+        Largest number of rows in a mini-batch.
+    n_chains : int
+        Number of persistent chains, of all temperatures.
+    precision : dtype
+        Of the public arrays.
+    variance, kurtosis : ndarray of shape (n_visible,)
+        Of the data.
+
+    Returns
+    -------
+    trainer : Trainer
+        For this machine alone.
+    """
+    bounds = {}
+    for name, (low, high) in machine.visible.bounds(variance).items():
+        present = machine.parameters.get(f"visible_{name}")
+        if present is not None:  # values assigned by hand are left where they are
+            bounds[f"visible_{name}"] = np.minimum(low, present), np.maximum(high, present)
+    is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
+    is_alike = is_discrete or rbm._row_format.is_standardized
+    n_states = (n_batch + n_chains) * sum(machine.weights.shape)
+    is_large = machine.weights.size + n_states > LARGE_UPDATE
+    is_rounded = is_large and is_alike and not phase.is_exact
+    return Trainer(
+        phase,
+        rbm.learning_rate,
+        n_batch,
+        optimizer=OPTIMIZERS[rbm.optimizer](rbm.momentum),
+        schedule=Schedule(rbm.learning_rate_schedule, rbm.power_t),
+        average=rbm.average,
+        penalties=Penalties(rbm.l1, rbm.l2, rbm.sparsity_target, rbm.sparsity_cost),
+        preconditioner=Preconditioner(
+            variance.astype(machine.dtype),
+            kurtosis.astype(machine.dtype),
+            rbm._metric_unit,
+            rbm.max_gradient_norm,
+        ),
+        constraints=Constraints(rbm.max_norm, bounds),
+        shuffle=rbm.shuffle,
+        draw_states=rbm.draw_states,
+        centering=rbm.centering,
+        precision=precision,
+        work=Workspace(np.float32 if is_rounded else machine.dtype),
+    )
+
+
+def judge_of(rbm: Any, *, is_planned: bool) -> Judge | None:
+    """Judge of a run's scores; None where training goes on whatever they are."""
+    slows_down = rbm.learning_rate_schedule == "adaptive"
+    if not is_planned or not (slows_down or rbm.early_stopping):
+        return None
+    plateau = Plateau(rbm.tol, rbm.n_iter_no_change)
+    return Judge(plateau, slows_down, keeps_best=rbm.early_stopping)

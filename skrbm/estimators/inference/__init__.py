@@ -1,0 +1,1 @@
+"""Methods of fitted estimators: scores, samples, partition functions, missing values."""

@@ -1,0 +1,182 @@
+"""Annealed partition functions of an estimator, and when not to believe them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from skrbm.core.chains.path import TemperedPath
+from skrbm.core.likelihood.annealing import (
+    annealed_log_partition,
+    attained_log_partition,
+    reversed_log_partition,
+    tempered_states,
+)
+from skrbm.core.likelihood.bar import bridged_log_partition
+from skrbm.core.likelihood.partition import LogPartition
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, dense, spread_rows
+from skrbm.estimators.inference.model import ArrayModel
+from skrbm.estimators.input.validation import AnnealingWarning, warn_user
+
+MANY_WEIGHTS, LARGE_WEIGHT = 2**16, 1e3
+FEW_CHAINS = 10  # of many: an average that rests on fewer has an error that cannot be known
+MANY_ROWS = 10_000
+CERTAIN = 5  # standard errors
+TOLERANCE = 1e-6  # relative, of single precision
+SIZES = 150, 600, 2400, 10_000  # temperatures that "auto" tries in turn
+SMALL_ERROR = 0.05  # nats: of a hundred chains, 80 then make the estimate
+AGREEMENT = 3  # standard errors
+
+
+def anneal(
+    model: ArrayModel,
+    machine: Machine,
+    n_chains: int,
+    n_temperatures: int | str,
+    X: Any,
+    init: Any,
+    rng: np.random.Generator,
+    *,
+    method: str,
+) -> LogPartition:
+    """Partition function by annealed importance sampling.
+
+    Parameters
+    ----------
+    model : ArrayModel
+        Of the estimator.
+    machine : Machine
+        That model's.
+    n_chains : int
+        Number of chains.
+    n_temperatures : int or "auto"
+        Number of temperatures; "auto" for fourfold ones until two runs are settled.
+    X, init : {array-like, sparse matrix} or None
+        As for `log_partition`.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    method : {"ais", "reverse_ais", "bar"}
+        From independent features to the model, back from it, or by ratios on the way.
+
+    Returns
+    -------
+    log_partition : LogPartition
+        With its standard error.
+
+    Raises
+    ------
+    ValueError
+        If `init` has a single row.
+    """
+    if _anneals_in_single(machine):
+        machine = machine.astype(np.float32)
+    path = TemperedPath.to(machine, *model.surroundings(machine, rng, X))
+    previous = None
+    for size in SIZES if n_temperatures == "auto" else (n_temperatures,):
+        result = _estimate(model, path, n_chains, int(size), init, rng, method)
+        bound = attained_log_partition(path, rng)
+        if previous is not None and _is_settled(result, previous, bound):
+            break
+        previous = result
+    if _is_below(result, bound):
+        warn_user(
+            f"The estimate {result} is too low: rows that the model was fitted to, or that its chains "
+            f"have found, alone make it {bound:.6g} nats. Increase "
+            f"n_temperatures={result.n_temperatures}, or use method='exact'.",
+            AnnealingWarning,
+        )
+    return result
+
+
+def _estimate(
+    model: ArrayModel,
+    path: TemperedPath,
+    n_chains: int,
+    n_temperatures: int,
+    init: Any,
+    rng: np.random.Generator,
+    method: str,
+) -> LogPartition:
+    n_jobs = model.rbm.n_jobs
+    size = n_temperatures, rng, n_jobs
+    if method != "reverse_ais":
+        estimate = {"ais": annealed_log_partition, "bar": bridged_log_partition}[method]
+        return estimate(path, n_chains, *size)
+    if init is None:
+        ladder: int = model.rbm.n_temperatures
+        n_steps = max(1, n_temperatures // ladder)
+        v = tempered_states(path, n_chains, ladder, n_steps, rng, n_jobs)
+    else:
+        v = dense(model.check_X(init)).astype(path.machine.dtype)
+        if len(v) < 2:
+            raise ValueError(
+                f"init expected to have at least 2 rows, whose differences make the standard error, "
+                f"got shape {v.shape}."
+            )
+    return reversed_log_partition(path, v, *size)
+
+
+def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:
+    """Whether a run, and one with a quarter of its temperatures, can be believed and agree.
+
+    An error that is small is no proof: chains that are cooled too fast may all miss the same modes.
+    """
+    errors = result.std_error, previous.std_error
+    agree = abs(result.value - previous.value) < AGREEMENT * np.hypot(*errors)
+    is_small = errors[0] <= SMALL_ERROR and errors[1] <= 4 * SMALL_ERROR
+    return bool(agree and is_small) and not _is_below(result, bound)
+
+
+def _is_below(result: LogPartition, bound: float) -> bool:
+    """Whether an estimate is less than what a few hidden states alone add to the partition function."""
+    return result.value < bound - CERTAIN * result.std_error - TOLERANCE * max(1.0, abs(bound))
+
+
+def warn_if_few(result: LogPartition) -> None:
+    """Warn of an annealed estimate that rests on a few of its chains."""
+    n_effective, n_chains = result.effective_sample_size, result.n_chains
+    if n_effective is None or n_chains is None or not n_effective < min(FEW_CHAINS, n_chains / 2):
+        return
+    warn_user(
+        f"Only {n_effective:.1f} of {n_chains} annealed chains make the estimate {result}: neither "
+        f"it nor its error can be believed. Increase n_temperatures={result.n_temperatures}.",
+        AnnealingWarning,
+    )
+
+
+def warn_if_too_likely(
+    X: Any, free_energy: Array, log_partition: float | LogPartition, values: tuple[float, ...]
+) -> None:
+    """Warn of a partition function that is less than what some rows alone add to it.
+
+    No effective sample size sees a mode that no chain has visited; rows of the data do. Rows with
+    other values than the units' have no probability.
+    """
+    v, free_energy = dense(spread_rows(X, MANY_ROWS)), spread_rows(free_energy, MANY_ROWS)
+    is_state = np.isin(v, values).all(axis=1)
+    if not is_state.any():
+        return
+    rows = np.unique(v[is_state], axis=0, return_index=True)[1]
+    bound = float(logsumexp(-free_energy[is_state][rows].astype(np.float64)))
+    allowed = CERTAIN * getattr(log_partition, "std_error", 0.0) + TOLERANCE * max(1.0, abs(bound))
+    if float(log_partition) < bound - allowed:
+        warn_user(
+            f"The rows of X are together more likely than one: log_partition is {log_partition}, but "
+            f"they alone make it {bound:.6g} nats. Its chains have missed modes of the model: use "
+            f"method='exact', or method='reverse_ais' with init= rows that include these modes.",
+            AnnealingWarning,
+        )
+
+
+def _anneals_in_single(machine: Machine) -> bool:
+    """Whether the rounding of single precision stays far below the error of the weights.
+
+    It does for many weights of ordinary size between discrete states, which are exact, and the
+    products take half the time.
+    """
+    is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
+    largest = max(np.abs(array).max() for array in machine.parameters.values())
+    return bool(is_discrete and machine.weights.size >= MANY_WEIGHTS and largest < LARGE_WEIGHT)

@@ -1,0 +1,148 @@
+"""What is missing in rows, drawn given what is known, and averages over such draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+from scipy.sparse import issparse
+
+from skrbm.core.chains.gibbs import clamped_gibbs, clamped_mean
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, dense
+from skrbm.core.units import Units
+from skrbm.estimators.inference.model import ArrayModel
+from skrbm.estimators.input.validation import check_domain
+
+N_DRAWS, N_GIBBS_STEPS = 10, 50  # of what is missing, in transform and scores
+
+
+@final
+class Unknown:
+    """What is unknown of some rows, drawn given what is known.
+
+    Parameters
+    ----------
+    model : ArrayModel
+        To draw from.
+    is_known : ndarray of bool of shape (n_samples, n_units)
+        Which units are held.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    """
+
+    def __init__(self, model: ArrayModel, is_known: Array, rng: np.random.Generator) -> None:
+        self.model, self.is_known, self.rng = model, is_known, rng
+        self._is_held = model.machine().visible.by_column(is_known)
+        self._rows = np.flatnonzero(~is_known.all(axis=1))
+        self._base: Units | None = None
+        self._is_compared = False
+
+    def complete(self, v: Array, method: str, n_gibbs_steps: int, n_chains: int) -> Array:
+        """Rows completed by draws ("sample") or by averages over several chains ("mean")."""
+        if method == "sample":
+            return self.draw(v, n_gibbs_steps)
+        return self.average(v, n_gibbs_steps, n_chains)
+
+    def draw(self, X: Array, n_gibbs_steps: int) -> Array:
+        """Rows completed by a chain each."""
+        return self.advance(self._start(X), n_gibbs_steps)
+
+    def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
+        """Rows completed by means over chains and the second half of their steps."""
+        means = np.zeros(())
+        values = self.model.rbm._row_format.expected_values(self.model.rbm)
+        step = partial(clamped_mean, values=values)
+        for _ in range(n_chains):
+            v = self.draw(X, n_gibbs_steps // 2)
+            n_left = n_gibbs_steps - n_gibbs_steps // 2
+            means = means + self.advance(v, n_left, step=step) / n_chains
+        return np.where(self._is_held, v, means).astype(v.dtype, copy=False)
+
+    def advance(
+        self, X: Array, n_gibbs_steps: int, *, step: Callable[..., Array] = clamped_gibbs
+    ) -> Array:
+        """Complete rows after some more steps; those with nothing unknown cost nothing."""
+        rows, result = self._rows, X.copy()
+
+        def run(machine: Machine, v: Array, is_known: Array) -> Array:
+            return step(machine, v, is_known.astype(bool), n_gibbs_steps, self.rng)
+
+        if len(rows) and n_gibbs_steps:
+            result[rows] = self.model.map_rows(
+                run, result[rows], self.is_known[rows], is_random=True
+            )
+        return result
+
+    def _start(self, X: Array) -> Array:
+        """Copy of the rows in which what is unknown comes from independent features."""
+        machine = self.model.machine(X)
+        result = X.astype(machine.dtype)
+        if not np.isfinite(result[self._is_held]).all():
+            raise ValueError(
+                "What is known of X expected to be finite, got NaN or infinity. Mark it as unknown, "
+                "by mask in inpaint or by NaN in impute."
+            )
+        rows = self._rows
+        if len(rows):
+            if self._base is None:
+                self._base = self.model.base(machine, self.rng).astype(machine.dtype)
+            start = self._base.sample(self._base.zero_field(len(rows)), self.rng)
+            result[rows] = np.where(self._is_held[rows], result[rows], start)
+        if not self._is_compared:  # once is enough to warn
+            check_domain(result, self.model.rbm._visible_type, self.model.rbm)
+            self._is_compared = True
+        return result
+
+
+def known_units(model: ArrayModel, X: Any) -> Array | None:
+    """Which units of checked rows are known; None where the estimator has nothing to sum over.
+
+    Of shape (n_samples, n_units).
+    """
+    if model.rbm.missing == "raise" or issparse(X) or X.dtype.kind != "f":
+        return None
+    is_known: Array = model.rbm._row_format.known_units(model.rbm, X)
+    return None if is_known.all() else is_known
+
+
+def averaged(
+    model: ArrayModel, X: Any, is_known: Array | None, answer: Callable[[Any, Any], Array]
+) -> Array:
+    """Answer about rows, averaged over draws of what is missing of them.
+
+    Every call draws the same numbers, and complete rows none.
+
+    Parameters
+    ----------
+    model : ArrayModel
+        To draw from.
+    X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
+        Checked rows.
+    is_known : ndarray of bool of shape (n_samples, n_units) or None
+        From `known_units`.
+    answer : callable
+        From complete rows and their numbers among all to an array (n_rows, ...).
+
+    Returns
+    -------
+    average : ndarray of shape (n_samples, ...)
+        Of `N_DRAWS` independent draws, each after `N_GIBBS_STEPS` steps of a chain.
+    """
+    if is_known is None:
+        return answer(X, slice(None))
+    is_complete = is_known.all(axis=1)
+    complete, rows = np.flatnonzero(is_complete), np.flatnonzero(~is_complete)
+    model.ensure_streams()
+    unknown = Unknown(model, is_known[rows], deepcopy(model.rbm._annealing_rng))
+    v = dense(X[rows])
+    draws = (answer(unknown.draw(v, N_GIBBS_STEPS), rows) for _ in range(N_DRAWS))
+    mean = sum(draws) / N_DRAWS
+    result = np.empty((X.shape[0], *np.shape(mean)[1:]), np.asarray(mean).dtype)
+    result[rows] = mean
+    if len(complete):
+        result[complete] = answer(X[complete], complete)
+    return result

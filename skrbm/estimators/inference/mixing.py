@@ -1,0 +1,148 @@
+"""How well the chains of a model mix."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from numbers import Integral
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, validate_params
+
+from skrbm.core.chains.gibbs import gibbs, sample_base
+from skrbm.core.diagnostics import LAG, ChainDiagnostics, chain_memory, trace_chains
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import dense
+from skrbm.estimators.inference.model import ArrayModel
+from skrbm.estimators.input.validation import RANDOM_STATE, warn_user
+
+FEWEST_STEPS = 4  # that halves of chains have a variance
+FEWEST_CHAINS = 20  # whose correlations tell something
+LARGE_MEMORY = 0.5
+
+
+@validate_params(
+    {
+        "rbm": [object],
+        "n_chains": [Interval(Integral, 2, None, closed="left"), None],
+        "n_steps": [Interval(Integral, FEWEST_STEPS, None, closed="left")],
+        "init": ["array-like", "sparse matrix", None],
+        "random_state": RANDOM_STATE,
+    },
+    prefer_skip_nested_validation=True,
+)
+def chain_diagnostics(
+    rbm: Any,
+    n_chains: int | None = None,
+    n_steps: int = 1000,
+    *,
+    init: Any = None,
+    random_state: Any = None,
+) -> ChainDiagnostics:
+    """Run Gibbs chains, and tell how well they mix.
+
+    The chains start as those of `sample` do, and take half as many steps before the first that
+    counts. The autocorrelation time has Sokal's self-consistent window [1]_; R-hat is the
+    rank-normalised split one of Vehtari and others [2]_, who want it below 1.01.
+
+    Parameters
+    ----------
+    rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
+        Fitted, or with its arrays assigned.
+    n_chains : int, default=None
+        Number of chains; None for as many as `init` has rows, or 20.
+    n_steps : int, default=1000
+        Number of steps of every chain that count, at least 4.
+    init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
+        Visible states to start from, such as rows of the data, among which all modes should be;
+        None starts from visible units without a field.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws on from the estimator's own stream.
+
+    Returns
+    -------
+    diagnostics : ChainDiagnostics
+        With the traces `free_energy`, `mean_activation` and `principal_component` (n_chains,
+        n_steps), `autocorrelation_time` in steps, `effective_sample_size`, `r_hat`, and all of
+        this in words as `verdict`.
+
+    Raises
+    ------
+    ValueError
+        If `n_chains` is given and not the number of rows of `init`.
+
+    References
+    ----------
+    .. [1] Sokal (1997), "Monte Carlo methods in statistical mechanics: foundations and new
+       algorithms", in Functional Integration, 131-192, section 3.
+       :doi:`10.1007/978-1-4899-0319-8_6`
+    .. [2] Vehtari, Gelman, Simpson, Carpenter, Bürkner (2021), "Rank-normalization, folding, and
+       localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16(2),
+       667-718. :doi:`10.1214/20-BA1221`
+
+    Examples
+    --------
+    Two units that agree, and flip together once in a million steps:
+
+    >>> import numpy as np
+    >>> from skrbm import SpinRBM, chain_diagnostics
+    >>> rbm = SpinRBM(1)
+    >>> rbm.components_ = np.full((1, 2), 4.0)
+    >>> rbm.intercept_visible_, rbm.intercept_hidden_ = np.zeros(2), np.zeros(1)
+    >>> diagnostics = chain_diagnostics(rbm, random_state=0)
+    >>> print(diagnostics)  # doctest: +ELLIPSIS
+    The chains do not mix: R-hat is ... Sample by parallel tempering.
+
+    ``arviz.convert_to_dataset(diagnostics.traces)`` makes of the traces what ArviZ plots:
+
+    >>> {name: trace.shape for name, trace in diagnostics.traces.items()}
+    {'free_energy': (20, 1000), 'mean_activation': (20, 1000), 'principal_component': (20, 1000)}
+    """
+    model = rbm._model
+    machine, rng = model.machine(), model.inference_rng(random_state)
+    if init is None:
+        v = sample_base(machine, n_chains or 20, rng)
+    else:
+        v = dense(model.check_X(init)).astype(machine.dtype)
+        if n_chains not in (None, len(v)):
+            raise ValueError(
+                f"n_chains={n_chains} expected to be the number of rows of init, got init of shape "
+                f"{v.shape}. Leave n_chains out."
+            )
+        if len(v) < 2:
+            raise ValueError(
+                f"init expected to have at least 2 rows, whose chains are compared, got shape "
+                f"{v.shape}."
+            )
+    return trace_chains(machine, gibbs(machine, v, n_steps // 2, rng), n_steps, rng)
+
+
+def warn_if_chains_stay(model: ArrayModel, machine: Machine, n_steps: int) -> None:
+    """Warn of a sample from Gibbs chains that stay in the mode that they find first.
+
+    The persistent chains of training jump between modes, and so are in all of them. Copies of them
+    that do not jump tell how long a chain stays.
+
+    Parameters
+    ----------
+    model : ArrayModel
+        Of the estimator, whose random streams it leaves where they are.
+    machine : Machine
+        That model's.
+    n_steps : int
+        Number of steps of the sample's chains. What would take a few more does not count.
+    """
+    model.ensure_streams()
+    rng = deepcopy(model.rbm._annealing_rng)  # the same verdict in every call
+    v = model.chain_states(machine, rng)
+    if v is None or len(v) < FEWEST_CHAINS:
+        return
+    n_steps = max(n_steps, 2 * LAG)
+    memory = chain_memory(machine, v, n_steps, rng)
+    if memory > LARGE_MEMORY:
+        warn_user(
+            f"The chains do not mix: after {n_steps} Gibbs steps the correlation with where they "
+            f"started is still {memory:.2f}. Modes of the model appear as often as chains happen to "
+            f"start near them. Set n_temperatures=10.",
+            ConvergenceWarning,
+        )

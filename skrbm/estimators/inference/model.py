@@ -1,0 +1,316 @@
+"""The public arrays are the model: from arrays to machine and back, and checks of what comes in."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from skrbm.core.chains.gibbs import gibbs
+from skrbm.core.chains.path import TemperedPath
+from skrbm.core.chains.tempering import sample_tempered
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, dense, spread_rows
+from skrbm.core.parallel import map_blocks
+from skrbm.core.training.negative_phase import ALGORITHMS
+from skrbm.core.training.start.statistics import column_statistics
+from skrbm.core.units import Units
+from skrbm.estimators.input.validation import (
+    check_domain,
+    check_parameter,
+    check_width,
+    compared_domain,
+    finite_results,
+    floating_type,
+    generators,
+    parameter_shape,
+)
+
+ROWS = 2048  # of the data at a time in inference
+N_ANCHORS = 100
+N_EXPLORERS, N_STEPS, N_TEMPERATURES = 50, 50, 10  # of the sample that stands in for data
+OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
+
+Statistics = tuple[float, Array, Array]  # number of rows, mean and variance of every feature
+
+
+class Model(ABC):
+    """What is learned: the way between public arrays and a machine."""
+
+    owner: Any  # estimator that is fitted
+    rbm: Any  # the owner or a part of it: has parameters, streams, chains and statistics of rows
+
+    @abstractmethod
+    def machine(self, X: Any = None, varying: Any = True) -> Machine:
+        """Machine of the public arrays, in the precision of `X` if that is floating-point."""
+
+    @abstractmethod
+    def publish(self, machine: Machine) -> None:
+        """Make a plain machine the public arrays."""
+
+    @property
+    @abstractmethod
+    def public(self) -> dict[str, Array]:
+        """The public arrays as they are."""
+
+    @abstractmethod
+    def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
+        """Visible layer without a field that has the statistics of some rows."""
+
+    @abstractmethod
+    def moments(self, statistics: Statistics) -> tuple[Array, Array]:
+        """Mean and variance of all visible columns."""
+
+
+@final
+class ArrayModel(Model):
+    """The model that an estimator's public arrays are.
+
+    Every method builds its machine from the arrays, so that arrays assigned by hand are as good as
+    fitted ones.
+
+    Parameters
+    ----------
+    rbm : BaseRBM
+        Asked for its arrays, its unit types and how it checks input.
+    """
+
+    def __init__(self, rbm: Any) -> None:
+        self.owner = self.rbm = rbm
+
+    def machine(self, X: Any = None, varying: Any = True) -> Machine:
+        """Machine of the public arrays, in the precision of `X` if that is floating-point."""
+        rbm = self.rbm
+        check_is_fitted(rbm)
+        rbm._validate_params()
+        weights = check_parameter(rbm, "components_", 2).T
+        layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
+        sizes = dict(zip(layers, weights.shape, strict=True))
+        for name, (layer, own, to_own, _) in rbm._layer_arrays.items():
+            array, size = check_parameter(rbm, name, 1), sizes[layer]
+            if layer == "visible":
+                size = rbm._row_format.array_length(rbm, name, size)
+            if len(array) != size:
+                raise ValueError(
+                    f"Expected {name} of shape ({size},) to go with components_ of shape "
+                    f"{weights.T.shape}, got {array.shape}."
+                )
+            layers[layer][own] = to_own(array)
+        machine = Machine(
+            rbm._visible_type.from_arrays(layers["visible"], **rbm._unit_options(varying)),
+            rbm._hidden_type(**layers["hidden"]),
+            weights,
+        )
+        return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
+
+    def public_arrays(self, machine: Machine) -> dict[str, Array]:
+        """Attributes that a plain machine is."""
+        arrays = {"components_": machine.weights.T}
+        for name, (layer, own, _, from_own) in self.rbm._layer_arrays.items():
+            arrays[name] = from_own(getattr(machine, layer).arrays[own])
+        return arrays
+
+    def publish(self, machine: Machine) -> None:
+        """Make a plain machine the public arrays."""
+        vars(self.rbm).update(self.public_arrays(machine))
+
+    @property
+    def public(self) -> dict[str, Array]:
+        """The public arrays as they are."""
+        return {name: getattr(self.rbm, name) for name in self.rbm._public_names}
+
+    def open_streams(self) -> None:
+        """Start the random streams of training and, apart from it, of inference."""
+        *streams, validation = generators(self.rbm.random_state, 4)
+        self.rbm._rng, self.rbm._sampling_rng, self.rbm._annealing_rng = streams
+        self.rbm._validation_seed = int(validation.integers(2**31))
+
+    def ensure_streams(self) -> None:
+        """Open the random streams of arrays that were assigned by hand, if they are not yet."""
+        with OPENING:
+            if not hasattr(self.rbm, "_rng"):
+                self.open_streams()
+
+    def inference_rng(self, random_state: Any = None) -> np.random.Generator:
+        """Stream of a random state; None for that of inference, which goes on from call to call."""
+        if random_state is not None:
+            return generators(random_state, 1)[0]
+        self.ensure_streams()
+        stream: np.random.Generator = self.rbm._sampling_rng
+        return stream
+
+    def surroundings(
+        self, machine: Machine, rng: np.random.Generator, X: Any = None
+    ) -> tuple[Units, Array]:
+        """Base of annealing and tempering, and visible states in the model's modes.
+
+        The base resembles the training data, or the rows `X`; these rows, or draws given the
+        persistent chains and where other chains end, are in the modes. For arrays assigned by hand
+        both are those of a tempered sample from the model.
+        """
+        if X is not None:
+            X = self.check_X(X)
+            anchors = dense(spread_rows(X, N_ANCHORS)).astype(machine.dtype)
+            return self.base_layer((X.shape[0], *column_statistics(X))), anchors
+        statistics = self._known_statistics(machine)
+        v = None if statistics is None else self.chain_states(machine, rng)
+        if statistics is not None and v is not None:
+            _, others = self._scattered(machine, rng)
+            return self.base_layer(statistics), np.concatenate([v, others])
+        v, anchors = self._explored(machine, rng)
+        return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
+
+    def base(self, machine: Machine, rng: np.random.Generator) -> Units:
+        """Base alone: of a fitted model it needs no chains and no random numbers."""
+        statistics = self._known_statistics(machine)
+        if statistics is None:
+            v, _ = self._explored(machine, rng)
+            statistics = len(v), *column_statistics(v)
+        return self.base_layer(statistics)
+
+    def _known_statistics(self, machine: Machine) -> Statistics | None:
+        """Those of the training data; None for arrays of another width assigned by hand."""
+        statistics: Any = getattr(self.rbm, "_statistics", None)
+        is_known = statistics is not None and len(statistics[1]) == machine.visible.n_columns
+        return statistics if is_known else None
+
+    def chain_states(self, machine: Machine, rng: np.random.Generator) -> Array | None:
+        """Visible states given those of the persistent chains, at most a hundred.
+
+        None where there are no chains of this machine, or the algorithm lets them rest.
+        """
+        shape = np.shape(getattr(self.rbm, "h_samples_", ()))
+        is_persistent = ALGORITHMS[self.rbm.algorithm].is_persistent
+        if not is_persistent or shape[1:] != (machine.hidden.n_columns,):
+            return None
+        h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_ANCHORS)
+        return machine.sample_visible(h.astype(machine.dtype), rng)
+
+    def _explored(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
+        """A sample of a machine of which nothing else is known, and visible states in its modes.
+
+        Tempering, with jumps to scattered chains, weighs the modes: at first from a base as wide as
+        the states that these started from.
+        """
+        v, anchors = self._scattered(machine, rng)
+        for _ in range(2):
+            base = self.base_layer((len(v), *column_statistics(v)))
+            path = TemperedPath.to(machine, base, anchors)
+            start = path.sample_base(N_EXPLORERS, rng)
+            v = sample_tempered(path, start, N_TEMPERATURES, N_STEPS, rng)
+            anchors = np.concatenate([anchors, v])
+        return v, anchors
+
+    def _scattered(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Visible states given hidden ones that are all alike, and where Gibbs chains end from there.
+
+        That is in modes of any weight, also far from all data.
+        """
+        hidden = machine.hidden.map_arrays(np.zeros_like)
+        v = machine.sample_visible(hidden.sample(hidden.zero_field(N_EXPLORERS), rng), rng)
+        return v, gibbs(machine, v, N_STEPS, rng)
+
+    def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
+        """Visible layer without a field that has the statistics of some rows."""
+        n_samples, mean, variance = statistics
+        options = self.rbm._unit_options(varying)
+        layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)
+        return layer
+
+    def moments(self, statistics: Statistics) -> tuple[Array, Array]:
+        """Mean and variance of all columns."""
+        return statistics[1:]
+
+    def check_X(
+        self, X: Any, *, reset: bool = False, finite: bool = True, missing: bool = False
+    ) -> Any:
+        """Rows as columns of numbers of any type, as many as the model has unless that is to be set.
+
+        Rows that need not be finite are not compared with the units' domain either. Where values
+        may be `missing`, they are NaN if the estimator sums over them.
+        """
+        form = self.rbm._row_format
+        return form.read(self.rbm, X, reset=reset, finite=finite, missing=missing)
+
+    def with_known_means(self, statistics: Statistics) -> Statistics:
+        """Statistics in which columns without a known value are as if no value were likelier."""
+        n_samples, mean, variance = statistics
+        if not np.isnan(mean).any():
+            return statistics
+        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance)).map_arrays(
+            np.zeros_like
+        )
+        neutral = layer.mean(layer.zero_field(1))[0]
+        return n_samples, np.where(np.isnan(mean), neutral, mean), variance
+
+    def check_H(self, H: Any, *, name: str) -> Array:
+        """Hidden states, as wide as the model."""
+        check_is_fitted(self.rbm)
+        H = check_array(
+            H,
+            dtype="numeric",
+            ensure_all_finite=compared_domain(self.rbm._hidden_type, self.rbm) is None,
+            estimator=self.rbm,
+            input_name=name,
+        )
+        check_width(H, parameter_shape(self.rbm, "components_", 2)[0], self.rbm, what="components")
+        check_domain(H, self.rbm._hidden_type, self.rbm, name=name)
+        return np.asarray(H)
+
+    def answer(self, function: Callable[..., Array], X: Any) -> Array:
+        """Apply a function of machine and rows to `X`, which is checked first."""
+        return self.map_rows(function, self.check_X(X))
+
+    def map_rows(
+        self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
+    ) -> Array:
+        """Apply a function of machine and rows to checked rows, a cast block at a time.
+
+        Functions that draw random numbers see the blocks in order, others in several threads.
+        """
+        n_rows = X.shape[0]
+        with finite_results():
+            machine = self.machine(X)
+        dtype, opening = machine.dtype, threading.Lock()
+        result: list[Array] = []
+
+        def fill(rows: slice) -> None:
+            with finite_results() as check:
+                part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
+                check(part)
+            with opening:
+                if not result:  # the first part tells the shape
+                    result.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
+            result[0][rows] = part
+
+        blocks = [slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS)]
+        if is_random or len(blocks) == 1:
+            for rows in blocks:
+                fill(rows)
+        else:
+            n_products = ROWS * machine.weights.size
+            tasks = ((rows,) for rows in blocks)
+            map_blocks(fill, tasks, self.rbm.n_jobs, n_products=n_products)
+        return result[0]
+
+
+class ModelMixin:
+    """Estimator whose methods ask the model that its public arrays are at the time."""
+
+    @property
+    def _model(self) -> ArrayModel:
+        return ArrayModel(self)
+
+
+def fingerprint(arrays: dict[str, Array]) -> bytes:
+    """Digest of arrays by which edited ones are told from those that training left."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in map(np.asarray, arrays.values()):
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array.T).data)
+    return digest.digest()

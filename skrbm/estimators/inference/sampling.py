@@ -1,0 +1,285 @@
+"""Samples of a model, and what is missing in data."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+
+from skrbm.core.chains.gibbs import gibbs as gibbs_steps
+from skrbm.core.chains.gibbs import sample_base
+from skrbm.core.chains.path import TemperedPath
+from skrbm.core.chains.tempering import sample_tempered
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, dense
+from skrbm.estimators.inference.missing_values import Unknown
+from skrbm.estimators.inference.mixing import warn_if_chains_stay
+from skrbm.estimators.inference.model import ModelMixin
+from skrbm.estimators.input.formats import RowFormat
+from skrbm.estimators.input.validation import RANDOM_STATE, shared_by_estimators
+
+WARM_STEPS = 100  # of chains at other temperatures, before they meet states that were given
+COUNT = [Interval(Integral, 1, None, closed="left")]
+
+
+@shared_by_estimators
+class SamplingMixin(ModelMixin):
+    """Methods of an estimator that draw visible states."""
+
+    _row_format: ClassVar[RowFormat]
+    _state_dtype: ClassVar[type | None] = None
+
+    def gibbs(self, v: Any) -> Any:
+        """One Gibbs step: hidden states given the visible ones, then visible ones given those.
+
+        Successive calls draw on from a random stream of their own.
+
+        Parameters
+        ----------
+        v : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states to start from.
+
+        Returns
+        -------
+        v_new : ndarray of shape (n_samples, n_features)
+            Visible states after the step; booleans for Bernoulli units.
+        """
+        v = self._model.check_X(v)
+        rng = self._model.inference_rng()
+
+        def step(machine: Machine, v: Any) -> Array:
+            return self._as_states(gibbs_steps(machine, v, 1, rng))
+
+        return self._row_format.write(self, self._model.map_rows(step, v, is_random=True), given=v)
+
+    @validate_params(
+        {
+            "n_samples": [*COUNT, None],
+            "n_gibbs_steps": [Interval(Integral, 0, None, closed="left")],
+            "init": ["array-like", "sparse matrix", None],
+            "n_temperatures": COUNT,
+            "random_state": RANDOM_STATE,
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def sample(
+        self,
+        n_samples: int | None = None,
+        n_gibbs_steps: int = 1000,
+        *,
+        init: Any = None,
+        n_temperatures: int = 1,
+        random_state: Any = None,
+    ) -> Any:
+        """Draw visible states by Gibbs sampling or by parallel tempering.
+
+        Parameters
+        ----------
+        n_samples : int, default=None
+            Number of chains, hence of states; None for as many as `init` has rows, or one.
+        n_gibbs_steps : int, default=1000
+            Steps of every chain.
+        init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Visible states to go on from, such as an earlier sample; None
+            starts from visible units without a field.
+        n_temperatures : int, default=1
+            Number of chains for every state, which run at temperatures between the model's and
+            that of independent features, and exchange their states: so a state can leave a mode
+            of the distribution that Gibbs sampling stays in [1]_. One is Gibbs sampling.
+        random_state : int, Generator, RandomState or None, default=None
+            None draws on from the estimator's own stream, so that successive calls differ.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features)
+            One state of each chain.
+
+        Raises
+        ------
+        ValueError
+            If `n_samples` is given and not the number of rows of `init`.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If Gibbs chains without `init` hardly leave the modes in which they start. Fifty steps
+            from the persistent chains of training, which are in all modes, tell.
+
+        References
+        ----------
+        .. [1] Desjardins, Courville, Bengio, Vincent, Delalleau (2010), "Tempered Markov chain
+           Monte Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
+        """
+        model = self._model
+        machine = model.machine()
+        if init is None:
+            chains = np.empty((n_samples or 1, 0), dtype=machine.dtype)
+        else:
+            chains = model.check_X(init)
+            if n_samples not in (None, chains.shape[0]):
+                raise ValueError(
+                    f"n_samples={n_samples} expected to be the number of rows of init, got init "
+                    f"of shape {chains.shape}. Leave n_samples out."
+                )
+        rng = model.inference_rng(random_state)
+        surroundings = model.surroundings(machine, rng) if n_temperatures > 1 else None
+        if n_temperatures == 1 and init is None:
+            warn_if_chains_stay(model, machine, n_gibbs_steps)
+
+        def run(machine: Machine, v: Any) -> Array:
+            n_chains = v.shape[0]
+            if surroundings is None:
+                v = sample_base(machine, n_chains, rng) if init is None else v
+                return gibbs_steps(machine, v, n_gibbs_steps, rng)
+            path = TemperedPath.to(machine, *surroundings)
+            v = path.sample_base(n_chains, rng) if init is None else dense(v)
+            size = n_temperatures, n_gibbs_steps
+            n_warm_steps = 0 if init is None else WARM_STEPS
+            return sample_tempered(path, v, *size, rng, n_warm_steps=n_warm_steps)
+
+        return self._row_format.write(self, model.map_rows(run, chains, is_random=True))
+
+    @validate_params(
+        {
+            "X": ["array-like", "sparse matrix"],
+            "mask": ["array-like"],
+            "method": [StrOptions({"sample", "mean"})],
+            "n_gibbs_steps": COUNT,
+            "n_chains": COUNT,
+            "random_state": RANDOM_STATE,
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def inpaint(
+        self,
+        X: Any,
+        mask: Any,
+        *,
+        method: str = "sample",
+        n_gibbs_steps: int = 100,
+        n_chains: int = 10,
+        random_state: Any = None,
+    ) -> Any:
+        """Fill in what is unknown of each row, given what is known.
+
+        Runs Gibbs chains over the unknown features of every row while the known ones are held.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states; what is unknown is not looked at and may be NaN.
+        mask : array-like of bool of shape (n_samples, n_features) or (n_features,)
+            True where a value is known.
+        method : {"sample", "mean"}, default="sample"
+            Whether to draw the unknown features from their joint conditional law, or to give
+            their conditional means, averaged over several chains and the second half of their
+            steps.
+        n_gibbs_steps : int, default=100
+            Steps of every chain.
+        n_chains : int, default=10
+            Number of chains of every row for "mean": what is known often leaves several answers
+            open, and a chain rarely leaves the one that it has found.
+        random_state : int, Generator, RandomState or None, default=None
+            None draws on from the estimator's own stream, so that successive calls differ.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features)
+            Known values as they were.
+
+        Raises
+        ------
+        ValueError
+            If `mask` is not boolean or of another shape, or a known value is not finite.
+        """
+        X = self._model.check_X(X, finite=False)
+        is_known = self._row_format.known_units(self, X, mask)
+        unknown = Unknown(self._model, is_known, self._model.inference_rng(random_state))
+        v = unknown.complete(dense(X), method, n_gibbs_steps, n_chains)
+        is_averaged = method == "mean"
+        return self._row_format.write(self, v, given=X, is_known=is_known, is_averaged=is_averaged)
+
+    @validate_params(
+        {
+            "X": ["array-like", "sparse matrix"],
+            "method": [StrOptions({"sample", "mean"})],
+            "n_imputations": [*COUNT, None],
+            "n_gibbs_steps": COUNT,
+            "n_chains": COUNT,
+            "random_state": RANDOM_STATE,
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def impute(
+        self,
+        X: Any,
+        *,
+        method: str = "mean",
+        n_imputations: int | None = None,
+        n_gibbs_steps: int = 100,
+        n_chains: int = 10,
+        random_state: Any = None,
+    ) -> Any:
+        """Fill in missing values, marked by NaN.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states; NaN where one is missing.
+        method : {"mean", "sample"}, default="mean"
+            Whether to give conditional means, or to draw what is missing from its joint
+            conditional law.
+        n_imputations : int, default=None
+            Number of completed copies, each with other draws of what is missing, for analyses
+            that account for its uncertainty; None for one copy by `method`.
+        n_gibbs_steps : int, default=100
+            Steps of every chain.
+        n_chains : int, default=10
+            Number of chains of every row that conditional means are averaged over.
+        random_state : int, Generator, RandomState or None, default=None
+            None draws on from the estimator's own stream, so that successive calls differ.
+
+        Returns
+        -------
+        V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
+            Known values as they were. Of `TabularRBM` on frames, a frame, or a list of
+            `n_imputations` frames.
+
+        Raises
+        ------
+        ValueError
+            If a value is infinite.
+
+        Examples
+        --------
+        Two features that are always equal:
+
+        >>> import numpy as np
+        >>> from skrbm import BernoulliRBM
+        >>> X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 50, axis=0)
+        >>> rbm = BernoulliRBM(2, n_iter=300, random_state=0).fit(X)
+        >>> rbm.impute([[1, np.nan], [np.nan, 0]]).round()
+        array([[1., 1.],
+               [0., 0.]])
+        """
+        X = self._model.check_X(X, finite=False)
+        is_known, v = self._row_format.known_units(self, X), dense(X)
+        unknown = Unknown(self._model, is_known, self._model.inference_rng(random_state))
+
+        def copy(method: str) -> Any:
+            filled = unknown.complete(v, method, n_gibbs_steps, n_chains)
+            is_averaged = method == "mean"
+            return self._row_format.write(
+                self, filled, given=X, is_known=is_known, is_averaged=is_averaged
+            )
+
+        if n_imputations is None:
+            return copy(method)
+        copies = [copy("sample") for _ in range(n_imputations)]
+        return np.stack(copies) if isinstance(copies[0], np.ndarray) else copies
+
+    def _as_states(self, states: Array) -> Array:
+        """States in the type that scikit-learn's class gives them, where it has such units."""
+        return states if self._state_dtype is None else states.astype(self._state_dtype)

@@ -1,0 +1,340 @@
+"""What a model says about data: energies, pseudo-likelihoods and likelihoods."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils.validation import check_consistent_length
+
+from skrbm.core.likelihood import exact
+from skrbm.core.likelihood.partition import LogPartition
+from skrbm.core.likelihood.pseudo import pseudo_likelihood
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, mean_of_rows
+from skrbm.estimators.inference.log_partition import SIZES, anneal, warn_if_few, warn_if_too_likely
+from skrbm.estimators.inference.missing_values import averaged, known_units
+from skrbm.estimators.inference.model import ModelMixin
+from skrbm.estimators.input.formats import RowFormat
+from skrbm.estimators.input.rows import check_weights
+from skrbm.estimators.input.validation import (
+    RANDOM_STATE,
+    advised,
+    finite_results,
+    generators,
+    shared_by_estimators,
+)
+
+
+@shared_by_estimators
+class LikelihoodMixin(ModelMixin):
+    """Methods of an estimator that say how likely rows are."""
+
+    n_jobs: int | None
+    n_temperatures: int
+    _annealing_rng: np.random.Generator
+    _row_format: ClassVar[RowFormat]
+    _visible_type: Any
+
+    def score_samples(self, X: Any) -> Array:
+        """Exact log pseudo-likelihood of each row, deterministic.
+
+        It has the expectation of the random estimate of scikit-learn's class. Its cost grows
+        with n_samples * n_features * n_components, for Gaussian visible units times the number
+        of quadrature nodes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states; with `missing="marginalize"`, NaN where one is missing.
+
+        Returns
+        -------
+        pseudo_likelihood : ndarray of shape (n_samples,)
+            In nats, summed over the known features. Missing ones are averaged over ten draws, each
+            after fifty Gibbs steps, the same in every call with the same incomplete rows.
+        """
+        model = self._model
+        X = model.check_X(X, missing=True)
+        is_known = known_units(model, X)
+
+        def scores(v: Any, rows: Any) -> Array:
+            counted = None if is_known is None else is_known[rows]
+            return pseudo_likelihood(model.machine(v), v, self.n_jobs, counted)
+
+        with finite_results() as check, advised():
+            result = averaged(model, X, is_known, scores)
+            check(result)
+        log_unit = self._row_format.log_unit(self, X, is_known)
+        return np.asarray(result - log_unit, dtype=result.dtype)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean of `score_samples`: what a search without ``scoring=`` maximises.
+
+        Without `y`, scikit-learn's cross-validation does not shuffle the rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+        y : object, default=None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; None weighs them alike.
+
+        Returns
+        -------
+        score : float
+            In nats per row.
+        """
+        scores = self.score_samples(X)
+        return mean_of_rows(scores, check_weights(sample_weight, scores))
+
+    def free_energy(self, X: Any) -> Array:
+        r"""Free energy of each row, :math:`-\log p(v)` up to the constant :math:`\log Z`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+
+        Returns
+        -------
+        free_energy : ndarray of shape (n_samples,)
+            In nats.
+        """
+        X = self._model.check_X(X)
+        return self._per_unit(self._model.map_rows(Machine.free_energy, X), X)
+
+    def energy(self, X: Any, H: Any) -> Array:
+        """Energy of each pair of visible and hidden states.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+        H : array-like of shape (n_samples, n_components)
+            Hidden states.
+
+        Returns
+        -------
+        energy : ndarray of shape (n_samples,)
+            In nats.
+        """
+        X, H = self._model.check_X(X), self._model.check_H(H, name="H")
+        check_consistent_length(X, H)
+        return self._per_unit(self._model.map_rows(Machine.energy, X, H), X)
+
+    def log_likelihood(self, X: Any, log_partition: float | LogPartition | None = None) -> Array:
+        r"""Log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
+
+        For Gaussian visible units it is the logarithm of a density. Values between the states of
+        other units, such as grey pixels, have an energy but no probability.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Visible states.
+        log_partition : float or LogPartition, default=None
+            In nats; None for the result of `log_partition`, which may take a while: it is not
+            kept.
+
+        Returns
+        -------
+        log_likelihood : ndarray of shape (n_samples,)
+            In nats; an error of `log_partition` is common to all rows.
+
+        Warns
+        -----
+        AnnealingWarning
+            If the rows, each counted once, are together more likely than one: `log_partition` is
+            then too low, by more than five of its standard errors, for its chains have missed
+            the mode of these rows.
+        """
+        X = self._model.check_X(X)
+        free_energy = self._model.map_rows(Machine.free_energy, X)
+        normaliser = self.log_partition() if log_partition is None else log_partition
+        if self._visible_type.support.values:
+            warn_if_too_likely(X, free_energy, normaliser, self._visible_type.support.values)
+        return np.asarray(-self._per_unit(free_energy, X) - float(normaliser))
+
+    @validate_params(
+        {
+            "method": [StrOptions({"auto", "exact", "ais", "reverse_ais", "bar"})],
+            "n_chains": [Interval(Integral, 2, None, closed="left")],
+            "n_temperatures": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
+            "X": ["array-like", "sparse matrix", None],
+            "init": ["array-like", "sparse matrix", None],
+            "random_state": RANDOM_STATE,
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def log_partition(
+        self,
+        method: str = "auto",
+        *,
+        n_chains: int = 100,
+        n_temperatures: int | str = 10_000,
+        X: Any = None,
+        init: Any = None,
+        random_state: Any = None,
+    ) -> LogPartition:
+        r"""Logarithm of the partition function, exactly or with an error.
+
+        Annealed importance sampling [1]_ starts from independent features with the means and
+        variances of the training data. Its estimate tends to be too low, that of reverse
+        annealing [2]_ too high: where they agree, both can be believed, as far as the chains know
+        the model's modes. On their way they may jump to rows in those: to `X`, to draws given
+        the persistent chains `h_samples_` and to where Gibbs chains from anywhere end, or, for
+        arrays assigned by hand and for algorithms whose chains rest, also to states that parallel
+        tempering finds.
+
+        Parameters
+        ----------
+        method : {"auto", "exact", "ais", "reverse_ais", "bar"}, default="auto"
+            "exact" sums over all states of the smaller discrete layer, of at most 25 units;
+            "ais" anneals chains from independent features to the model; "reverse_ais" back from
+            samples of the model; "bar" takes Bennett's ratios [3]_ between the temperatures of
+            parallel tempering, which set themselves: its errors are on neither side, but larger
+            than those of "ais" where chains take long to settle, as at 784 x 500. "auto" is "exact"
+            where that visits no more states than "ais", else "ais".
+        n_chains : int, default=100
+            Number of annealed chains or, for "bar", of ladders.
+        n_temperatures : int or "auto", default=10_000
+            Number of inverse temperatures that each of them visits; of a ladder, of steps of all
+            its chains together. "auto" tries 150, 600, 2400 and 10,000 in turn, and stops as soon
+            as the standard error is at most 0.05 nats, that of the run before at most 0.2, and the
+            two agree within three standard errors of their difference.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Rows whose means and variances the chains start from, and to which they may jump; None
+            for those of the training data or, for arrays assigned by hand, of a tempered sample from
+            the model.
+        init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
+            Independent samples of the model to reverse from; None draws them by parallel
+            tempering, in `n_temperatures` steps of all chains of a ladder together.
+        random_state : int, Generator, RandomState or None, default=None
+            None gives the same number whenever the model is the same.
+
+        Returns
+        -------
+        log_partition : LogPartition
+            With attributes `value` and `std_error` in nats, and `method`.
+
+        Raises
+        ------
+        ValueError
+            If `method` is "exact" and both layers are too large, or `init` has a single row or
+            goes with another method than "reverse_ais".
+
+        Warns
+        -----
+        AnnealingWarning
+            If the chains' weights are so unequal that less than ten of them, or less than half,
+            make the estimate; or if it is below what some hidden states, given the rows to which the
+            chains may jump, alone add to it.
+
+        References
+        ----------
+        .. [1] Salakhutdinov, Murray (2008), "On the quantitative analysis of deep belief
+           networks", ICML, 872-879. :doi:`10.1145/1390156.1390266`
+        .. [2] Burda, Grosse, Salakhutdinov (2015), "Accurate and conservative estimates of MRF
+           log-likelihood using reverse annealing", AISTATS, PMLR 38, 102-110.
+        .. [3] Bennett (1976), "Efficient estimation of free energy differences from Monte Carlo
+           data", Journal of Computational Physics 22(2), 245-268.
+           :doi:`10.1016/0021-9991(76)90078-4`
+
+        Examples
+        --------
+        Two uncoupled units that are 0 or 1 have four equally likely states:
+
+        >>> import numpy as np
+        >>> from skrbm import BernoulliRBM
+        >>> rbm = BernoulliRBM(1)
+        >>> rbm.components_ = np.zeros((1, 1))
+        >>> rbm.intercept_visible_ = rbm.intercept_hidden_ = np.zeros(1)
+        >>> print(rbm.log_partition())
+        log Z = 1.386294 nats (exact)
+        """
+        machine = self._model.machine()
+        n_states = exact.smaller_discrete(machine).visible.n_states
+        if init is not None and method != "reverse_ais":
+            raise ValueError(
+                f"init expected to be None for method={method!r}, got rows. They are what "
+                f"method='reverse_ais' starts from; the other methods start from X."
+            )
+        if method == "auto":
+            n_visits = n_chains * (SIZES[-1] if n_temperatures == "auto" else int(n_temperatures))
+            method = "exact" if n_states <= n_visits else "ais"
+        with finite_results() as check, advised():
+            if method == "exact":
+                value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
+                result = LogPartition(value, 0.0, method)
+            else:
+                rng = self._likelihood_rng(random_state)
+                size = n_chains, n_temperatures
+                result = anneal(self._model, machine, *size, X, init, rng, method=method)
+                if method != "bar":
+                    warn_if_few(result)
+            check(np.array([result.value, result.std_error]))
+        return replace(result, value=result.value + float(self._row_format.log_unit(self)))
+
+    def _per_unit(self, energy: Array, X: Any) -> Array:
+        """Energies of rows as the user gave them, up to what `log_partition` adds for all."""
+        own = self._row_format.log_unit(self, X) - self._row_format.log_unit(self)
+        return np.asarray(energy + own, dtype=energy.dtype)
+
+    def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
+        """Stream of its own that begins anew on every call: the same model, the same number."""
+        if random_state is not None:
+            return generators(random_state, 1)[0]
+        self._model.ensure_streams()
+        return deepcopy(self._annealing_rng)
+
+
+def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
+    """Mean log-likelihood of held-out rows, as `scoring` of a search.
+
+    Unlike the pseudo-likelihood, it compares models of any kind. It is exact where the smaller layer
+    is small, else by annealed importance sampling with ``n_temperatures="auto"``: up to an error of
+    about 0.05 nats for all rows together, or larger with an `AnnealingWarning`.
+
+    Parameters
+    ----------
+    estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or Pipeline
+        Fitted; of a Pipeline, which has to end in one of the three, the earlier steps transform
+        `X`, and densities are those of the transformed features.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Held-out rows.
+    y : object, default=None
+        Ignored.
+
+    Returns
+    -------
+    score : float
+        In nats per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skrbm import BernoulliRBM, log_likelihood_scorer
+    >>> X = np.tile([[0, 0, 1], [1, 1, 0]], (20, 1))
+    >>> search = GridSearchCV(
+    ...     BernoulliRBM(n_components=2, random_state=0),
+    ...     {"n_iter": [1, 100]},
+    ...     scoring=log_likelihood_scorer,
+    ... )
+    >>> search.fit(X).best_params_
+    {'n_iter': 100}
+    """
+    if isinstance(estimator, Pipeline):
+        if len(estimator) > 1:
+            X = estimator[:-1].transform(X)
+        estimator = estimator[-1]
+    log_partition = estimator.log_partition(n_temperatures="auto")
+    return float(estimator.log_likelihood(X, log_partition).mean(dtype=np.float64))

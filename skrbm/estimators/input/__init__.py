@@ -1,0 +1,1 @@
+"""Input: row formats, row weights and validation."""

@@ -1,0 +1,188 @@
+"""Answers of a classifier whose label is a visible unit: probabilities, features and samples."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import validate_params
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skrbm.core.chains.gibbs import clamped_gibbs, sample_base
+from skrbm.core.labels import Labels
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.estimators.inference.sampling import COUNT
+from skrbm.estimators.input.validation import RANDOM_STATE, finite_results, shared_by_estimators
+from skrbm.estimators.labels.label_model import LabelModel
+
+
+@shared_by_estimators
+class LabelInferenceMixin:
+    """Methods of a fitted classifier, which ask the machine of its public arrays at the time."""
+
+    estimator_: Any
+    classes_: Array
+
+    def predict(self, X: Any) -> Array:
+        """Most probable label of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels.
+        """
+        log_joint = self._answer(Labels.log_joint, X)
+        return np.asarray(self.classes_[log_joint.argmax(axis=1)])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Exact probability of every label of each row, the hidden units summed out.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        return self._answer(Labels.probabilities, X)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Log-probability of every label of each row, which does not underflow.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            In nats, in the order of `classes_`.
+        """
+        return self._answer(Labels.log_probabilities, X)
+
+    def transform(self, X: Any) -> Array:
+        """Expected hidden states given the features, the label summed out.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        H : ndarray of shape (n_samples, n_components)
+            Means over the labels of what is expected given each, by their probabilities.
+        """
+        return self._answer(Labels.mean_hidden, X)
+
+    @validate_params(
+        {
+            "n_samples": COUNT,
+            "y": ["array-like", str, Real, None],
+            "n_gibbs_steps": COUNT,
+            "random_state": RANDOM_STATE,
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def sample(
+        self,
+        n_samples: int = 1,
+        y: Any = None,
+        *,
+        n_gibbs_steps: int = 1000,
+        random_state: Any = None,
+    ) -> tuple[Array, Array]:
+        """Draw rows with labels by Gibbs sampling, or rows of given labels.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of chains, hence of rows.
+        y : label or array-like of shape (n_samples,), default=None
+            Labels to hold, one for all or one for each; None draws them too.
+        n_gibbs_steps : int, default=1000
+            Steps of every chain, which start from units without a field.
+        random_state : int, Generator, RandomState or None, default=None
+            None draws on from the estimator's own stream, so that successive calls differ.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Features.
+        y : ndarray of shape (n_samples,)
+            Labels.
+
+        Raises
+        ------
+        ValueError
+            If a label is none of `classes_`, or there is not one for each sample.
+        """
+        check_is_fitted(self)
+        rbm = self.estimator_
+        rng = rbm._model.inference_rng(random_state)
+        machine = LabelModel(self).machine()
+        n_features = machine.visible.n_columns - len(self.classes_)
+        v = sample_base(machine, n_samples, rng)
+        if y is not None:
+            labels = label_numbers(np.broadcast_to(np.asarray(y), n_samples), self.classes_)
+            v[:, n_features:] = np.eye(len(self.classes_), dtype=v.dtype)[labels]
+        is_known = np.zeros(v.shape, dtype=bool)
+        is_known[:, n_features:] = y is not None
+        with finite_results() as check:
+            v = clamped_gibbs(machine, v, is_known, n_gibbs_steps, rng)
+            check(v)
+        drawn = v[:, n_features:].argmax(axis=1)
+        return rbm._row_format.write(rbm, v[:, :n_features]), np.asarray(self.classes_[drawn])
+
+    def _answer(self, question: Any, X: Any) -> Array:
+        """Ask the law of the labels given the rows of `X`."""
+        check_is_fitted(self)
+        model = self.estimator_._model
+        checked = model.check_X(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        labels = Labels(LabelModel(self).machine(checked))
+
+        def answer(machine: Machine, v: Any) -> Array:
+            return np.asarray(question(labels, machine.hidden_field(v)))
+
+        return np.asarray(model.map_rows(answer, checked))
+
+
+def label_numbers(y: Array, classes: Array) -> Array:
+    """Places of labels in the classes.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels.
+    classes : ndarray of shape (n_classes,)
+        All there are, sorted.
+
+    Returns
+    -------
+    numbers : ndarray of int of shape (n_samples,)
+        Indices into the classes.
+
+    Raises
+    ------
+    ValueError
+        If a label is none of them.
+    """
+    is_unseen = ~np.isin(y, classes)
+    if is_unseen.any():
+        raise ValueError(
+            f"y expected labels among the classes {classes}, got {np.unique(y[is_unseen])}. "
+            f"Pass all of them as classes in the first call to partial_fit."
+        )
+    return np.searchsorted(classes, y)

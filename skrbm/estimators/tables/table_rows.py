@@ -1,0 +1,155 @@
+"""Rows of tables as an estimator reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skrbm.core.numerics import Array
+from skrbm.estimators.input.formats import RowFormat, checked_mask
+from skrbm.estimators.input.validation import DomainWarning, warn_user
+from skrbm.estimators.tables.codec import Table
+from skrbm.estimators.tables.encoded import EncodedTable
+from skrbm.estimators.tables.frames import column_names, container_of
+
+
+def table_of(rbm: Any) -> Table:
+    """Table that an estimator was fitted to; its fitted attributes have it as plain data."""
+    check_is_fitted(rbm, "_table")
+    return Table(kinds=rbm.kinds_, categories=rbm.categories_, **rbm._table)
+
+
+@final
+class TableRows(RowFormat):
+    """Data frames and arrays whose columns are of several kinds."""
+
+    has_tables = True
+    is_standardized = True
+
+    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> EncodedTable:
+        if not reset:
+            check_is_fitted(rbm)
+        if container_of(X) == "array":
+            X = validate_data(rbm, X, reset=reset, dtype=None, ensure_all_finite=False)
+        else:
+            check_frame(X, type(rbm).__name__)
+            X = validate_data(rbm, X, reset=reset, skip_check_array=True)
+        if reset:
+            rbm._validate_params()
+            table = Table.of(X, rbm.kinds, rbm.numeric_scale)
+            rbm.kinds_, rbm.categories_, rbm.columns_ = table.kinds, table.categories, table.columns
+            names = "container", "names", "dtypes", "origin", "scale", "scores"
+            rbm._table = {name: getattr(table, name) for name in names}
+        table = table_of(rbm)
+        rows = table.encode(X, rbm.handle_unknown, rbm.check_input)
+        may_be_missing = not finite or (missing and rbm.missing == "marginalize")
+        if not (may_be_missing or rows.is_complete):
+            units = np.flatnonzero(~rows.known_units.all(axis=0))
+            raise ValueError(
+                f"Input X contains NaN, None or a category that is not known in columns "
+                f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} needs "
+                f"complete rows here. Fill them in with impute, or call score_samples, which takes "
+                f"incomplete rows."
+            )
+        return rows
+
+    def write(
+        self,
+        rbm: Any,
+        v: Array,
+        *,
+        given: Any = None,
+        is_known: Array | None = None,
+        is_averaged: bool = False,
+    ) -> Any:
+        table, own = table_of(rbm), None if given is None else given.table
+        return table.decode(v if is_averaged else table.values(v), given=own, is_known=is_known)
+
+    def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
+        table = table_of(rbm)
+        if not table.mapped_columns:
+            return None
+        return partial(table.values, deviation=np.sqrt(rbm.noise_variance_))
+
+    def warn_if_unlearned(self, v: Any) -> None:
+        if not v.unknown:
+            return
+        shown = {name: values[:10] for name, values in v.unknown.items()}
+        (name, values), *_ = shown.items()
+        warn_user(
+            f"X has categories that this model does not know, {shown}: they count as missing and are "
+            f"not learned. Name all categories before the first rows, by "
+            f"kinds={{{name!r}: ('categorical', [..., {values[0]!r}])}} or by a type that lists them, or "
+            f"set handle_unknown='error'.",
+            DomainWarning,
+        )
+
+    def is_known_to(self, rbm: Any) -> bool:
+        return hasattr(rbm, "_table")
+
+    def array_length(self, rbm: Any, name: str, n_columns: int) -> int:
+        is_scale = name == "noise_variance_"
+        return len(table_of(rbm).groups["numeric"]) if is_scale else n_columns
+
+    def known_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
+        table = table_of(rbm)
+        if mask is not None:
+            shape = (len(v), rbm.n_features_in_)
+            return np.broadcast_to(checked_mask(mask, shape), shape)[:, table.order]
+        if isinstance(v, EncodedTable):
+            return np.asarray(v.known_units)
+        return np.asarray(~np.isnan(v[:, np.cumsum(table.widths) - 1]))  # some rows of one
+
+    def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
+        table = table_of(rbm)
+        own = zip(table.groups["numeric"], is_varying[table.numeric_columns], strict=True)
+        return [table.names[j] for j, varies in own if not varies]
+
+    def log_units(self, rbm: Any, v: Any = None) -> Array:
+        table = table_of(rbm)
+        constant = np.log(table.scale[table.order])
+        if v is None or not table.mapped_columns:
+            return np.asarray(constant)
+        log_units = np.tile(constant, (len(v), 1))
+        # There are more columns than units, and all of these come before the numbers.
+        n_more = sum(table.widths) - len(table.order)
+        for column, scores in table.mapped_columns.items():
+            z = v.column(column) if isinstance(v, EncodedTable) else v[:, column]
+            log_units[:, column - n_more] = -scores.log_slope(z)
+        return log_units
+
+
+def check_frame(X: Any, estimator: str) -> None:
+    """Refuse a frame that is empty or has a name twice; arrays are checked elsewhere.
+
+    Parameters
+    ----------
+    X : DataFrame or ndarray
+        Table.
+    estimator : str
+        Name of what reads it, for messages.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows or columns, or a name comes twice.
+    """
+    if container_of(X) == "array":
+        return
+    names = column_names(X)
+    if not len(X) or not names:
+        what, count = ("sample", len(X)) if names else ("feature", len(names))
+        raise ValueError(
+            f"Found array with {count} {what}(s) (shape={(len(X), len(names))}) while a minimum of 1 "
+            f"is required by {estimator}."
+        )
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"Columns of X expected to have names of their own, got {twice} more than once. Rename "
+            f"them."
+        )

@@ -1,0 +1,94 @@
+"""Jumps to given rows: started from exact samples, the law must not move; from elsewhere, it must."""
+
+import numpy as np
+import oracles
+import pytest
+from core.models import (
+    assert_law,
+    assert_mean,
+    balanced_model,
+    draw_rows,
+    draw_states,
+    hidden_given_visible,
+    hidden_law,
+    hidden_states,
+    machine_from,
+    sized,
+)
+from scipy import sparse
+
+from skrbm.core.chains.jumps import jump, propose
+
+N_CHAINS = 20_000
+JUMPED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
+
+
+@pytest.fixture(params=JUMPED, ids=lambda case: f"{case[0]}-{'offsets' if case[3] else 'plain'}")
+def p(request, seed):
+    return balanced_model(request.param, seed)
+
+
+def acceptance(p, rows):
+    """Share of jumps from the law of p that the Metropolis rule accepts, state by state."""
+    law, proposal = hidden_law(p), hidden_given_visible(p, rows).mean(axis=0)
+    ratio = law / proposal
+    return law @ np.minimum(1, ratio / ratio[:, None]) @ proposal
+
+
+def test_jumps_leave_the_law_alone_whatever_the_rows(p, rng):
+    # Slips: no log-partition of either layer, a hidden bias too much, the sum over rows for their
+    # mean taken in one place, the ratio upside down; no jump at all.
+    rows = draw_rows(p, 3, rng)
+    h = draw_states(hidden_states(p), hidden_law(p), N_CHAINS, rng)
+    moved, has_jumped = jump(machine_from(p), h, rows, rng)
+    assert_law(moved, hidden_states(p), hidden_law(p))
+    np.testing.assert_array_equal(moved[~has_jumped], h[~has_jumped])
+    assert_mean(has_jumped[:, None].astype(float), acceptance(p, rows))
+
+
+def test_weights_of_proposals_have_the_partition_function_as_their_mean(p, rng):
+    # Slips: the number of rows forgotten; the hidden bias twice; shares of the row drawn from alone.
+    machine, rows = machine_from(p), draw_rows(p, 3, rng)
+    h, log_weights = propose(machine, rows, N_CHAINS, rng)
+    assert_law(h, hidden_states(p), hidden_given_visible(p, rows).mean(axis=0))
+    assert_mean(np.exp(log_weights - oracles.log_partition(p))[:, None], 1)
+
+
+def test_jumps_reach_a_mode_that_gibbs_sampling_does_not(rng):
+    """Of two modes of unequal weight, chains that all start in one are shared out as they weigh."""
+    p = oracles.random_parameters("bernoulli", 6, 3, rng, offsets=False)
+    p = p.replace(
+        weights=np.full((6, 3), 8.0), visible_bias=np.full(6, -12.0), hidden_bias=np.full(3, -23.9)
+    )
+    machine, rows = machine_from(p), np.repeat([[0.0], [1.0]], 6, axis=1)
+    law = hidden_law(p)
+    assert law[[0, -1]].min() > 0.1
+    assert law[[0, -1]].sum() > 0.99
+    h = np.zeros((N_CHAINS, 3))
+    for _ in range(20):
+        h, _ = jump(machine, h, rows, rng)
+    assert_law(h, hidden_states(p), law)
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "spin", "composite"])
+def test_precision_and_sparsity_draw_the_same_jumps(kind, seed, rng):
+    # Slip: sparse rows in a product that is not theirs.
+    p = balanced_model(sized(kind, 6, 3), seed)
+    rows = np.abs(draw_rows(p, 5, rng))
+    h = draw_states(hidden_states(p), hidden_law(p), 200, rng)
+    results = []
+    for dtype, container in (
+        (np.float64, np.asarray),
+        (np.float32, np.asarray),
+        (np.float64, sparse.csr_array),
+    ):
+        stream = np.random.default_rng(seed)
+        moved, _ = jump(
+            machine_from(p, dtype), h.astype(dtype), container(rows.astype(dtype)), stream
+        )
+        assert moved.dtype == dtype
+        results.append((moved, stream.random()))
+    (expected, number), *others = results
+    for moved, other_number in others:
+        np.testing.assert_array_equal(moved, expected)
+        assert other_number == number
