@@ -4,7 +4,7 @@ from skrbm._version import __version__
 from skrbm.core.couplings import EffectiveCouplings
 from skrbm.core.diagnostics import ChainDiagnostics
 from skrbm.core.likelihood.partition import LogPartition
-from skrbm.core.training.loop import DivergenceError
+from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
 from skrbm.display.images import ComponentsDisplay, SamplesDisplay
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM

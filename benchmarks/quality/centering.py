@@ -26,10 +26,10 @@ from benchmarks import machine as where
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.likelihood.exact import log_partition
 from skrbm.core.machine import Machine
-from skrbm.core.training.loop import Trainer
 from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase, ParallelTempering
 from skrbm.core.training.start.initialization import initial_particles
 from skrbm.core.training.state import TrainingState
+from skrbm.core.training.update import Trainer
 from skrbm.core.units import Bernoulli
 
 N_HIDDEN = 4
@@ -109,7 +109,7 @@ def trial(case: Case, seed: int, n_updates: int) -> tuple[float, float]:
     for update in range(1, n_updates + 1):
         trainer.update(machine, state, v, rng)
         if update % EVALUATE_EVERY == 0:
-            phase.finish_pass()
+            phase.finish_epoch()
             last = -machine.free_energy(v).sum() - len(v) * log_partition(machine)
             best = max(best, last)
     return best, last

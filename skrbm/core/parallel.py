@@ -22,7 +22,7 @@ T = TypeVar("T")
 # Multiplications in a product: fewer are as fast in one thread, and no slower on a busy machine,
 # where threads that wait for each other take many times as long. Few are not shared anyway: OpenBLAS
 # begins at 2^18, and to forbid it takes as long as a fourth of a small model's update.
-FEW_PRODUCTS, MANY_PRODUCTS = 2**16, 2**24
+SERIAL_PRODUCTS = FEW_PRODUCTS, MANY_PRODUCTS = 2**16, 2**24
 
 
 def map_blocks(

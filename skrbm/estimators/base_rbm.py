@@ -180,6 +180,9 @@ class BaseRBM(
     # Whether training draws states of which the rows' values are means; a parameter of some types.
     draw_states: bool = False
 
+    # Names of the parts of training that are left out, for experiments and tests.
+    _left_out: ClassVar[frozenset[str]] = frozenset()
+
     # Way from the user's rows to states and back.
     _row_format: ClassVar[RowFormat] = ArrayRows()
 

@@ -18,7 +18,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
-from skrbm.core.training.loop import DivergenceError, Trainer
+from skrbm.core.training.parts.guard import DivergenceError
+from skrbm.core.training.update import Trainer
 
 FAST = {"n_iter": 3, "random_state": 0}
 EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}

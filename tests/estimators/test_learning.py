@@ -25,7 +25,7 @@ from scipy.special import expit, softmax
 
 from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM, SpinRBM
 from skrbm.core.training import monitoring
-from skrbm.core.training.loop import Trainer
+from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting import recording, settings
 
 ALGORITHMS = ("pcd", "cd", "pt", "exact")

@@ -24,7 +24,8 @@ from estimators.instances import (
 
 from skrbm import BernoulliRBM
 from skrbm.core.interrupts import deferred_interrupts
-from skrbm.core.training.loop import DivergenceError, Trainer
+from skrbm.core.training.parts.guard import DivergenceError, Guard
+from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.callbacks import FitTask
 from skrbm.estimators.fitting.run import Run
 from skrbm.estimators.input.validation import generators
@@ -88,7 +89,7 @@ def test_an_interrupt_at_any_line_keeps_whole_updates(kind):
             break
 
 
-@pytest.mark.parametrize(("owner", "answer"), [(Trainer, "_symptom"), (Run, "outcome")])
+@pytest.mark.parametrize(("owner", "answer"), [(Guard, "_symptom"), (Run, "outcome")])
 @pytest.mark.parametrize(("n_kept", "last"), [(20, 0.1), (18, np.nan)])
 def test_a_second_interrupt_does_not_undo_the_answer_to_the_first(
     n_kept, last, owner, answer, monkeypatch

@@ -1,104 +1,74 @@
-"""What a mini-batch of labelled rows teaches: their labels, themselves, or both."""
+"""Objective of labelled rows: their labels, the rows, or both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
 
 import numpy as np
 from scipy.special import softmax
 
 from skrbm.core.labels import Labels
-from skrbm.core.likelihood.exact import expected_gradient
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense
-from skrbm.core.training.negative_phase import NegativePhase
-from skrbm.core.training.phases import Damping, Phases, Samples
-from skrbm.core.training.workspace import Workspace
-
-Gradient = dict[str, Array]
+from skrbm.core.numerics import Array, average_rows, dense
+from skrbm.core.training.gradient import (
+    AllStates,
+    DataExpectation,
+    Expectation,
+    Gradient,
+    UpdateBuffers,
+)
+from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS, NegativePhase
 
 
 @final
 @dataclass(frozen=True)
-class LabelledPhases:
-    """What an update knows of a mini-batch of labelled rows, and of the model.
+class LabelledRows(DataExpectation):
+    r"""Weighted sum over rows and labels of minus the energy's gradient.
+
+    Row :math:`n` with label :math:`k` has the weight
+
+    .. math:: c_{nk} = s_n (\delta \, ([y_n = k] - p_{nk}) + \gamma \, [y_n = k])
+
+    and :math:`c_{nk} = s_n \gamma \, p_{nk}` where the label is not known.
 
     Parameters
     ----------
     machine : Machine
-        Plain, of the mini-batch.
+        Plain machine of the mini-batch.
     labels : Labels
-        Of that machine.
-    positive : Samples
-        Mini-batch, and what is expected of the hidden units; rows whose label is not known have
-        zeros in all of its columns.
+        Labels of that machine.
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Mini-batch; rows whose label is not known have zeros in all of its columns.
+    mean : ndarray of shape (n_samples, n_hidden)
+        Expected hidden states given the rows.
     field : ndarray of shape (n_samples, n_hidden)
         Field on the hidden units, without the label's.
-    model : Phases or None
-        States of the model; None where they do not matter.
-    particles : ndarray of shape (n_particles, n_hidden)
-        Where the persistent chains are now.
-    weights : tuple of float
-        Of log p(label | row), and of the log-likelihood.
+    factors : tuple of float
+        :math:`\delta` and :math:`\gamma`.
+    weights : ndarray of shape (n_samples,)
+        :math:`s_n`, which sum to one.
     """
 
     machine: Machine
     labels: Labels
-    positive: Samples
+    v: Any
+    mean: Array
     field: Array
-    model: Phases | None
-    particles: Array
-    weights: tuple[float, float]
+    factors: tuple[float, float]
+    weights: Array
 
-    def gradient(
-        self,
-        machine: Machine,
-        work: Workspace,
-        sample_weight: Array | None = None,
-        damping: Damping | None = None,
-    ) -> Gradient:
-        """Gradient of the weighted objective.
+    def weighted(self, weights: Array) -> Self:
+        return replace(self, weights=weights)
 
-        Parameters
-        ----------
-        machine : Machine
-            That of the mini-batch, with other offsets.
-        work : Workspace
-            Of the run.
-        sample_weight : ndarray of shape (n_samples,), default=None
-            Shares of the rows, which sum to one; None for equal ones.
-        damping : callable, default=None
-            Not asked: rows have a share for each label.
+    def average_hidden(self, weights: Array | None) -> Array:
+        return average_rows(self.mean, weights)
 
-        Returns
-        -------
-        gradient : dict of str to ndarray
-            Same keys and shapes as the machine's parameters.
-        """
-        gradient = self._data_gradient(machine, sample_weight)
-        if self.model is not None:
-            negative = self.model.negative
-            expected = (
-                expected_gradient(machine)
-                if negative is None
-                else machine.gradient(negative.v, mean=negative.mean)
-            )
-            for name, array in expected.items():
-                gradient[name] -= self.weights[1] * array
-        return gradient
+    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
 
-    def _data_gradient(self, machine: Machine, sample_weight: Array | None) -> Gradient:
-        r"""Sum over rows and labels of minus the energy's gradient, weighted by labels.
-
-        .. math:: c_{nk} = s_n (\delta \, ([y_n = k] - p_{nk}) + \gamma \, [y_n = k])
-
-        and :math:`c_{nk} = s_n \gamma \, p_{nk}` where the label is not known.
-        """
-        v, labels = self.positive.v, self.labels
+        v, labels = self.v, self.labels
         known = dense(v[:, labels.columns])
-        share = np.full(len(known), 1 / len(known)) if sample_weight is None else sample_weight
-        share = share.astype(self.field.dtype)
+        share = self.weights.astype(self.field.dtype)
         weight = np.empty_like(known)
         signal = np.empty_like(self.field)  # of the hidden units, summed over the labels
         label_signal = np.zeros((labels.n_labels, signal.shape[1]), signal.dtype)
@@ -116,7 +86,7 @@ class LabelledPhases:
         return _assembled(machine, v, known, weight, signal, label_signal, hidden)
 
     def _label_weights(self, known: Array, probabilities: Array, share: Array) -> Array:
-        discriminative, generative = self.weights
+        discriminative, generative = self.factors
         is_known = known.sum(axis=1, keepdims=True)
         likely = known + (1 - is_known) * probabilities
         weight = discriminative * is_known * (known - probabilities) + generative * likely
@@ -126,7 +96,7 @@ class LabelledPhases:
 @final
 @dataclass(frozen=True)
 class LabelObjective:
-    r"""Mini-batch of labelled rows against what the model makes of them.
+    r"""Weighted sum of the log-likelihoods of labels given rows, and of both.
 
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
@@ -158,9 +128,10 @@ class LabelObjective:
         return self.generative_weight > 0 and self.negative_phase.is_exact
 
     @property
-    def is_persistent(self) -> bool:
-        """Whether the particles sample the model, and do not rest."""
-        return self.generative_weight > 0 and self.negative_phase.is_persistent
+    def offers(self) -> frozenset[str]:
+        """Features of an update that parts may need; rows have a weight for each label."""
+        offers = self.negative_phase.offers if self.generative_weight > 0 else frozenset[str]()
+        return offers - {ROW_WEIGHTS}
 
     @property
     def n_chains(self) -> int:
@@ -168,9 +139,14 @@ class LabelObjective:
         return self.negative_phase.n_chains
 
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
-    ) -> LabelledPhases:
-        """Set a mini-batch against states of the model.
+        self,
+        machine: Machine,
+        v: Any,
+        particles: Array,
+        rng: np.random.Generator,
+        buffers: UpdateBuffers,
+    ) -> tuple[LabelledRows, Expectation, Array]:
+        """Phases of a mini-batch of labelled rows.
 
         Parameters
         ----------
@@ -182,25 +158,32 @@ class LabelObjective:
             Hidden states of the persistent chains.
         rng : numpy.random.Generator
             Source of random numbers.
-        work : Workspace
-            Of the run.
+        buffers : UpdateBuffers
+            Arrays of the update.
 
         Returns
         -------
-        phases : LabelledPhases
-            Of data and model, and the chains' new states.
+        positive, negative : Expectation
+            Expectations under the data and under the model, times their factors.
+        particles : ndarray of shape (n_chains * n_particles, n_hidden)
+            Hidden states of the persistent chains after their steps.
         """
-        labels, field = Labels(machine), machine.hidden_field(v)
-        positive = Samples(v, machine.hidden.mean(field))
-        field, model = labels.without(dense(v[:, labels.columns]), field), None
+        labels, field, factors = (
+            Labels(machine),
+            machine.hidden_field(v),
+            (self.discriminative_weight, self.generative_weight),
+        )
+        mean, n_rows = machine.hidden.mean(field), v.shape[0]
+        field = labels.without(dense(v[:, labels.columns]), field)
+        equal = np.full(n_rows, 1 / n_rows)
+        positive = LabelledRows(machine, labels, v, mean, field, factors, equal)
+        model: Expectation = AllStates()
         if self.generative_weight:
-            rows = v
-            if self.negative_phase.is_persistent or self.negative_phase.is_exact:
-                rows = v[:0]  # the data are looked at here
-            model = self.negative_phase(machine, rows, particles, rng, work)
-            particles = model.particles
-        weights = self.discriminative_weight, self.generative_weight
-        return LabelledPhases(machine, labels, positive, field, model, particles, weights)
+            # Chains that start at the data need the rows, other phases only the model.
+            starts_at_data = not (self.negative_phase.is_exact or PERSISTENT_CHAINS in self.offers)
+            rows = v if starts_at_data else v[:0]
+            _, model, particles = self.negative_phase(machine, rows, particles, rng, buffers)
+        return positive, self.generative_weight * model, particles
 
 
 def _assembled(

@@ -1,10 +1,10 @@
-"""Where the model's own states come from: one class for each training algorithm."""
+"""Estimators of the negative phase: one class for each training algorithm."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -12,15 +12,18 @@ from skrbm.core.chains.ladder import Ladder
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import parallel_tempering
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, is_sparse
-from skrbm.core.training.phases import Phases, Samples
-from skrbm.core.training.workspace import Workspace
+from skrbm.core.numerics import Array
+from skrbm.core.training.gradient import AllStates, DataExpectation, Expectation, UpdateBuffers
 from skrbm.core.units import Units
+
+PERSISTENT_CHAINS, ROW_WEIGHTS = "persistent chains", "row weights"  # what a part may need
+
+Phases = tuple[DataExpectation, Expectation, Array]  # positive, negative, and the moved particles
 
 
 @dataclass(frozen=True)
 class NegativePhase(ABC):
-    """Where the model's states come from that data are compared with.
+    """Source of model samples for the negative phase.
 
     Parameters
     ----------
@@ -30,15 +33,15 @@ class NegativePhase(ABC):
     Attributes
     ----------
     is_exact : bool
-        Whether there is no noise beside which rounding does not matter.
-    is_persistent : bool
-        Whether the particles sample the model, and do not rest.
+        Whether the gradient is exact, so that rounding must stay below double precision.
+    offers : frozenset of str
+        Features of an update that parts of training may need.
     """
 
     n_gibbs_steps: int = 1
 
     is_exact: ClassVar[bool] = False
-    is_persistent: ClassVar[bool] = True
+    offers: ClassVar[frozenset[str]] = frozenset({PERSISTENT_CHAINS, ROW_WEIGHTS})
 
     @classmethod
     @abstractmethod
@@ -51,20 +54,25 @@ class NegativePhase(ABC):
         """Number of Markov chains that belong to one particle."""
 
     @abstractmethod
-    def finish_pass(self) -> dict[str, float]:
-        """Conclude a pass over the data.
+    def finish_epoch(self) -> dict[str, float]:
+        """Conclude an epoch.
 
         Returns
         -------
         history : dict of str to float
-            What the chains did in the pass.
+            Record of the chains in the epoch.
         """
 
     @abstractmethod
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+        self,
+        machine: Machine,
+        v: Any,
+        particles: Array,
+        rng: np.random.Generator,
+        buffers: UpdateBuffers,
     ) -> Phases:
-        """Set a mini-batch against states of the model.
+        """Positive phase of a mini-batch and negative phase of the model.
 
         Parameters
         ----------
@@ -73,17 +81,19 @@ class NegativePhase(ABC):
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch.
         particles : ndarray of shape (n_chains * n_particles, n_hidden)
-            Hidden states of the persistent chains, those of the model itself first; their array may
-            be the one that holds the new states.
+            Hidden states of the persistent chains, those of the model itself first; the new states
+            may be written to the same array.
         rng : numpy.random.Generator
             Source of random numbers.
-        work : Workspace
-            Of the run.
+        buffers : UpdateBuffers
+            Arrays of the update.
 
         Returns
         -------
-        phases : Phases
-            Of data and model, and the chains' new states.
+        positive, negative : DataExpectation, Expectation
+            Expectations under the data and under the model.
+        particles : ndarray of shape (n_chains * n_particles, n_hidden)
+            Hidden states of the persistent chains after their steps.
         """
 
 
@@ -98,7 +108,7 @@ class OneTemperature(NegativePhase):
     def n_chains(self) -> int:
         return 1
 
-    def finish_pass(self) -> dict[str, float]:
+    def finish_epoch(self) -> dict[str, float]:
         return {}
 
 
@@ -113,18 +123,23 @@ class ContrastiveDivergence(OneTemperature):
        Neural Computation 14(8), 1771-1800. :doi:`10.1162/089976602760128018`
     """
 
-    is_persistent = False
+    offers = frozenset({ROW_WEIGHTS})
 
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+        self,
+        machine: Machine,
+        v: Any,
+        particles: Array,
+        rng: np.random.Generator,
+        buffers: UpdateBuffers,
     ) -> Phases:
-        room = _Room.of(v, v.shape[0], machine, work)
-        mean, model_mean = room.split(room.mean)
-        h = work.array("h", mean.shape, mean.dtype)
-        machine.hidden.mean_and_sample(machine.hidden_field(room.v, out=mean), rng, out=(mean, h))
-        _advance(machine, h, self.n_gibbs_steps, rng, room.model)
-        machine.mean_hidden(room.model, out=model_mean)
-        return room.phases(particles)
+        states = buffers.phases(v, v.shape[0], machine)
+        mean = states.data_mean
+        h = buffers.hidden_states(mean)
+        machine.hidden.mean_and_sample(machine.hidden_field(states.v, out=mean), rng, out=(mean, h))
+        _advance(machine, h, self.n_gibbs_steps, rng, states.model)
+        machine.mean_hidden(states.model, out=states.model_mean)
+        return *states.samples(), particles
 
 
 @final
@@ -139,13 +154,18 @@ class PersistentContrastiveDivergence(OneTemperature):
     """
 
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+        self,
+        machine: Machine,
+        v: Any,
+        particles: Array,
+        rng: np.random.Generator,
+        buffers: UpdateBuffers,
     ) -> Phases:
-        room = _Room.of(v, len(particles), machine, work)
-        _advance(machine, particles, self.n_gibbs_steps, rng, room.model)
-        room.write_fields(machine)
-        machine.hidden.mean_and_sample(room.mean, rng, out=(room.mean, particles))
-        return room.phases(particles)
+        states = buffers.phases(v, len(particles), machine)
+        _advance(machine, particles, self.n_gibbs_steps, rng, states.model)
+        states.write_fields(machine)
+        machine.hidden.mean_and_sample(states.mean, rng, out=(states.mean, particles))
+        return *states.samples(), particles
 
 
 @final
@@ -154,13 +174,20 @@ class Exact(OneTemperature):
     """Sum over all states of the smaller discrete layer; persistent chains rest."""
 
     is_exact = True
-    is_persistent = False
+    offers = frozenset()
 
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+        self,
+        machine: Machine,
+        v: Any,
+        particles: Array,
+        rng: np.random.Generator,
+        buffers: UpdateBuffers,
     ) -> Phases:
-        rows = v if is_sparse(v) else work.extended("v", v, 0)  # the gradient uses them up
-        return Phases(Samples(rows, machine.mean_hidden(rows)), None, particles)
+        states = buffers.phases(v, 0, machine)
+        machine.mean_hidden(states.v, out=states.mean)
+        positive, _ = states.samples()
+        return positive, AllStates(), particles
 
 
 @final
@@ -197,21 +224,26 @@ class ParallelTempering(NegativePhase):
     def n_chains(self) -> int:
         return len(self.ladder.betas)
 
-    def finish_pass(self) -> dict[str, float]:
+    def finish_epoch(self) -> dict[str, float]:
         return {"swap_acceptance": self.ladder.settle()}
 
     def __call__(
-        self, machine: Machine, v: Any, particles: Array, rng: np.random.Generator, work: Workspace
+        self,
+        machine: Machine,
+        v: Any,
+        particles: Array,
+        rng: np.random.Generator,
+        buffers: UpdateBuffers,
     ) -> Phases:
         path = TemperedPath.to(machine, self.base)
         n_hidden = machine.hidden.n_columns
         h = particles.reshape(self.n_chains, -1, n_hidden)
         states, h = parallel_tempering(path, h, self.ladder, self.n_gibbs_steps, rng)
-        room = _Room.of(v, len(states[0]), machine, work)
-        room.model[...] = states[0]
-        room.write_fields(machine)
-        machine.hidden.mean(room.mean, out=room.mean)
-        return room.phases(h.reshape(-1, n_hidden))
+        phases = buffers.phases(v, len(states[0]), machine)
+        phases.model[...] = states[0]
+        phases.write_fields(machine)
+        machine.hidden.mean(phases.mean, out=phases.mean)
+        return *phases.samples(), h.reshape(-1, n_hidden)
 
 
 ALGORITHMS: dict[str, type[NegativePhase]] = {
@@ -220,47 +252,6 @@ ALGORITHMS: dict[str, type[NegativePhase]] = {
     "pt": ParallelTempering,
     "exact": Exact,
 }
-
-
-class _Room(NamedTuple):
-    """Room for the states of both phases in an update, data first: `rows` and hidden `mean`.
-
-    `rows` is None for a sparse mini-batch; else `v` and `model` are its parts, to share products.
-    """
-
-    v: Any
-    model: Array
-    rows: Array | None
-    mean: Array
-
-    @classmethod
-    def of(cls, v: Any, n_model: int, machine: Machine, work: Workspace) -> Self:
-        """Room for a mini-batch and some states of the model."""
-        n_data, dtype = v.shape[0], machine.dtype
-        mean = work.array("mean", (n_data + n_model, machine.hidden.n_columns), dtype)
-        if is_sparse(v):
-            return cls(v, work.array("v", (n_model, v.shape[1]), dtype), None, mean)
-        rows = work.extended("v", v, n_model)
-        return cls(rows[:n_data], rows[n_data:], rows, mean)
-
-    def split(self, array: Array) -> tuple[Array, Array]:
-        """Rows of the mini-batch and of the model's states."""
-        n_data = self.v.shape[0]
-        return array[:n_data], array[n_data:]
-
-    def write_fields(self, machine: Machine) -> None:
-        """Write the hidden fields into the room for means, in one product if that can be."""
-        if self.rows is not None:
-            machine.hidden_field(self.rows, out=self.mean)
-        else:
-            for rows, field in zip((self.v, self.model), self.split(self.mean), strict=True):
-                machine.hidden_field(rows, out=field)
-
-    def phases(self, particles: Array) -> Phases:
-        """What the room holds now, with where the persistent chains are."""
-        mean, model_mean = self.split(self.mean)
-        both = None if self.rows is None else Samples(self.rows, self.mean)
-        return Phases(Samples(self.v, mean), Samples(self.model, model_mean), particles, both)
 
 
 def _advance(

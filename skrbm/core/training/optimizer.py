@@ -45,8 +45,8 @@ class Optimizer(ABC):
 
     @property
     @abstractmethod
-    def reach(self) -> float:
-        """How far a direction is followed in total, in learning rates; zero if its length is ignored."""
+    def momentum_gain(self) -> float:
+        """Total step along a direction, in learning rates; zero if its length is ignored."""
 
     @abstractmethod
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
@@ -117,7 +117,7 @@ class SGD(Optimizer):
         return ("velocity",) if self.momentum else ()
 
     @property
-    def reach(self) -> float:
+    def momentum_gain(self) -> float:
         return 1 / (1 - self.momentum)
 
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
@@ -162,7 +162,7 @@ class Adam(Optimizer):
         return ("square", "mean") if self.momentum else ("square",)
 
     @property
-    def reach(self) -> float:
+    def momentum_gain(self) -> float:
         return 0.0
 
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:

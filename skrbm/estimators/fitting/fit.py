@@ -14,10 +14,14 @@ from skrbm.core.centering import gauged
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.training.loop import DivergenceError
+from skrbm.core.training.discriminative import LabelObjective
+from skrbm.core.training.loop import run_epochs
+from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.parts.average import averaged
+from skrbm.core.training.parts.constraints import Constraints
+from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.parts.missing import CompletedRows
 from skrbm.core.training.state import TrainingState
-from skrbm.core.training.transforms import Constraints
 from skrbm.estimators.fitting.callbacks import FitTask
 from skrbm.estimators.fitting.history import History
 from skrbm.estimators.fitting.resume import Plan, plan_of, put_back
@@ -108,14 +112,14 @@ class Passes(ABC):
         self.trainer = trainer_of(
             rbm,
             self.machine,
-            self.phase,
+            self.objective(),
             n_batch,
             len(particles),
             self.dtype,
             variance,
             kurtosis,
         )
-        self.state = TrainingState(particles.astype(self.trainer.work.dtype), **carried)
+        self.state = TrainingState(particles.astype(self.trainer.buffers.dtype), **carried)
         self.completed: CompletedRows | None = None
         self.judge = judge_of(rbm, is_planned=is_planned)
         n_updates = -(-self.n_rows // n_batch)
@@ -123,6 +127,10 @@ class Passes(ABC):
         self.history = History(self.owner, bool(rbm.verbose), n_updates, total)
         is_followed = self.judge is not None or rbm.track_likelihood
         self._spacing = 1 if is_followed else -(-RECORDED_UPDATES // n_updates)  # of records
+
+    @abstractmethod
+    def objective(self) -> NegativePhase | LabelObjective:
+        """Estimator of both phases of an update."""
 
     @abstractmethod
     def _record(self, machine: Machine, notes: dict[str, float]) -> tuple[float, float]:
@@ -152,7 +160,8 @@ class Passes(ABC):
 
             if self.plan is not None:
                 put_back(self.plan, self, self._moving())
-            passes = self.trainer.run(
+            passes = run_epochs(
+                self.trainer,
                 self.machine,
                 self.state,
                 self.data,
@@ -162,7 +171,6 @@ class Passes(ABC):
                 sample_weight=self.weight,
                 is_planned=self.is_planned,
                 n_done=self.n_done,
-                before_update=None if self.completed is None else self.completed.redraw,
                 after_update=after_update,
             )
             n_iter = self.owner.n_iter_
@@ -190,7 +198,7 @@ class Passes(ABC):
     def _end_pass(self) -> bool:
         """Record a pass if its time has come; whether training should end."""
         self.owner.n_iter_ += 1
-        notes = {"learning_rate": self.state.learning_rate} | self.phase.finish_pass()
+        notes = {"learning_rate": self.state.learning_rate} | self.phase.finish_epoch()
         is_due = self.n_done in (1, self.n_iter) or self.n_done % self._spacing == 0
         if not (self.rbm.verbose or (self.is_planned and is_due)):
             return False
@@ -205,7 +213,7 @@ class Passes(ABC):
 
     def _averaged(self) -> Machine:
         """What would be published now."""
-        machine = self.state.averaged(self.machine)
+        machine = averaged(self.machine, self.state)
         if machine is not self.machine:  # an average of what was allowed before may not be now
             Constraints(self.rbm.max_norm).enforce(machine.parameters)
         return machine
@@ -213,7 +221,8 @@ class Passes(ABC):
     def publish(self) -> None:
         """Write what training has arrived at, or the best of it, to the estimator."""
         if self.judge is not None and self.judge.best is not None:
-            self.machine, self.state.average, self.state.memory = self.judge.best, None, {}
+            self.machine, self.state.memory = self.judge.best, {}
+            self.state.parts.pop("average", None)
         vars(self.owner).update(self.outcome())
 
     def snapshot(self) -> dict[str, Any]:
@@ -247,7 +256,7 @@ class Passes(ABC):
     def _carried(self, public: dict[str, Array]) -> Carried:
         """What training carries on beside public arrays and chains."""
         carried = vars(self.state) | {
-            "raw": None if self.state.average is None else self.machine.parameters,
+            "raw": self.machine.parameters if "average" in self.state.parts else None,
             "published": fingerprint(public),
         }
         del carried["particles"]

@@ -13,6 +13,7 @@ from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 from skrbm.core.training.monitoring import free_energy_gap, record
+from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
 from skrbm.estimators.fitting.history import History
 from skrbm.estimators.fitting.settings import batch_rows
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
@@ -199,13 +200,13 @@ def recorder_of(run: Any) -> Recorder:
     likelihood = None
     if rbm.track_likelihood:
         n_updates = -(-run.n_rows // batch_rows(rbm, run.n_rows))
-        likelihood = LikelihoodRecorder(run.model, run.n_rows, n_updates, run.trainer.work.dtype)
+        likelihood = LikelihoodRecorder(run.model, run.n_rows, n_updates, run.trainer.buffers.dtype)
     return Recorder(
         run.history,
         **looked_at,
         n_samples=run.n_rows,
-        dtype=run.trainer.work.dtype,
-        is_persistent=run.phase.is_persistent,
+        dtype=run.trainer.buffers.dtype,
+        is_persistent=PERSISTENT_CHAINS in run.phase.offers,
         likelihood=likelihood,
         log_unit=_mean_log_unit(rbm, *own),
         validation_log_unit=0.0 if held_out is None else _mean_log_unit(rbm, *held_out),

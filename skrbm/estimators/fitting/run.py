@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, final
 
 from skrbm.core.machine import Machine
-from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.parts.missing import CompletedRows, MissingValues
 from skrbm.estimators.fitting.fit import Passes
 from skrbm.estimators.fitting.recording import Recorder, recorded_rows, recorder_of, warn_if_lost
 from skrbm.estimators.inference.missing_values import known_units
@@ -58,6 +60,8 @@ class Run(Passes):
         super().__init__(model, X, weight, resumes=resumes, n_iter=n_iter, is_planned=is_planned)
         if known_units(model, X) is not None:
             self.data = self.completed = self._completed(X, N_FIRST_STEPS if resumes else 1)
+            missing = MissingValues(self.completed, self.trainer.buffers)
+            self.trainer = replace(self.trainer, parts=(*self.trainer.parts, missing))
         self.recorder = recorder_of(self)
         if resumes:
             self._keep_present()
@@ -71,6 +75,9 @@ class Run(Passes):
             )
         base = self.model.base_layer(self.rbm._statistics).astype(X.dtype)
         return CompletedRows(X, base, n_first_steps, self.rng)
+
+    def objective(self) -> NegativePhase:
+        return self.phase
 
     def _moving(self) -> list[tuple[Any, Sequence[str]]]:
         moving = super()._moving()

@@ -9,12 +9,21 @@ import numpy as np
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.training.loop import Trainer
+from skrbm.core.training.discriminative import LabelObjective
+from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.monitoring import Judge, Plateau
 from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
-from skrbm.core.training.transforms import Constraints, Penalties, Preconditioner
-from skrbm.core.training.workspace import Workspace
+from skrbm.core.training.part import Part
+from skrbm.core.training.parts.average import Average
+from skrbm.core.training.parts.constraints import Constraints
+from skrbm.core.training.parts.damping import Damping
+from skrbm.core.training.parts.grey_values import GreyValues
+from skrbm.core.training.parts.guard import Guard
+from skrbm.core.training.parts.jump_to_data import MIXED_SHARE, JumpToData
+from skrbm.core.training.parts.penalties import Penalties
+from skrbm.core.training.preconditioner import Preconditioner
+from skrbm.core.training.update import Trainer
 from skrbm.core.units import Units
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100
@@ -48,7 +57,7 @@ def working_copy(machine: Machine, dtype: Any) -> Machine:
 def trainer_of(
     rbm: Any,
     machine: Machine,
-    phase: NegativePhase,
+    phases: NegativePhase | LabelObjective,
     n_batch: int,
     n_chains: int,
     precision: Any,
@@ -63,8 +72,8 @@ def trainer_of(
         Has the parameters.
     machine : Machine
         What is to be trained.
-    phase : NegativePhase
-        Where the model's average comes from.
+    phases : NegativePhase or LabelObjective
+        Estimator of the positive and the negative phase.
     n_batch : int
         Largest number of rows in a mini-batch.
     n_chains : int
@@ -88,27 +97,36 @@ def trainer_of(
     is_alike = is_discrete or rbm._row_format.is_standardized
     n_states = (n_batch + n_chains) * sum(machine.weights.shape)
     is_large = machine.weights.size + n_states > LARGE_UPDATE
-    is_rounded = is_large and is_alike and not phase.is_exact
+    is_rounded = is_large and is_alike and not phases.is_exact
+    optimizer = OPTIMIZERS[rbm.optimizer](rbm.momentum)
+    preconditioner = Preconditioner(
+        variance.astype(machine.dtype),
+        kurtosis.astype(machine.dtype),
+        rbm._metric_unit,
+        rbm.max_gradient_norm,
+    )
+    parts: tuple[Part, ...] = (
+        Guard(precision),
+        *([GreyValues()] if rbm.draw_states else ()),
+        JumpToData(phases.n_chains, 0.0 if "mixed rows" in rbm._left_out else MIXED_SHARE),
+        Damping(preconditioner, optimizer.momentum_gain),
+        Penalties(rbm.l1, rbm.l2, rbm.sparsity_target, rbm.sparsity_cost),
+        Constraints(rbm.max_norm, bounds),
+        *([Average()] if rbm.average else ()),
+    )
     return Trainer(
-        phase,
+        phases,
         rbm.learning_rate,
         n_batch,
-        optimizer=OPTIMIZERS[rbm.optimizer](rbm.momentum),
+        optimizer=optimizer,
         schedule=Schedule(rbm.learning_rate_schedule, rbm.power_t),
-        average=rbm.average,
-        penalties=Penalties(rbm.l1, rbm.l2, rbm.sparsity_target, rbm.sparsity_cost),
-        preconditioner=Preconditioner(
-            variance.astype(machine.dtype),
-            kurtosis.astype(machine.dtype),
-            rbm._metric_unit,
-            rbm.max_gradient_norm,
+        preconditioner=preconditioner,
+        parts=tuple(
+            part for part in parts if part.needs <= phases.offers and part.name not in rbm._left_out
         ),
-        constraints=Constraints(rbm.max_norm, bounds),
         shuffle=rbm.shuffle,
-        draw_states=rbm.draw_states,
         centering=rbm.centering,
-        precision=precision,
-        work=Workspace(np.float32 if is_rounded else machine.dtype),
+        buffers=UpdateBuffers(np.float32 if is_rounded else machine.dtype),
     )
 
 

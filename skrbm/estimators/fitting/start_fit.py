@@ -12,6 +12,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.start.clusters import find_modes
 from skrbm.core.training.start.initialization import (
     initial_machine,
@@ -25,7 +26,6 @@ from skrbm.core.training.start.pretraining import (
     widened,
 )
 from skrbm.core.training.start.statistics import column_kurtosis, merged_statistics
-from skrbm.core.training.transforms import Penalties
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.history import empty_history
 from skrbm.estimators.fitting.resume import Plan, check_plan
@@ -159,7 +159,7 @@ class Beginning:
         n_samples, mean, variance = statistics
         rbm._least_kurtosis = 0.0
         step = _value_step(visible)
-        if step is None:
+        if step is None or "clusters" in rbm._left_out:
             return None
         most, (rows, _), spawned = max(n_hidden, 2), self.split, rbm._rng.spawn(1)[0]
         with one_blas_thread():  # products are small
@@ -171,8 +171,10 @@ class Beginning:
             machine = pretrained_machine(visible, own, kind, modes, n_hidden, variance, rng)
         if machine is None or not self._is_allowed(machine, visible, modes.rows):
             return None
-        rbm._least_kurtosis = modes.kurtosis(variance)
-        self.carried, self.rows_of_modes = {"modes": likeliest_means(machine)}, modes.rows
+        if "kurtosis" not in rbm._left_out:
+            rbm._least_kurtosis = modes.kurtosis(variance)
+        self.carried = {"parts": {"jumps": {"modes": likeliest_means(machine)}}}
+        self.rows_of_modes = modes.rows
         return widened(machine, n_hidden, mean, variance, rng)
 
     def _is_allowed(self, machine: Machine, independent: Units, v: Array) -> bool:
@@ -226,7 +228,9 @@ class Beginning:
     def _kurtosis(self, sample_weight: Array | None) -> Array:
         """Tails of the columns, about the mean of all rows so far."""
         n_samples, mean, variance = self.rbm._statistics
-        if self.machine.visible.is_signal_fixed:  # no parameter is measured in them
+        if (
+            self.machine.visible.is_signal_fixed or "kurtosis" in self.rbm._left_out
+        ):  # no parameter is measured in them
             return np.zeros_like(mean)
         kurtosis = column_kurtosis(self.X, mean, variance, sample_weight)
         share = self.statistics[0] / n_samples
@@ -325,7 +329,9 @@ def raw_machine(
     carried.pop("published", None)
     carried = deepcopy(carried)
     if not is_published:
-        carried |= {"memory": {}, "average": None, "modes": None}
+        carried["memory"] = {}
+        carried.get("parts", {}).pop("average", None)
+        carried.get("parts", {}).get("jumps", {}).pop("modes", None)
         offsets: Any = carried.get("visible_offset"), carried.get("hidden_offset")
         if tuple(map(np.size, offsets)) != machine.weights.shape:
             carried["visible_offset"] = carried["hidden_offset"] = None
@@ -333,5 +339,5 @@ def raw_machine(
         machine = machine.astype(raw["weights"].dtype, copy=True)
         machine.assign(raw)
     else:  # average or learn_variance were changed
-        carried["average"] = None
+        carried.get("parts", {}).pop("average", None)
     return machine, carried

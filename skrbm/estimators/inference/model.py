@@ -17,7 +17,7 @@ from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.core.parallel import map_blocks
-from skrbm.core.training.negative_phase import ALGORITHMS
+from skrbm.core.training.negative_phase import ALGORITHMS, PERSISTENT_CHAINS
 from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.units import Units
 from skrbm.estimators.input.validation import (
@@ -185,7 +185,7 @@ class ArrayModel(Model):
         None where there are no chains of this machine, or the algorithm lets them rest.
         """
         shape = np.shape(getattr(self.rbm, "h_samples_", ()))
-        is_persistent = ALGORITHMS[self.rbm.algorithm].is_persistent
+        is_persistent = PERSISTENT_CHAINS in ALGORITHMS[self.rbm.algorithm].offers
         if not is_persistent or shape[1:] != (machine.hidden.n_columns,):
             return None
         h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_ANCHORS)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.likelihood.exact import TooManyStatesError
 from skrbm.core.numerics import Array
-from skrbm.core.training.loop import DivergenceError
+from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.units import QuadratureError, Units
 
 T = TypeVar("T")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -71,12 +70,13 @@ class LabelRun(Passes):
         )
         self._before.append((classifier, before))
         self.data = rows
-        objective = LabelObjective(self.phase, *_weights(classifier))
-        self.trainer = replace(self.trainer, negative_phase=objective)
         learned = known if self.rows is None else np.intersect1d(known, self.rows)
         self.recorder = LabelRecorder(self.history, rows, sample_weight, learned, self.held_out)
         if resumes:
             self._keep_present()
+
+    def objective(self) -> LabelObjective:
+        return LabelObjective(self.phase, *_weights(self.owner))
 
     def _record(self, machine: Machine, notes: dict[str, float]) -> tuple[float, float]:
         return self.recorder.record(machine, notes), 0.0

@@ -28,8 +28,8 @@ from scipy import sparse
 from scipy.special import logit
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skrbm.core.training import loop
-from skrbm.core.training.loop import DivergenceError, Trainer
+from skrbm.core.training.gradient import DataExpectation, UpdateBuffers
+from skrbm.core.training.loop import run_epochs
 from skrbm.core.training.negative_phase import (
     ALGORITHMS,
     Exact,
@@ -37,30 +37,40 @@ from skrbm.core.training.negative_phase import (
     PersistentContrastiveDivergence,
 )
 from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
-from skrbm.core.training.phases import Samples
+from skrbm.core.training.parts.average import Average
+from skrbm.core.training.parts.guard import DivergenceError, Guard
+from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.start.initialization import (
     initial_machine,
     initial_particles,
     resting_layer,
 )
 from skrbm.core.training.state import OFFSET_RATE, TrainingState
-from skrbm.core.training.transforms import Preconditioner
-from skrbm.core.training.workspace import Workspace
+from skrbm.core.training.update import Trainer
 
 PLAIN = [case for case in CASES if not case[3]]
 SMALL = [sized(kind, 4, 3) for kind in oracles.KINDS]
 
 
 @dataclass
-class ScriptedPhases:
-    """Phases of data alone, with a parameter that is broken."""
+class ScriptedRows(DataExpectation):
+    """Data alone, with a parameter that is broken."""
 
-    positive: Samples
-    particles: np.ndarray
+    v: np.ndarray
+    mean: np.ndarray
     broken: str | None
 
-    def gradient(self, machine, work, sample_weight=None, damping=None):
-        gradient = machine.gradient(self.positive.v)
+    def weighted(self, weights):
+        return self
+
+    def average_hidden(self, weights):
+        return self.mean.mean(axis=0)
+
+    def __sub__(self, other):
+        return self
+
+    def gradient(self, machine, buffers=None):
+        gradient = machine.gradient(self.v)
         if self.broken is not None:
             gradient[self.broken] = gradient[self.broken] + np.nan
         return gradient
@@ -73,10 +83,10 @@ class Scripted(OneTemperature):
     means: list = field(default_factory=list)
     breaks: dict = field(default_factory=dict)
 
-    def __call__(self, machine, v, particles, rng, work):
+    def __call__(self, machine, v, particles, rng, buffers):
         self.means.append(machine.mean_hidden(v))
-        positive = Samples(v, self.means[-1])
-        return ScriptedPhases(positive, particles + 1, self.breaks.get(len(self.means)))
+        rows = ScriptedRows(v, self.means[-1], self.breaks.get(len(self.means)))
+        return rows, None, particles + 1
 
 
 def state_of(machine, rng, n_particles=5):
@@ -98,7 +108,7 @@ def test_exact_update_moves_parameters_by_learning_rate_times_gradient(case, see
     p = model(case, seed)
     machine, v = machine_from(p), visible_states(p, rng)[:5]
     trainer = Trainer(Exact(), 1e-3, batch_size=len(v), centering=False)
-    assert list(trainer.run(machine, state_of(machine, rng), v, 1, rng)) == [1]
+    assert list(run_epochs(trainer, machine, state_of(machine, rng), v, 1, rng)) == [1]
     ascent = oracles.ascent(p, oracles.log_likelihood_gradient(p, v))
     expected = {n: 1e-3 * g for n, g in ascent.items()}
     assert_same_arrays(renamed(moves(machine, copies(machine_from(p)))), expected, atol=1e-9)
@@ -123,7 +133,7 @@ def test_centered_update_is_an_explicitly_centered_step(case, seed, rng):
     p = model(case, seed)
     machine, v = machine_from(p), visible_states(p, rng)[:5]
     state = state_of(machine, rng)
-    list(Trainer(Exact(), 1e-3, batch_size=len(v)).run(machine, state, v, 1, rng))
+    list(run_epochs(Trainer(Exact(), 1e-3, batch_size=len(v)), machine, state, v, 1, rng))
     offsets = state.visible_offset, state.hidden_offset
     np.testing.assert_allclose(offsets[0], v.mean(axis=0), rtol=0, atol=1e-12)
     np.testing.assert_allclose(offsets[1], oracles.mean_hidden(p, v).mean(axis=0), atol=1e-12)
@@ -142,7 +152,7 @@ def test_each_phase_is_averaged_over_its_own_samples(case, n_rows, seed, rng):
     v = visible_states(p, rng)[-n_rows:]
     n_repeats, n_particles = 150, 47
     _, h = oracles.sample_exact(p, n_repeats * n_particles, rng)
-    rate = 1e-6  # too short a step to be damped
+    rate = 1e-6
     trainer = Trainer(PersistentContrastiveDivergence(), rate, 100, centering=False)
     draws = []
     for particles in np.split(h, n_repeats):
@@ -163,7 +173,7 @@ def test_repeating_the_rows_of_a_batch_changes_nothing(case, centering, seed, rn
     results = []
     for rows in (v, np.tile(v, (3, 1))):
         machine = machine_from(p)
-        list(trainer.run(machine, state_of(machine, rng), rows, 3, rng))
+        list(run_epochs(trainer, machine, state_of(machine, rng), rows, 3, rng))
         results.append(machine.parameters)
     assert_same_arrays(*results, atol=1e-12)
 
@@ -193,7 +203,7 @@ def test_every_algorithm_learns_a_model_of_every_kind(kind, algorithm, seed, rng
     trainer = Trainer(
         phase, 0.1, 50, optimizer=adam, schedule=linear, preconditioner=Preconditioner(variance)
     )
-    list(trainer.run(machine, state, v, 20, rng))
+    list(run_epochs(trainer, machine, state, v, 20, rng))
     assert log_likelihood() - before > 0.75 * (best - before)
 
 
@@ -208,7 +218,7 @@ def test_minibatches_cover_every_row_once_and_are_even(n_samples, batch_size, sh
     v = np.arange(n_samples, dtype=float)[:, None]
     trainer = Trainer(phase, 0.0, batch_size, shuffle=shuffle)
     n_passes = 3
-    list(trainer.run(machine, state_of(machine, rng), v, n_passes, rng))
+    list(run_epochs(trainer, machine, state_of(machine, rng), v, n_passes, rng))
     n_batches = -(-n_samples // batch_size)
     assert len(phase.means) == n_passes * n_batches
     orders = []
@@ -240,10 +250,12 @@ def test_precisions_stay_within_rounding(case, algorithm, centering, seed, rng):
     for dtype, states in ((double, None), (single, None), (double, single)):
         machine, stream = machine_from(p, dtype), np.random.default_rng(seed)
         phase = negative_phase(ALGORITHMS[algorithm], machine)
-        trainer = Trainer(phase, 0.01, batch_size, centering=centering, work=Workspace(states))
+        trainer = Trainer(
+            phase, 0.01, batch_size, centering=centering, buffers=UpdateBuffers(states)
+        )
         state = state_of(machine, stream, 6)
         state.particles = state.particles.astype(states or dtype)
-        list(trainer.run(machine, state, v, n_iter, stream))
+        list(run_epochs(trainer, machine, state, v, n_iter, stream))
         assert {array.dtype for array in machine.parameters.values()} == {dtype}
         assert state.particles.dtype == (states or dtype)
         results[dtype, states] = machine.parameters, stream.random()
@@ -266,10 +278,10 @@ def test_steps_that_single_precision_cannot_see_add_up(centering, seed, rng):
     for states in (None, np.float32):
         machine, stream = machine_from(p), np.random.default_rng(seed)
         phase = negative_phase(PersistentContrastiveDivergence, machine)
-        trainer = Trainer(phase, 1e-10, 4, centering=centering, work=Workspace(states))
+        trainer = Trainer(phase, 1e-10, 4, centering=centering, buffers=UpdateBuffers(states))
         state = state_of(machine, stream, 6)
         before = machine.weights.copy()
-        list(trainer.run(machine, state, v, 3, stream))
+        list(run_epochs(trainer, machine, state, v, 3, stream))
         moves.append(machine.weights - before)
     double, single = moves
     np.testing.assert_allclose(single, double, rtol=1e-3, atol=1e-3 * np.abs(double).max())
@@ -292,7 +304,7 @@ def test_type_of_the_data_does_not_matter(case, container, centering, seed, rng)
     for rows in (v, data):
         machine, stream = machine_from(p), np.random.default_rng(seed)
         trainer = Trainer(PersistentContrastiveDivergence(), 0.1, 5, centering=centering)
-        list(trainer.run(machine, state_of(machine, stream), rows, 2, stream))
+        list(run_epochs(trainer, machine, state_of(machine, stream), rows, 2, stream))
         results.append(machine.parameters)
     assert_same_arrays(*results, atol=1e-12)
 
@@ -304,12 +316,12 @@ def test_offsets_follow_the_data(seed, rng):
     state = state_of(machine, rng)
     early, late = (rng.random((40, 4)) < q for q in (0.1, 0.9))
     trainer = Trainer(PersistentContrastiveDivergence(), 0.0, batch_size=40)
-    list(trainer.run(machine, state, early, 1, rng))
+    list(run_epochs(trainer, machine, state, early, 1, rng))
     means = [early.mean(axis=0), oracles.mean_hidden(p, early).mean(axis=0)]
     np.testing.assert_allclose(state.visible_offset, means[0], rtol=0, atol=1e-12)
     np.testing.assert_allclose(state.hidden_offset, means[1], rtol=0, atol=1e-12)
     n_updates = 30
-    list(trainer.run(machine, state, late, n_updates, rng))
+    list(run_epochs(trainer, machine, state, late, n_updates, rng))
     kept = (1 - OFFSET_RATE) ** n_updates
     targets = [late.mean(axis=0), oracles.mean_hidden(p, late).mean(axis=0)]
     offsets = [state.visible_offset, state.hidden_offset]
@@ -331,10 +343,10 @@ def test_divergence_restores_the_last_finite_parameters(rule, name, centering, s
         0.125,
         batch_size=5,
         optimizer=OPTIMIZERS[rule](0.5),
-        average=True,
+        parts=(Guard(), Average()),
         centering=centering,
     )
-    run = trainer.run(machine, state, v, 9, rng)
+    run = run_epochs(trainer, machine, state, v, 9, rng)
     assert [next(run), next(run)] == [1, 2]
     before, attributes = copies(machine), joblib.hash(vars(state))
     with pytest.raises(DivergenceError, match=rf"epoch 3: .*{name}.* learning_rate=0\.125"):
@@ -347,9 +359,9 @@ def test_divergence_restores_the_last_finite_parameters(rule, name, centering, s
 def test_learning_rate_far_too_large_is_named(kind, seed, rng):
     p = model((kind, 4, 3, 0), seed)
     machine, v = machine_from(p), rng.normal(0, 100, (20, 4))
-    trainer = Trainer(PersistentContrastiveDivergence(), 1e4, batch_size=5)
+    trainer = Trainer(PersistentContrastiveDivergence(), 1e4, batch_size=5, parts=(Guard(),))
     with pytest.raises(DivergenceError, match=r"Reduce learning_rate=10000\.0"):
-        list(trainer.run(machine, state_of(machine, rng), v, 50, rng))
+        list(run_epochs(trainer, machine, state_of(machine, rng), v, 50, rng))
     assert all(np.isfinite(array).all() for array in machine.parameters.values())
 
 
@@ -358,7 +370,7 @@ def test_data_are_left_as_they_were(seed, rng):
     machine, v = machine_from(p), rng.normal(size=(20, 4))
     before = v.copy()
     trainer = Trainer(PersistentContrastiveDivergence(), 0.01, 5, shuffle=False)
-    list(trainer.run(machine, state_of(machine, rng), v, 2, rng))
+    list(run_epochs(trainer, machine, state_of(machine, rng), v, 2, rng))
     np.testing.assert_array_equal(v, before)
 
 
@@ -371,13 +383,9 @@ def test_data_are_left_as_they_were(seed, rng):
         (130, 10**9, True, 1),  # 8 states and 4 rows by 12 weights: 144, where 5 chains are 108
     ],
 )
-def test_small_products_are_not_shared_among_threads(
-    few, many, is_exact, n_threads, seed, rng, monkeypatch
-):
+def test_small_products_are_not_shared_among_threads(few, many, is_exact, n_threads, seed, rng):
     # Slips: threads that wait for each other in every small product, on a busy machine for long; a
     # pass of one small update that takes a fifth longer by asking for one thread.
-    monkeypatch.setattr(loop, "FEW_PRODUCTS", few)
-    monkeypatch.setattr(loop, "MANY_PRODUCTS", many)
     p = model(("bernoulli", 4, 3, 0), seed)
     machine, v, seen = machine_from(p), visible_states(p, rng), []
 
@@ -389,7 +397,8 @@ def test_small_products_are_not_shared_among_threads(
             return super().__call__(*arguments)
 
     with threadpool_limits(2, user_api="blas"):
-        list(Trainer(Phase(), 0.1, 4).run(machine, state_of(machine, rng), v, 1, rng))
+        trainer = Trainer(Phase(), 0.1, 4, serial_products=(few, many))
+        list(run_epochs(trainer, machine, state_of(machine, rng), v, 1, rng))
     assert set(seen) == {n_threads}
 
 

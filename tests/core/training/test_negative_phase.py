@@ -29,14 +29,15 @@ from core.models import (
 from scipy import sparse
 
 from skrbm.core.chains.ladder import Ladder
+from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.negative_phase import (
     ALGORITHMS,
+    PERSISTENT_CHAINS,
     ContrastiveDivergence,
     Exact,
     ParallelTempering,
     PersistentContrastiveDivergence,
 )
-from skrbm.core.training.workspace import Workspace
 
 CHAINS = [ContrastiveDivergence, PersistentContrastiveDivergence]  # the random ones
 N_REPEATS = 200
@@ -57,13 +58,14 @@ def flat(gradient):
 
 def negative(phase, machine, v, particles, rng):
     """The model's part of the gradient, and the particles' new states."""
-    work = Workspace()
-    own = particles.copy() if phase.is_persistent else particles
-    phases = phase(machine, v, own, rng, work)
-    np.testing.assert_array_equal(phases.positive.v, v)
-    np.testing.assert_allclose(phases.positive.mean, machine.mean_hidden(v), rtol=1e-12)
-    positive, both = machine.gradient(v), phases.gradient(machine, work)
-    return {name: array - both[name] for name, array in positive.items()}, phases.particles
+    buffers = UpdateBuffers()
+    own = particles.copy() if PERSISTENT_CHAINS in phase.offers else particles
+    positive, negative, own = phase(machine, v, own, rng, buffers)
+    (rows, mean), *_ = positive.blocks
+    np.testing.assert_array_equal(rows, v)
+    np.testing.assert_allclose(mean, machine.mean_hidden(v), rtol=1e-12)
+    both = (positive - negative).gradient(machine, buffers)
+    return {name: array - both[name] for name, array in machine.gradient(v).items()}, own
 
 
 def no_rows(p):
@@ -122,7 +124,7 @@ def test_tempered_chains_that_start_in_their_models_average_to_the_exact_phase(
     assert_mean(draws, flat(oracles.finite_difference_gradient(oracles.log_partition, p)))
     for moved, law in zip(np.concatenate(particles, axis=1), laws, strict=True):
         assert_law(moved, hidden_states(p), law)
-    notes = phase.finish_pass()
+    notes = phase.finish_epoch()
     assert 0 < notes["swap_acceptance"] < 1
     assert phase.n_chains == 3
 
@@ -172,7 +174,9 @@ def test_weighted_rows_are_copies_and_the_model_is_not_weighted(algorithm, conta
     n_copies, particles = rng.integers(1, 4, 9), rng.integers(0, 2, (5, 3)).astype(float)
     gradients = []
     for rows, share in ((v, n_copies / n_copies.sum()), (np.repeat(v, n_copies, axis=0), None)):
-        work, rng = Workspace(), np.random.default_rng(0)
-        phases = algorithm()(machine, container(rows), particles.copy(), rng, work)
-        gradients.append(phases.gradient(machine, work, share))
+        buffers, rng = UpdateBuffers(), np.random.default_rng(0)
+        own = particles.copy()
+        positive, negative, _ = algorithm()(machine, container(rows), own, rng, buffers)
+        positive = positive if share is None else positive.weighted(share)
+        gradients.append((positive - negative).gradient(machine, buffers))
     assert_same_arrays(*gradients, atol=1e-12)

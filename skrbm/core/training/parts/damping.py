@@ -1,19 +1,20 @@
-"""Shorter steps along the few directions in which the log-likelihood is curved too much for them."""
+"""Damping of the gradient along directions of large curvature."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, placed
-from skrbm.core.training.phases import Samples
-from skrbm.core.training.state import TrainingState, pause, recent_success
-from skrbm.core.training.transforms import Preconditioner
-from skrbm.core.training.workspace import Workspace
+from skrbm.core.training.gradient import Buffer, Samples
+from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS
+from skrbm.core.training.part import Part, Step
+from skrbm.core.training.preconditioner import Preconditioner
+from skrbm.core.training.state import pause, recent_success
 from skrbm.core.units import Units
 
 # Multiples of Newton's step: chains answer many updates late, and longer ones overshoot; from the
@@ -32,22 +33,75 @@ RARE = 0.1
 LONGEST_PAUSE = 16  # updates
 
 
+def correction(rate: float, weights: Array, products: Array) -> tuple[Array | None, bool]:
+    """Change of the row weights that damps the gradient.
+
+    Parameters
+    ----------
+    rate : float
+        Total step along the gradient.
+    weights : ndarray of shape (n_rows,)
+        Weights of the rows in the gradient, with a sum of zero.
+    products : ndarray of shape (n_rows, n_rows)
+        Gram matrix of the rows' gradients; all entries may be off by the same number.
+
+    Returns
+    -------
+    change : ndarray of shape (n_rows,) or None
+        None if nothing is damped.
+    diverges : bool
+        Whether the undamped step would diverge.
+    """
+    weight = 0.5 * np.abs(weights)
+    largest = weight.max()
+    size, mean = np.sqrt(weight), products @ weight
+    total = float(weight @ (products.diagonal() - mean))
+    # Squares of larger numbers are infinite; a row that is its whole phase is all directions.
+    if not 0 < total < np.sqrt(np.finfo(products.dtype).max) or OWN_SHARES * largest >= 1:
+        return None, False
+
+    def covariance(x: Array) -> Array:
+        # `x` needs no centring: its sum by size is zero, as that of the shares and of all images.
+        image = products @ (size * x)
+        image -= weight @ image
+        return np.asarray(size * image)
+
+    start = 2 * np.copysign(size, weights)  # weights by size
+    values, vectors = _leading(covariance, start, total)
+    least = total * max(LEADING_SHARE, OWN_SHARES * largest)
+    bearable = max(LONGEST_STEP / rate, total * max(COMMON_SHARE, largest))
+    if not values[-1] > max(least, bearable):
+        return None, False
+    lost = 1 - bearable / np.maximum(values, bearable)
+    change = -size * (vectors @ (lost * (start @ vectors)))
+    return change, bool(rate * values[-1] > UNSTABLE_STEP)
+
+
 @final
 @dataclass(frozen=True)
-class Damping:
-    r"""What shortens a gradient along directions of great curvature.
+class _LayerBuffers:
+    """Arrays for the signals of one layer's states and for their inner products."""
+
+    signals: Buffer = field(default_factory=Buffer)
+    products: Buffer = field(default_factory=Buffer)
+
+
+@final
+@dataclass(frozen=True)
+class Damping(Part):
+    r"""Shortening of the gradient along directions of large curvature.
 
     Where modes are far apart, the weights of all hidden units together move the modes' probabilities:
-    an update of the usual length changes their log-odds by tens of nats, this way and that. With
-    :math:`\phi_k` what row :math:`k` adds to the gradient :math:`\sum_k s_k \phi_k`, and the weights
+    one update changes their log-odds by tens of nats, with alternating sign. With :math:`\phi_k` the
+    contribution of row :math:`k` to the gradient :math:`\sum_k s_k \phi_k`, and the weights
     :math:`w_k = \frac12 |s_k|`, the Fisher information has the estimate
 
     .. math:: \sum_k w_k (\phi_k - \bar\phi) (\phi_k - \bar\phi)^T, \qquad
         \bar\phi = \sum_k w_k \phi_k
 
     Its eigenvectors are sums over rows, too, and follow from the rows' inner products alone, as does
-    the whole natural gradient [1]_. Of the gradient's part along one of eigenvalue :math:`\lambda`
-    there remains
+    the whole natural gradient [1]_. Of the gradient's component along one of eigenvalue
+    :math:`\lambda` there remains
 
     .. math:: \min\left(1, \frac{\lambda_0}{\lambda}\right), \qquad
         \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{200} \sum_k \lambda_k\right)
@@ -60,13 +114,11 @@ class Damping:
     Parameters
     ----------
     preconditioner : Preconditioner
-        Has the metric of the step.
-    rate : float
-        How far an update takes the parameters along a direction in the end, in multiples of it.
-    state : TrainingState
-        Asked whether it is time to look, and told when it will be.
-    work : Workspace
-        Of the run.
+        Metric of the step.
+    momentum_gain : float, default=1.0
+        Total step along a direction in learning rates, from `Optimizer.momentum_gain`.
+    correction : callable, default=correction
+        Change of the row weights, with the signature of the function.
 
     References
     ----------
@@ -74,83 +126,40 @@ class Damping:
        joint-training of Boltzmann machines", ICLR. :doi:`10.48550/arXiv.1301.3545`
     """
 
+    name: ClassVar[str] = "damping"
+    needs: ClassVar[frozenset[str]] = frozenset({PERSISTENT_CHAINS, ROW_WEIGHTS})
+
     preconditioner: Preconditioner
-    rate: float
-    state: TrainingState
-    work: Workspace
+    momentum_gain: float = 1.0
+    correction: Callable[..., tuple[Array | None, bool]] = correction
+    _visible: _LayerBuffers = field(default_factory=_LayerBuffers, init=False)
+    _hidden: _LayerBuffers = field(default_factory=_LayerBuffers, init=False)
 
-    def __call__(
-        self, machine: Machine, positive: Samples, negative: Samples, shares: Array
-    ) -> Array:
-        """Shares of the rows in the shortened gradient.
+    def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
+        """Weights of the rows in the shortened gradient; the very same where it stays as it is."""
+        memory, n_updates, weights = (
+            self.memory(step.state),
+            step.state.n_updates,
+            difference.weights,
+        )
+        rate = step.rate * self.momentum_gain
+        is_due = rate > 0 and n_updates >= memory.get("next_look", 0)
+        if not is_due or len(weights) > MANY_ROWS:
+            return difference
+        change, diverges = self.correction(rate, weights, self._inner_products(machine, difference))
+        memory["divergent_share"] = recent_success(memory.get("divergent_share", 1.0), diverges)
+        memory["next_look"] = n_updates + pause(memory["divergent_share"], RARE, 1, LONGEST_PAUSE)
+        return difference if change is None else difference.weighted(weights + change)
 
-        Parameters
-        ----------
-        machine : Machine
-            Whose gradient.
-        positive, negative : Samples
-            Rows of data and of the model.
-        shares : ndarray of shape (n_positive + n_negative,)
-            What the rows are multiplied by in the gradient: those of data, which have the sum one,
-            then those of the model, which have minus one.
+    def _inner_products(self, machine: Machine, difference: Samples) -> Array:
+        """Gram matrix of the rows' gradients of weights and biases, in the metric of the step.
 
-        Returns
-        -------
-        shares : ndarray of shape (n_positive + n_negative,)
-            The very same where the gradient stays as it is.
-        """
-        state = self.state
-        is_due = self.rate > 0 and state.n_updates >= state.next_look
-        if not is_due or len(shares) > MANY_ROWS:
-            return shares
-        products = self._inner_products(machine, positive, negative)
-        change, diverges = self._change(shares, products)
-        state.divergent_share = recent_success(state.divergent_share, diverges)
-        state.next_look = state.n_updates + pause(state.divergent_share, RARE, 1, LONGEST_PAUSE)
-        return shares if change is None else shares + change
-
-    def _change(self, shares: Array, products: Array) -> tuple[Array | None, bool]:
-        """What is added to the shares, None where no direction leads; and whether steps would diverge.
-
-        The rows' inner products may all be off by the same number.
-        """
-        weight = 0.5 * np.abs(shares)
-        largest = weight.max()
-        size, mean = np.sqrt(weight), products @ weight
-        total = float(weight @ (products.diagonal() - mean))
-        # Squares of larger numbers are infinite; a row that is its whole phase is all directions.
-        if not 0 < total < np.sqrt(np.finfo(products.dtype).max) or OWN_SHARES * largest >= 1:
-            return None, False
-
-        def covariance(x: Array) -> Array:
-            # `x` needs no centring: its sum by size is zero, as that of the shares and of all images.
-            image = products @ (size * x)
-            image -= weight @ image
-            return np.asarray(size * image)
-
-        start = 2 * np.copysign(size, shares)  # shares by size
-        values, vectors = _leading(covariance, start, total)
-        least = total * max(LEADING_SHARE, OWN_SHARES * largest)
-        bearable = max(LONGEST_STEP / self.rate, total * max(COMMON_SHARE, largest))
-        if not values[-1] > max(least, bearable):
-            return None, False
-        lost = 1 - bearable / np.maximum(values, bearable)
-        change = -size * (vectors @ (lost * (start @ vectors)))
-        return change, bool(self.rate * values[-1] > UNSTABLE_STEP)
-
-    def _inner_products(self, machine: Machine, positive: Samples, negative: Samples) -> Array:
-        """Those of what rows add to the gradient of weights and biases, in the step's metric.
-
-        All are more by the metric's unit, which makes no difference to the covariance.
+        All its entries are larger by the metric's unit, which makes no difference to the covariance.
         """
         metrics = self.preconditioner.metrics(machine)
-        rows = (positive.v, negative.v), (positive.mean, negative.mean)
-        visible, hidden = (
-            self._products(name, layer, metric.signal, own)
-            for name, layer, metric, own in zip(
-                ("visible", "hidden"), (machine.visible, machine.hidden), metrics, rows, strict=True
-            )
-        )
+        v, mean = zip(*difference.blocks, strict=True)
+        visible = _products(self._visible, machine.visible, metrics[0].signal, v)
+        hidden = _products(self._hidden, machine.hidden, metrics[1].signal, mean)
         # phi = (v, h, v h^T): the last one's products are those of the others, multiplied.
         visible += 1
         hidden += 1
@@ -159,17 +168,21 @@ class Damping:
             visible *= self.preconditioner.unit
         return visible
 
-    def _products(self, name: str, layer: Units, multiple: Any, rows: tuple[Any, Any]) -> Array:
-        """Inner products of the signals of the rows of both phases."""
-        data, model = rows
-        n_data, n_rows, dtype = data.shape[0], data.shape[0] + len(model), model.dtype
-        signal = self.work.array(f"{name} signals", (n_rows, model.shape[1]), dtype)
-        for own, out in ((data, signal[:n_data]), (model, signal[n_data:])):
-            placed(dense(layer.signal(own, out=out)), out)
-        if np.any(multiple != 1):
-            signal *= np.sqrt(multiple)
-        out = self.work.array(f"{name} products", (n_rows, n_rows), dtype)
-        return np.matmul(signal, signal.T, out=out)
+
+def _products(
+    buffers: _LayerBuffers, layer: Units, multiple: Any, blocks: tuple[Any, ...]
+) -> Array:
+    """Inner products of the signals of the rows of all blocks."""
+    n_rows, dtype = sum(block.shape[0] for block in blocks), blocks[-1].dtype
+    signal = buffers.signals.rows((n_rows, layer.n_columns), dtype)
+    begin = 0
+    for block in blocks:
+        out = signal[begin : begin + block.shape[0]]
+        placed(dense(layer.signal(block, out=out)), out)
+        begin += block.shape[0]
+    if np.any(multiple != 1):
+        signal *= np.sqrt(multiple)
+    return np.matmul(signal, signal.T, out=buffers.products.rows((n_rows, n_rows), dtype))
 
 
 def _leading(

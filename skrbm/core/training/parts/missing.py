@@ -1,14 +1,17 @@
-"""Missing values in training: draws given what is known, which move from pass to pass."""
+"""Missing values in training: draws given the observed values, moved on in every epoch."""
 
 from __future__ import annotations
 
-from typing import Any, final
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from skrbm.core.chains.gibbs import gibbs
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.training.gradient import UpdateBuffers
+from skrbm.core.training.part import Part
 from skrbm.core.units import Units
 
 BLOCK_ROWS = 2048
@@ -127,3 +130,28 @@ class CompletedRows:
         n_own = np.diff(self._ends, prepend=0)[numbers]
         before = np.cumsum(n_own) - n_own
         return np.repeat(self._ends[numbers] - n_own - before, n_own) + np.arange(n_own.sum())
+
+
+@final
+@dataclass(frozen=True)
+class MissingValues(Part):
+    """New draws of the missing values of a mini-batch before every update.
+
+    Parameters
+    ----------
+    completed : CompletedRows
+        Data that training reads.
+    buffers : UpdateBuffers
+        Precision of states.
+    """
+
+    name: ClassVar[str] = "missing values"
+
+    completed: CompletedRows
+    buffers: UpdateBuffers
+
+    def draw_rows(
+        self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
+    ) -> Array:
+        """Mini-batch with new draws given the observed values."""
+        return self.completed.redraw(self.buffers.rounded(machine), rows, rng, v)

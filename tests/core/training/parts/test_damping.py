@@ -6,12 +6,11 @@ import pytest
 from core.models import case_id, machine_from, model, sized, visible_states
 from scipy import sparse
 
-from skrbm.core.training.parts import damping
-from skrbm.core.training.parts.damping import LONGEST_PAUSE, MANY_ROWS, Damping
-from skrbm.core.training.phases import Phases, Samples
+from skrbm.core.training.gradient import Samples, UpdateBuffers
+from skrbm.core.training.part import Step
+from skrbm.core.training.parts.damping import LONGEST_PAUSE, MANY_ROWS, Damping, correction
+from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import TrainingState
-from skrbm.core.training.transforms import Preconditioner
-from skrbm.core.training.workspace import Workspace
 
 # The bias that a unit subtracts from its signal also moves the weights' part.
 CASES = [sized(kind, 4, 3, 1) for kind in oracles.KINDS if kind != "goodfellow"]
@@ -20,19 +19,26 @@ UNIT = 2.0
 N_EACH = 20
 
 
-def damping_of(rate, **options):
-    state = TrainingState(np.zeros((1, 3)), **options)
-    return Damping(Preconditioner(unit=UNIT), rate, state, Workspace())
+def damping(**options):
+    return Damping(Preconditioner(unit=UNIT), **options)
 
 
-def phases_of(machine, v, container=np.asarray, n_each=1):
-    """The first half of some rows as data, the others as the model's, each of them some times."""
+def step_of(rate):
+    return Step(None, None, None, rate, TrainingState(np.zeros((1, 3))), None)
+
+
+def difference_of(machine, v, container=np.asarray, n_each=1):
+    """Positive minus negative phase: half of some rows are data, the others the model's."""
     parts = [np.repeat(own, n_each, axis=0) for own in np.split(v, 2)]
-    positive, negative = (Samples(own, machine.mean_hidden(own)) for own in parts)
-    both = Samples(np.concatenate(parts), np.concatenate([positive.mean, negative.mean]))
+    means = [machine.mean_hidden(own) for own in parts]
+    equal = np.full(len(parts[0]), 1 / len(parts[0]))
+    joint = None
     if container is np.asarray:
-        return Phases(positive, negative, None, both)
-    return Phases(positive._replace(v=container(positive.v)), negative, None)
+        joint = np.concatenate(parts), np.concatenate(means)
+    else:
+        parts[0] = container(parts[0])
+    positive, negative = (Samples((pair,), equal, joint) for pair in zip(parts, means, strict=True))
+    return positive - negative
 
 
 def flat(arrays):
@@ -48,13 +54,10 @@ def metric_of(machine):
     return flat(Preconditioner(unit=UNIT).direction(machine, ones))
 
 
-def row_gradients(machine, phases):
+def row_gradients(machine, difference):
     """What each row adds to the gradient, in coordinates in which the metric is one."""
-    rows = [
-        flat(machine.gradient(own.v[[k]], mean=own.mean[[k]]))
-        for own in phases[:2]
-        for k in range(len(own.mean))
-    ]
+    (v, mean), *_ = difference.blocks
+    rows = [flat(machine.gradient(v[[k]], mean=mean[[k]])) for k in range(len(mean))]
     return np.array(rows) * np.sqrt(metric_of(machine))
 
 
@@ -64,9 +67,9 @@ def test_inner_products_are_those_of_the_rows_gradients(case, seed, rng):
     # Slips: rows without offsets, the metric of the other layer or its root, no unit, biases left out.
     p = model(case, seed)
     machine = machine_from(p)
-    phases = phases_of(machine, visible_states(p, rng)[:6])
-    own = row_gradients(machine, phases)
-    products = damping_of(1.0)._inner_products(machine, *phases[:2])
+    difference = difference_of(machine, visible_states(p, rng)[:6])
+    own = row_gradients(machine, difference)
+    products = damping()._inner_products(machine, difference)
     own -= own.mean(axis=0)  # biases of numbers have another origin
     products += products.mean() - products.mean(axis=0) - products.mean(axis=1)[:, None]
     np.testing.assert_allclose(products, own @ own.T, rtol=1e-9, atol=1e-9)
@@ -82,17 +85,18 @@ def test_what_is_left_of_a_gradient(case, rate, container, seed, rng):
     p = model(case, seed, scale=2.0)
     machine = machine_from(p)
     v = visible_states(p, rng)[:4]
-    rows = row_gradients(machine, phases_of(machine, v))
+    rows = row_gradients(machine, difference_of(machine, v))
     gradient = np.array([0.5, 0.5, -0.5, -0.5]) @ rows
     values, vectors = np.linalg.eigh(np.cov(rows.T, bias=True))
     bearable = max(0.5 / rate, 0.015 * values.sum())
     left = np.minimum(1, bearable / np.maximum(values, bearable))
     assert values[-1] > bearable
     expected = vectors @ (left * (gradient @ vectors)) / np.sqrt(metric_of(machine))
-    work = Workspace()
-    for _ in range(2):  # the shares are the run's
-        phases = phases_of(machine, v, container, N_EACH)
-        found = flat(phases.gradient(machine, work, None, damping_of(rate)))
+    buffers = UpdateBuffers()
+    for _ in range(2):  # the weights of equal rows are the run's
+        difference = difference_of(machine, v, container, N_EACH)
+        difference = damping().weigh_rows(step_of(rate), machine, difference)
+        found = flat(difference.gradient(machine, buffers))
         np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
@@ -114,9 +118,8 @@ def test_a_gradient_without_a_direction_that_leads_stays_as_it_is(seed, rng):
         (1e6, np.repeat(v[:2], MANY_ROWS, axis=0), machine),
         (1e6, v, broken),
     ):
-        phases, n_each = phases_of(own, states), len(states) // 2
-        shares = np.repeat([1 / n_each, -1 / n_each], n_each)
-        assert damping_of(rate)(own, *phases[:2], shares) is shares
+        difference = difference_of(own, states)
+        assert damping().weigh_rows(step_of(rate), own, difference) is difference
 
 
 @pytest.mark.parametrize("n_model", [1, 3, 100])
@@ -125,7 +128,7 @@ def test_a_row_that_is_its_whole_phase_leads_nowhere(n_model, rng):
     shares = np.append(1.0, np.full(n_model, -1 / n_model))
     for _ in range(50):
         rows = np.repeat(rng.normal(size=(2, 5)), [1, n_model], axis=0)
-        assert damping_of(1e6)._change(shares, rows @ rows.T) == (None, False)
+        assert correction(1e6, shares, rows @ rows.T) == (None, False)
 
 
 @pytest.mark.parametrize(("multiple", "diverges"), [(1.9, False), (2.1, True)])
@@ -133,9 +136,7 @@ def test_steps_beyond_the_second_of_newtons_diverge(multiple, diverges):
     # Slips: all that are damped diverge; the eigenvalue without the rate.
     shares, eigenvalue = np.repeat([1 / 20, -1 / 20], 20), 7.0
     rows = np.sign(shares)
-    change, found = damping_of(multiple / eigenvalue)._change(
-        shares, eigenvalue * np.outer(rows, rows)
-    )
+    change, found = correction(multiple / eigenvalue, shares, eigenvalue * np.outer(rows, rows))
     np.testing.assert_allclose(shares + change, 0.5 / multiple * shares)
     assert found is diverges
 
@@ -148,7 +149,7 @@ def test_rows_of_few_patterns_are_damped_alike_in_single_precision(rng):
         patterns = rng.normal(size=(n_patterns, 60))
         rows = patterns[rng.integers(n_patterns, size=110)].astype(np.float32)
         single, double = (
-            damping_of(0.4)._change(shares.astype(dtype), own @ own.T)[0]
+            correction(0.4, shares.astype(dtype), own @ own.T)[0]
             for dtype in (np.float32, np.float64)
             for own in [rows.astype(dtype)]
         )
@@ -162,22 +163,22 @@ def test_products_near_the_largest_number_are_left(rng):
     shares = np.repeat([1 / 20, -1 / 20], 20)
     for size in (1e300, 0.9 * np.finfo(float).max):
         rows = np.repeat([1.0, -1.0], 20)
-        assert damping_of(1.0)._change(shares, size * np.outer(rows, rows)) == (None, False)
+        assert correction(1.0, shares, size * np.outer(rows, rows)) == (None, False)
 
 
 @pytest.mark.parametrize(("found_every", "most_looks"), [(10**9, 80), (5, 600)])
-def test_looks_become_rare_where_nothing_is_found(found_every, most_looks, seed, rng, monkeypatch):
+def test_looks_become_rare_where_nothing_is_found(found_every, most_looks, seed, rng):
     # Slips: no pauses; pauses where every fifth mini-batch has rows of a rare mode.
-    machine = machine_from(model(LINEAR[0], seed))
-    phases, looks = phases_of(machine, visible_states(model(LINEAR[0], seed), rng)[:6]), []
+    p = model(LINEAR[0], seed)
+    machine, looks, step = machine_from(p), [], step_of(1.0)
+    difference = difference_of(machine, visible_states(p, rng)[:6])
 
-    def scripted(self, shares, products):
-        looks.append(self.state.n_updates)
-        return np.zeros_like(shares), len(looks) % found_every == 0
+    def scripted(rate, weights, products):
+        looks.append(step.state.n_updates)
+        return np.zeros_like(weights), len(looks) % found_every == 0
 
-    monkeypatch.setattr(damping.Damping, "_change", scripted)
-    own = damping_of(1.0)
-    for own.state.n_updates in range(600):
-        own(machine, *phases[:2], np.array([1, 1, 1, -1, -1, -1]) / 3)
+    part = damping(correction=scripted)
+    for step.state.n_updates in range(600):
+        part.weigh_rows(step, machine, difference)
     assert 0.75 * most_looks < len(looks) <= most_looks
     assert np.diff(looks).max() == (LONGEST_PAUSE if most_looks < 600 else 1)

@@ -5,12 +5,12 @@ import pytest
 from core.models import balanced_model, draw_rows, machine_from, sized
 
 from skrbm.core.machine import Machine
-from skrbm.core.training.parts import jump_to_data as jumps
+from skrbm.core.training.part import Step
 from skrbm.core.training.parts.jump_to_data import (
     LONGEST_PAUSE,
     N_CHAINS,
     SHORTEST_PAUSE,
-    jump_to_data,
+    JumpToData,
 )
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Bernoulli
@@ -23,7 +23,13 @@ def machine(seed):
     return machine_from(balanced_model(sized("bernoulli", 4, 3), seed))
 
 
-def tried(machine, v, rng, monkeypatch, n_updates, does_jump):
+def update(part, machine, state, v, rng):
+    """One more update as far as the part has a say in it."""
+    part.move_chains(Step(machine, v, None, 0.0, state, rng))
+    state.n_updates += 1
+
+
+def tried(machine, v, rng, n_updates, does_jump):
     """Numbers of the updates in which chains tried, and the particles behind them all."""
     numbers, state = [], TrainingState(np.zeros((N_PARTICLES + N_REPLICAS, 3)))
 
@@ -31,55 +37,55 @@ def tried(machine, v, rng, monkeypatch, n_updates, does_jump):
         numbers.append(state.n_updates)
         return np.full_like(h, does_jump), np.full(len(h), does_jump)
 
-    monkeypatch.setattr(jumps, "jump", scripted)
-    for state.n_updates in range(n_updates):
-        jump_to_data(machine, v, state, N_PARTICLES, rng)
+    part = JumpToData((N_PARTICLES + N_REPLICAS) // N_PARTICLES, kernel=scripted)
+    for _ in range(n_updates):
+        update(part, machine, state, v, rng)
     return np.array(numbers), state.particles
 
 
-def test_jumps_that_are_accepted_are_tried_at_the_shortest_pace(machine, rng, monkeypatch):
+def test_jumps_that_are_accepted_are_tried_at_the_shortest_pace(machine, rng):
     # Slips: replicas at other temperatures that jump too; chains that are never chosen.
     v = np.zeros((20, 4))
-    numbers, particles = tried(machine, v, rng, monkeypatch, 60, True)
+    numbers, particles = tried(machine, v, rng, 60, True)
     np.testing.assert_array_equal(numbers, np.arange(0, 60, SHORTEST_PAUSE))
     np.testing.assert_array_equal(particles[:N_PARTICLES], 1)
     np.testing.assert_array_equal(particles[N_PARTICLES:], 0)
 
 
-def test_jumps_that_are_never_accepted_become_rare_and_do_not_end(machine, rng, monkeypatch):
+def test_jumps_that_are_never_accepted_become_rare_and_do_not_end(machine, rng):
     # Slips: a pace that does not follow the acceptance; none at all after the first failures.
     v = np.zeros((20, 4))
-    numbers, _ = tried(machine, v, rng, monkeypatch, 2000, False)
+    numbers, _ = tried(machine, v, rng, 2000, False)
     assert set(np.diff(numbers)[-5:]) == {LONGEST_PAUSE}
     assert len(numbers) < 100
 
 
-def test_refused_jumps_to_mixed_rows_do_not_slow_those_to_data(machine, rng, monkeypatch):
+def test_refused_jumps_to_mixed_rows_do_not_slow_those_to_data(machine, rng):
     # Slip: an acceptance of both.
     def scripted(machine, h, v, rng):
         return h, np.full(len(h), len(v) == 10)
 
-    monkeypatch.setattr(jumps, "jump", scripted)
-    monkeypatch.setattr(jumps, "MIXED_SHARE", 0.9)
+    part = JumpToData(mixed_share=0.9, kernel=scripted)
     state, v = TrainingState(np.zeros((N_PARTICLES, 3))), np.zeros((10, 4))
-    for state.n_updates in range(500):
-        jump_to_data(machine, v, state, N_PARTICLES, rng)
-        assert state.next_jump <= state.n_updates + SHORTEST_PAUSE
+    for n_updates in range(500):
+        update(part, machine, state, v, rng)
+        assert part.memory(state)["next_try"] <= n_updates + SHORTEST_PAUSE
 
 
 def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
     # Slips: rows alone; a pause where jumps are refused.
     halves = np.repeat(np.eye(2), 20, axis=0)
     machine = Machine(Bernoulli(np.full(40, -4.0)), Bernoulli(np.full(2, -79.0)), 8 * halves)
-    modes = halves.T
-    state = TrainingState(np.tile([1.0, 0.0], (40, 1)), modes=modes, jump_acceptance=0.0)
-    for state.n_updates in range(200):
-        jump_to_data(machine, modes[:1], state, 40, rng)
-        assert state.next_jump == state.n_updates + 1
+    modes, part = halves.T, JumpToData()
+    memory = {"modes": modes, "acceptance": 0.0}
+    state = TrainingState(np.tile([1.0, 0.0], (40, 1)), parts={"jumps": memory})
+    for n_updates in range(200):
+        update(part, machine, state, modes[:1], rng)
+        assert memory["next_try"] == n_updates + 1
     assert state.particles[:, 1].mean() > 0.5
 
 
-def test_chains_find_a_mode_without_rows(rng, monkeypatch):
+def test_chains_find_a_mode_without_rows(rng):
     # Slip: jumps to rows of data alone.
     halves = np.repeat(np.eye(2), 20, axis=0)  # each hidden unit turns on twenty of forty bits
     v = halves.T[rng.integers(2, size=50)]
@@ -89,9 +95,9 @@ def test_chains_find_a_mode_without_rows(rng, monkeypatch):
     both_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1] + np.eye(2)[1:]))
     one_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1]))
     assert 3 < both_on[0] - one_on[0] - 75 < 10  # what most of the model's weight lies in
-    state = TrainingState(particles)
-    for state.n_updates in range(6000):
-        jump_to_data(machine, v, state, 40, rng)
+    state, part = TrainingState(particles), JumpToData()
+    for _ in range(6000):
+        update(part, machine, state, v, rng)
     assert (state.particles.sum(axis=1) == 2).mean() > 0.8
 
 
@@ -99,8 +105,7 @@ def test_chains_find_a_mode_without_rows(rng, monkeypatch):
 @pytest.mark.parametrize("n_particles", [1, 5, N_CHAINS])
 def test_few_chains_and_few_rows_will_do(n_rows, n_particles, machine, rng, seed):
     v = draw_rows(balanced_model(sized("bernoulli", 4, 3), seed), n_rows, rng)
-    state = TrainingState(np.full((n_particles, 3), 0.5))
+    state, part = TrainingState(np.full((n_particles, 3), 0.5)), JumpToData()
     for _ in range(2 * LONGEST_PAUSE * n_particles):
-        jump_to_data(machine, v, state, n_particles, rng)
-        state.n_updates += 1
+        update(part, machine, state, v, rng)
     assert np.isin(state.particles, (0, 1)).all()

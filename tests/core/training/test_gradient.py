@@ -7,15 +7,18 @@ import pytest
 from scipy import sparse
 
 from skrbm.core.machine import Machine
-from skrbm.core.training.loop import Trainer
+from skrbm.core.training.gradient import UpdateBuffers
+from skrbm.core.training.loop import run_epochs
 from skrbm.core.training.negative_phase import (
     ContrastiveDivergence,
     PersistentContrastiveDivergence,
 )
 from skrbm.core.training.optimizer import OPTIMIZERS
+from skrbm.core.training.parts.average import Average
+from skrbm.core.training.parts.penalties import Penalties
+from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import TrainingState
-from skrbm.core.training.transforms import Penalties, Preconditioner
-from skrbm.core.training.workspace import Workspace
+from skrbm.core.training.update import Trainer
 from skrbm.core.units import Bernoulli, Spin
 
 N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 400
@@ -36,16 +39,15 @@ def test_updates_after_the_first_allocate_no_large_array(algorithm, optimizer, k
     # Slips: any sum, product, cast or draw of the size of rows, chains or weights in an array of its
     # own.
     rng = np.random.default_rng(1)
-    machine, work = machine_of(kind, N_VISIBLE, N_HIDDEN, np.float32), Workspace(np.float32)
+    machine = machine_of(kind, N_VISIBLE, N_HIDDEN, np.float32)
     trainer = Trainer(
         algorithm(2),
         learning_rate=0.01,
         batch_size=N_ROWS,
         optimizer=OPTIMIZERS[optimizer](momentum=0.5),
-        average=True,
-        penalties=Penalties(l2=1e-4),
         preconditioner=Preconditioner(max_norm=10.0),
-        work=work,
+        parts=(Penalties(l2=1e-4), Average()),
+        buffers=UpdateBuffers(np.float32),
     )
     states = np.array([machine.visible.low, machine.visible.high], np.float32)
     v = states[rng.integers(2, size=(3 * N_ROWS, N_VISIBLE))]
@@ -59,7 +61,7 @@ def test_updates_after_the_first_allocate_no_large_array(algorithm, optimizer, k
         tracemalloc.reset_peak()
         last.append(now)
 
-    passes = trainer.run(machine, state, v, 5, rng, after_update=watch)
+    passes = run_epochs(trainer, machine, state, v, 5, rng, after_update=watch)
     next(passes)
     tracemalloc.start()
     try:
@@ -73,13 +75,13 @@ def test_updates_after_the_first_allocate_no_large_array(algorithm, optimizer, k
 
 def test_rounded_machine_is_the_present_one():
     # Slips: the parameters of the last call; a copy of another machine.
-    work = Workspace(np.float32)
+    buffers = UpdateBuffers(np.float32)
     for n_hidden in (2, 3):
         machine = machine_of(Spin, 4, n_hidden, np.float64)
         for _ in range(2):
             machine.weights[0] += 1
             machine.hidden.bias[1] += 1
-            rounded = work.rounded(machine)
+            rounded = buffers.rounded(machine)
             for name, array in rounded.parameters.items():
                 assert array.dtype == np.float32
                 np.testing.assert_allclose(array, machine.parameters[name], rtol=1e-6)
@@ -89,16 +91,16 @@ def test_rounded_machine_is_the_present_one():
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
 def test_batches_are_the_rows_asked_for_and_can_be_extended_in_place(container, dtype, rng):
     # Slips: rows of the whole in place of the block's; other rows that are taken for those in place.
-    work, machine = Workspace(np.float32), machine_of(Bernoulli, 3000, 2, np.float64)
+    buffers, machine = UpdateBuffers(np.float32), machine_of(Bernoulli, 3000, 2, np.float64)
     v = rng.integers(2, size=(50, 3000)).astype(dtype)
     for rows in (rng.permutation(50)[:37], slice(3, 31)):
-        batch = work.batch(container(v), rows, machine)
+        batch = buffers.take(container(v), rows, machine)
         assert batch.dtype == np.float32
         assert batch.shape == v[rows].shape
         np.testing.assert_array_equal(batch[[0, 5, -1]] @ np.eye(3000), v[rows][[0, 5, -1]])
     if container is np.asarray:
         for _ in range(2):  # once it has grown it stays
-            batch = work.batch(v, rows, machine)
-            longer = work.extended("v", batch, 7)
-            np.testing.assert_array_equal(longer[:-7], v[rows])
-        assert longer.base is batch.base
+            batch = buffers.take(v, rows, machine)
+            states = buffers.phases(batch, 7, buffers.rounded(machine))
+            np.testing.assert_array_equal(states.v, v[rows])
+        assert states.joint.base is batch.base

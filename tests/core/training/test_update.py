@@ -15,11 +15,14 @@ from core.models import (
     visible_states,
 )
 
-from skrbm.core.training.loop import Trainer
+from skrbm.core.training.loop import run_epochs
 from skrbm.core.training.negative_phase import Exact
+from skrbm.core.training.parts.constraints import Constraints
+from skrbm.core.training.parts.penalties import Penalties
+from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.start.initialization import initial_particles
 from skrbm.core.training.state import TrainingState
-from skrbm.core.training.transforms import Constraints, Penalties, Preconditioner
+from skrbm.core.training.update import Trainer
 
 PLAIN = [case for case in CASES if not case[3]]
 RATE = 1e-3
@@ -45,7 +48,7 @@ def update(p, v, rng, **options):
     machine = machine_from(p)
     state = TrainingState(initial_particles(machine, machine.visible, 2, rng))
     trainer = Trainer(Exact(), RATE, batch_size=len(v), **options)
-    list(trainer.run(machine, state, v, 1, rng))
+    list(run_epochs(trainer, machine, state, v, 1, rng))
     return machine, state
 
 
@@ -57,11 +60,11 @@ def test_penalties_bend_the_plain_and_the_centered_step(case, seed, rng):
     p = model(case, seed)
     assert PENALTIES.of_weights(machine_from(p)) == pytest.approx(cost(p))
     v = visible_states(p, rng)[:5]
-    machine, _ = update(p, v, rng, centering=False, penalties=PENALTIES)
+    machine, _ = update(p, v, rng, centering=False, parts=(PENALTIES,))
     direction = penalised(p, oracles.log_likelihood_gradient(p, v))
     moved = {name: getattr(p, name) + RATE * array for name, array in direction.items()}
     assert_same_arrays(renamed(machine.parameters), moved, atol=1e-9)
-    machine, state = update(p, v, rng, penalties=PENALTIES)
+    machine, state = update(p, v, rng, parts=(PENALTIES,))
     offsets = state.visible_offset, state.hidden_offset
     plain, velocity = centered_path(p, v, offsets, ascent=penalised)
     expected = {name: fields(plain(RATE))[name] for name in velocity}
@@ -76,7 +79,7 @@ def test_sparsity_pulls_the_bias_of_every_hidden_unit_to_its_target(case, center
     v = visible_states(p, rng)[:5]
     penalties = Penalties(sparsity_target=0.2, sparsity_cost=3.0)
     free, _ = update(p, v, rng, centering=centering)
-    machine, _ = update(p, v, rng, centering=centering, penalties=penalties)
+    machine, _ = update(p, v, rng, centering=centering, parts=(penalties,))
     pull = RATE * 3.0 * (0.2 - oracles.mean_hidden(p, v).mean(axis=0))
     pull = oracles.ascent(p, {"hidden_bias": pull})["hidden_bias"]
     for name, array in machine.parameters.items():
@@ -94,7 +97,7 @@ def test_norms_of_columns_are_bounded_and_directions_kept(case, centering, seed,
     free, _ = update(p, v, rng, centering=centering)
     norms = np.linalg.norm(free.weights, axis=0)
     bound = np.median(norms)
-    machine, _ = update(p, v, rng, centering=centering, constraints=Constraints(max_norm=bound))
+    machine, _ = update(p, v, rng, centering=centering, parts=(Constraints(max_norm=bound),))
     expected = free.weights * np.minimum(1, bound / norms)
     np.testing.assert_allclose(machine.weights, expected, atol=1e-12)
 

@@ -1,0 +1,359 @@
+"""Gradient of the log-likelihood: a difference of two expectations, and the arrays of an update."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from skrbm.core.likelihood.exact import expected_gradient
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, average_rows, is_sparse, row_blocks
+
+Gradient = dict[str, Array]
+
+
+class Expectation(ABC):
+    r"""Expectation of minus the energy's gradient, a vector space.
+
+    Under the data minus under the model it is the gradient of the mean log-likelihood [1]_, eq. 26:
+
+    .. math::
+
+        \left\langle -\frac{\partial E}{\partial \theta} \right\rangle_\text{data}
+        - \left\langle -\frac{\partial E}{\partial \theta} \right\rangle_\text{model}
+
+    References
+    ----------
+    .. [1] Fischer, Igel (2014), "Training restricted Boltzmann machines: an introduction",
+       Pattern Recognition 47(1), 25-39. :doi:`10.1016/j.patcog.2013.05.025`
+    """
+
+    @abstractmethod
+    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
+        """Value of the expectation.
+
+        Parameters
+        ----------
+        machine : Machine
+            The machine that the states are of, with any offsets.
+        buffers : UpdateBuffers, default=None
+            Arrays to write to; the arrays of the states are then used up, too. None for new ones.
+
+        Returns
+        -------
+        gradient : dict of str to ndarray
+            Same keys and shapes as the machine's parameters.
+        """
+
+    def __sub__(self, other: Expectation) -> Expectation:
+        return Difference(self, other)
+
+    def __rmul__(self, factor: float) -> Expectation:
+        return Multiple(factor, self)
+
+
+class DataExpectation(Expectation):
+    """Expectation under weighted rows of data, as the positive phase is."""
+
+    @abstractmethod
+    def weighted(self, weights: Array) -> Self:
+        """Expectation under the same rows with other weights, of shape (n_samples,)."""
+
+    @abstractmethod
+    def average_hidden(self, weights: Array | None) -> Array:
+        """Average of the expected hidden states, (n_hidden,); None weighs the rows alike."""
+
+
+@final
+@dataclass(frozen=True)
+class Difference(Expectation):
+    """First expectation minus the second."""
+
+    first: Expectation
+    second: Expectation
+
+    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
+        gradient = self.first.gradient(machine, buffers)
+        for name, array in self.second.gradient(machine).items():
+            gradient[name] -= array
+        return gradient
+
+
+@final
+@dataclass(frozen=True)
+class Multiple(Expectation):
+    """Multiple of an expectation; that of zero has no arrays."""
+
+    factor: float
+    expectation: Expectation
+
+    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
+        if not self.factor:
+            return {}
+        gradient = self.expectation.gradient(machine, buffers)
+        return {name: self.factor * array for name, array in gradient.items()}
+
+
+@final
+@dataclass(frozen=True)
+class AllStates(Expectation):
+    """Exact expectation under the model, a sum over all states of the smaller discrete layer."""
+
+    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
+        return expected_gradient(machine)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Samples(DataExpectation):
+    """Weighted sum over visible states, the hidden units summed out.
+
+    The difference of two such averages is one more sum, whose weights have either sign.
+
+    Parameters
+    ----------
+    blocks : tuple of ({ndarray, sparse matrix}, ndarray)
+        Visible states (n_rows, n_visible), and the expected hidden ones given them
+        (n_rows, n_hidden).
+    weights : ndarray of shape (n_samples,)
+        Weights of the rows of all blocks.
+    joint : tuple of ({ndarray, sparse matrix}, ndarray) or None, default=None
+        Block of both phases in one array, if these are its parts.
+    """
+
+    blocks: tuple[tuple[Any, Array], ...]
+    weights: Array
+    joint: tuple[Array, Array] | None = None
+
+    def weighted(self, weights: Array) -> Samples:
+        return Samples(self.blocks, weights, self.joint)
+
+    def average_hidden(self, weights: Array | None) -> Array:
+        (_, mean), *_ = self.blocks
+        return average_rows(mean, weights)
+
+    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
+        gradient: Gradient = {}
+        begin = 0
+        for number, (v, mean) in enumerate(self.blocks):
+            end = begin + len(mean)
+            out = None if buffers is None else buffers.product(number, machine, mean.dtype)
+            weights = self.weights[begin:end]
+            block = machine.gradient(v, mean=mean, sample_weight=weights, out=out)
+            for name, array in block.items():
+                if number:
+                    gradient[name] += array
+                else:
+                    gradient[name] = array
+            begin = end
+        return gradient
+
+    def __sub__(self, other: Expectation) -> Expectation:
+        if not isinstance(other, Samples):
+            return Difference(self, other)
+        weights = np.concatenate([self.weights, -other.weights])
+        # One product over the rows of both phases: two take 6 to 17 % longer at 784 x 500.
+        if self.joint is not None and self.joint is other.joint:
+            return Samples((self.joint,), weights)
+        return Samples(self.blocks + other.blocks, weights)
+
+
+@final
+class Buffer:
+    """Array that is written anew at every update, and grows when more rows are asked for."""
+
+    def __init__(self) -> None:
+        self._array: Array | None = None
+
+    def rows(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """First rows of the array, of that shape and type."""
+        array = self._array
+        if (
+            array is None
+            or len(array) < shape[0]
+            or array.shape[1:] != shape[1:]
+            or array.dtype != dtype
+        ):
+            array = self._array = np.empty(shape, dtype)
+        return array[: shape[0]]
+
+
+@final
+class UpdateBuffers:
+    """Precision of the states of an update, and arrays that all updates share.
+
+    Parameters are kept and moved in the precision of the machine. States and their products may
+    have another: a gradient that is estimated from samples loses nothing in single precision, and
+    takes half the time.
+
+    Parameters
+    ----------
+    dtype : dtype, default=None
+        Floating-point type of states and their products; None for that of the parameters.
+    """
+
+    def __init__(self, dtype: Any = None) -> None:
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        self._v, self._mean, self._h = Buffer(), Buffer(), Buffer()
+        self._products = Buffer(), Buffer()
+        self._equal: dict[int, Array] = {}
+        self._rounded: tuple[Machine | None, Machine | None] = None, None
+
+    def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
+        """Mini-batch in the precision of states; a dense one is overwritten by the next.
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Data, or anything else that its rows can be taken from by their numbers.
+        rows : ndarray of shape (n_rows,) or slice
+            Their numbers.
+        machine : Machine
+            Machine in training.
+
+        Returns
+        -------
+        v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+            In the precision of states.
+        """
+        if not isinstance(v, np.ndarray):
+            return self.cast(v[rows], machine)
+        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        batch = self._v.rows((n_rows, v.shape[1]), self.dtype or machine.dtype)
+        if isinstance(rows, slice):
+            batch[...] = v[rows]
+        else:
+            for block in row_blocks(batch):
+                batch[block] = v[rows[block]]
+        return batch
+
+    def cast(self, v: Any, machine: Machine) -> Any:
+        """Rows in the precision of states, the very same if they have it."""
+        dtype = self.dtype or machine.dtype
+        return v if v.dtype == dtype else v.astype(dtype)
+
+    def rounded(self, machine: Machine, weights: Array | None = None) -> Machine:
+        """Machine in the precision of states.
+
+        Parameters
+        ----------
+        machine : Machine
+            With the present parameters.
+        weights : ndarray of shape (n_visible, n_hidden), default=None
+            Its weights, where they are rounded already; None to round them.
+
+        Returns
+        -------
+        machine : Machine
+            The very same if it has that precision; else a copy, which the next call overwrites.
+        """
+        if self.dtype is None or machine.dtype == self.dtype:
+            return machine
+        if weights is not None:
+            layers = machine.visible.astype(self.dtype), machine.hidden.astype(self.dtype)
+            return Machine(*layers, weights)
+        source, copy = self._rounded
+        if copy is None or source is not machine:
+            copy = machine.astype(self.dtype, copy=True)
+            self._rounded = machine, copy
+        copy.assign(machine.parameters)
+        return copy
+
+    def phases(self, v: Any, n_model: int, machine: Machine) -> PhaseStates:
+        """Arrays for the states of a mini-batch and of the model.
+
+        Parameters
+        ----------
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Mini-batch; dense rows are copied, unless `take` has put them in their place.
+        n_model : int
+            Number of the model's states.
+        machine : Machine
+            Machine of the update, in the precision of states.
+
+        Returns
+        -------
+        states : PhaseStates
+            Only the mini-batch is written.
+        """
+        n_data, dtype = v.shape[0], machine.dtype
+        mean = self._mean.rows((n_data + n_model, machine.hidden.n_columns), dtype)
+        if is_sparse(v):
+            model = self._v.rows((n_model, v.shape[1]), dtype)
+            return PhaseStates(v, model, None, mean, self)
+        rows = self._v.rows((n_data + n_model, v.shape[1]), dtype)
+        if v.base is not rows.base:
+            rows[:n_data] = v
+        return PhaseStates(rows[:n_data], rows[n_data:], rows, mean, self)
+
+    def hidden_states(self, like: Array) -> Array:
+        """Array for hidden states, shaped like their means."""
+        return self._h.rows(like.shape, like.dtype)
+
+    def product(self, number: int, machine: Machine, dtype: Any) -> Array:
+        """Array for one of two products of the shape of the weights."""
+        return self._products[number].rows(machine.weights.shape, dtype)
+
+    def equal_weights(self, n_rows: int, dtype: Any) -> Array:
+        """Weights of a mean, of shape (n_rows,)."""
+        weights = self._equal.get(n_rows)
+        if weights is None or weights.dtype != dtype:
+            weights = self._equal[n_rows] = np.full(n_rows, 1 / max(n_rows, 1), dtype)
+        return weights
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PhaseStates:
+    """States of both phases of an update, those of the data first.
+
+    Parameters
+    ----------
+    v : {ndarray, sparse matrix} of shape (n_data, n_visible)
+        Mini-batch.
+    model : ndarray of shape (n_model, n_visible)
+        Visible states of the model.
+    joint : ndarray of shape (n_data + n_model, n_visible) or None
+        Array that these are parts of; None for a sparse mini-batch.
+    mean : ndarray of shape (n_data + n_model, n_hidden)
+        Expected hidden states given them.
+    buffers : UpdateBuffers
+        Owner of the arrays.
+    """
+
+    v: Any
+    model: Array
+    joint: Array | None
+    mean: Array
+    buffers: UpdateBuffers
+
+    @property
+    def data_mean(self) -> Array:
+        """Expected hidden states of the mini-batch."""
+        return self.mean[: self.v.shape[0]]
+
+    @property
+    def model_mean(self) -> Array:
+        """Expected hidden states of the model's visible ones."""
+        return self.mean[self.v.shape[0] :]
+
+    def write_fields(self, machine: Machine) -> None:
+        """Write the hidden fields in place of the means, in one product if that can be."""
+        if self.joint is not None:
+            machine.hidden_field(self.joint, out=self.mean)
+        else:
+            machine.hidden_field(self.v, out=self.data_mean)
+            machine.hidden_field(self.model, out=self.model_mean)
+
+    def samples(self) -> tuple[Samples, Samples]:
+        """Positive and negative phase: means over the data's states and over the model's."""
+        joint = None if self.joint is None else (self.joint, self.mean)
+        pairs = (self.v, self.data_mean), (self.model, self.model_mean)
+        equal = self.buffers.equal_weights
+        positive, negative = (
+            Samples((pair,), equal(len(pair[1]), pair[1].dtype), joint) for pair in pairs
+        )
+        return positive, negative

@@ -1,0 +1,89 @@
+"""Polyak average of the parameters over the updates."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+from skrbm.core.centering import recenter
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import IN_PLACE_BYTES, Array, row_blocks
+from skrbm.core.training.part import Part, Step
+from skrbm.core.training.state import TrainingState
+
+RECENCY = 3.0  # power by which late updates weigh more: the average is that of about a last quarter
+N_ALL, STRIDE = 100, 10  # updates: all of the first are averaged, then every tenth for ten
+
+
+@final
+class Average(Part):
+    """Average of the parameters in the coordinates of the step, centred or plain.
+
+    Late updates weigh more than early ones, by the third power of their number, so that the average
+    [1]_ forgets the start and needs no horizon [2]_. Averages of plain parameters would depend on
+    the origin of the data.
+
+    References
+    ----------
+    .. [1] Polyak, Juditsky (1992), "Acceleration of stochastic approximation by averaging", SIAM
+       Journal on Control and Optimization 30(4), 838-855. :doi:`10.1137/0330046`
+    .. [2] Shamir, Zhang (2013), "Stochastic gradient descent for non-smooth optimization:
+       convergence results and optimal averaging schemes", ICML, PMLR 28(1), 71-79, section 4.
+    """
+
+    name: ClassVar[str] = "average"
+
+    def after_step(self, step: Step, machine: Machine) -> None:
+        """Move the average towards the present parameters."""
+        memory, present = self.memory(step.state), machine.parameters | machine.offsets
+        if memory.get("arrays", {}).keys() != present.keys():
+            arrays = {name: array.copy() for name, array in present.items()}
+            memory |= {"arrays": arrays, "n_averaged": 0, "n_pending": 0}
+        memory["n_averaged"] += 1
+        memory["n_pending"] += 1
+        if memory["n_averaged"] <= N_ALL or memory["n_pending"] == STRIDE:
+            _blend(memory["arrays"], present, _pending_share(memory))
+            memory["n_pending"] = 0
+
+
+def averaged(machine: Machine, state: TrainingState) -> Machine:
+    """Plain machine of the averaged parameters.
+
+    Parameters
+    ----------
+    machine : Machine
+        Plain, as of the last update.
+    state : TrainingState
+        State of its training.
+
+    Returns
+    -------
+    machine : Machine
+        The same machine where no average is kept.
+    """
+    memory = state.parts.get(Average.name)
+    if memory is None:
+        return machine
+    arrays = memory["arrays"]
+    offsets = arrays.get("visible_offset"), arrays.get("hidden_offset")
+    moved = recenter(machine.astype(machine.dtype, copy=True), *offsets)
+    if memory["n_pending"]:
+        arrays = {name: array.copy() for name, array in arrays.items()}
+        _blend(arrays, moved.parameters, _pending_share(memory))
+    moved.assign(arrays)
+    return recenter(moved, None, None)
+
+
+def _pending_share(memory: dict[str, Any]) -> float:
+    """Weight in the average of the updates that it does not contain yet."""
+    n_averaged, n_pending = memory["n_averaged"], memory["n_pending"]
+    return float(min(1.0, n_pending * (1 + RECENCY) / (n_averaged + RECENCY)))
+
+
+def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:
+    """Move an average towards present arrays, in place."""
+    for name, array in present.items():
+        for rows in row_blocks(array, IN_PLACE_BYTES):
+            own, other = average[name][rows], array[rows]
+            own -= other  # three steps in place are faster than one with a copy
+            own *= 1 - share
+            own += other

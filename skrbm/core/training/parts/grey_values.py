@@ -1,0 +1,30 @@
+"""Values between the two states of a unit, drawn as states anew in every epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.core.training.part import Part
+
+
+@final
+@dataclass(frozen=True)
+class GreyValues(Part):
+    """Draws of states whose means are the values of the rows; sparse rows are left as they are."""
+
+    name: ClassVar[str] = "grey values"
+
+    def applies_to(self, machine: Machine, v: Any) -> bool:
+        """Whether an array has such values; other containers are asked for each mini-batch."""
+        return not isinstance(v, np.ndarray) or machine.visible.has_means(v)
+
+    def draw_rows(
+        self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
+    ) -> Any:
+        """Mini-batch of states."""
+        return machine.visible.drawn(v, rng) if machine.visible.has_means(v) else v

@@ -1,0 +1,153 @@
+"""One update of the parameters from a mini-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from skrbm.core.centering import recenter
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, average_rows
+from skrbm.core.parallel import SERIAL_PRODUCTS
+from skrbm.core.training.discriminative import LabelObjective
+from skrbm.core.training.gradient import UpdateBuffers
+from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.optimizer import SGD, Optimizer, Schedule
+from skrbm.core.training.part import Part, Step, hooks
+from skrbm.core.training.preconditioner import Preconditioner
+from skrbm.core.training.state import TrainingState
+
+Hooks = tuple[Callable[..., Any], ...]
+
+
+@final
+@dataclass(frozen=True)
+class Trainer:
+    """Training algorithm with all its settings.
+
+    Parameters
+    ----------
+    phases : NegativePhase or LabelObjective
+        Estimator of the expectations under the data and under the model.
+    learning_rate : float
+        Multiple of the direction that the first update adds to the parameters.
+    batch_size : int
+        Largest number of rows in a mini-batch; the batches of an epoch differ by at most one row.
+    optimizer : Optimizer, default=SGD()
+        Update rule.
+    schedule : Schedule, default=Schedule()
+        Learning rate over time.
+    preconditioner : Preconditioner, default=Preconditioner()
+        Metric in which a gradient becomes a direction.
+    parts : tuple of Part, default=()
+        Everything else, in the order in which it acts.
+    shuffle : bool, default=True
+        Whether every epoch visits the rows in a new order.
+    centering : bool, default=True
+        Whether to step along the gradient in centred parameters.
+    buffers : UpdateBuffers, default=UpdateBuffers()
+        Precision of states, and arrays for one machine at a time.
+    serial_products : tuple of int, default=SERIAL_PRODUCTS
+        Multiplications of an update, from and below which its matrix products get one thread.
+
+    Raises
+    ------
+    ValueError
+        If a part needs what `phases` does not offer.
+    """
+
+    phases: NegativePhase | LabelObjective
+    learning_rate: float
+    batch_size: int
+    optimizer: Optimizer = field(default_factory=SGD)
+    schedule: Schedule = field(default_factory=Schedule)
+    preconditioner: Preconditioner = field(default_factory=Preconditioner)
+    parts: tuple[Part, ...] = ()
+    shuffle: bool = True
+    centering: bool = True
+    buffers: UpdateBuffers = field(default_factory=UpdateBuffers)
+    serial_products: tuple[int, int] = SERIAL_PRODUCTS
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            missing = part.needs - self.phases.offers
+            if missing:
+                raise ValueError(
+                    f"The part {part.name!r} needs {sorted(missing)}, but "
+                    f"{type(self.phases).__name__} offers {sorted(self.phases.offers)}. Leave it out."
+                )
+
+    @cached_property
+    def _hooks(self) -> tuple[Hooks, Hooks, Hooks, Hooks]:
+        """Hooks of an update, of the parts that have them."""
+        names = "move_chains", "weigh_rows", "transform", "after_step"
+        move, weigh, transform, after = (hooks(self.parts, name) for name in names)
+        return move, weigh, transform, after
+
+    def update(
+        self,
+        machine: Machine,
+        state: TrainingState,
+        v: Any,
+        rng: np.random.Generator,
+        progress: float = 0.0,
+        sample_weight: Array | None = None,
+    ) -> None:
+        """Change machine and state in place after one mini-batch.
+
+        Parameters
+        ----------
+        machine : Machine
+            Plain machine with writeable arrays.
+        state : TrainingState
+            Continued.
+        v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+            Mini-batch of any numeric type.
+        rng : numpy.random.Generator
+            Source of random numbers.
+        progress : float, default=0.0
+            Share of the planned run that is over, 0 without a plan.
+        sample_weight : ndarray of shape (n_samples,), default=None
+            Weights of the rows, one on average over the data; None for one each. Averages over the
+            data are weighted, those over the model are not, and the step is multiplied by the mean
+            weight of the mini-batch.
+        """
+        move_chains, weigh_rows, transform, after_step = self._hooks
+        buffers = self.buffers
+        v, plain = buffers.cast(v, machine), buffers.rounded(machine)
+        state.learning_rate = rate = self._rate(state, progress)
+        positive, negative, state.particles = self.phases(plain, v, state.particles, rng, buffers)
+        weights = None
+        if sample_weight is not None:
+            rate *= float(sample_weight.mean())
+            weights = (sample_weight / sample_weight.sum()).astype(v.dtype)
+            positive = positive.weighted(weights)
+        mean_hidden = positive.average_hidden(weights)
+        step = Step(plain, v, mean_hidden, rate, state, rng)
+        for hook in move_chains:
+            hook(step)
+        moved = machine
+        if self.centering:
+            moved = recenter(machine, *state.follow(average_rows(v, weights), mean_hidden))
+        centred = buffers.rounded(moved, plain.weights)
+        difference = positive - negative
+        for hook in weigh_rows:
+            difference = hook(step, centred, difference)
+        gradient = difference.gradient(centred, buffers)
+        for hook in transform:
+            hook(step, moved, gradient)
+        direction = self.preconditioner.direction(moved, gradient)
+        self.optimizer.step(moved.parameters, direction, rate, state.memory)
+        for hook in after_step:
+            hook(step, moved)
+        if self.centering:
+            machine.assign(recenter(moved, None, None).parameters)
+        state.n_updates += 1
+
+    def _rate(self, state: TrainingState, progress: float) -> float:
+        """Learning rate of the next update."""
+        return self.learning_rate * state.slowdown * self.schedule.factor(state.n_updates, progress)

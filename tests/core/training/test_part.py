@@ -1,0 +1,100 @@
+"""The seam: parts act in the hooks that they override, and training refuses what it cannot serve."""
+
+import numpy as np
+import pytest
+from core.models import assert_same_arrays, machine_from, model, visible_states
+
+from skrbm.core.training.loop import run_epochs
+from skrbm.core.training.negative_phase import (
+    ContrastiveDivergence,
+    Exact,
+    PersistentContrastiveDivergence,
+)
+from skrbm.core.training.part import Part, hooks
+from skrbm.core.training.parts.damping import Damping
+from skrbm.core.training.parts.jump_to_data import JumpToData
+from skrbm.core.training.preconditioner import Preconditioner
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.update import Trainer
+
+HOOKS = ("draw_rows", "move_chains", "weigh_rows", "transform", "after_step")
+
+
+class Noted(Part):
+    """Part that takes note of its calls, and counts them in the state."""
+
+    name = "noted"
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def note(self, state):
+        memory = self.memory(state)
+        memory["n"] = memory.get("n", 0) + 1
+
+    def draw_rows(self, machine, rows, v, rng):
+        self.calls.append("draw_rows")
+        return v
+
+    def move_chains(self, step):
+        self.calls.append("move_chains")
+
+    def weigh_rows(self, step, machine, difference):
+        self.calls.append("weigh_rows")
+        return difference
+
+    def transform(self, step, machine, gradient):
+        self.calls.append("transform")
+
+    def after_step(self, step, machine):
+        self.calls.append("after_step")
+        self.note(step.state)
+
+
+@pytest.fixture
+def fitted(seed, rng):
+    def fit(*parts):
+        p = model(("bernoulli", 4, 3, 0), seed)
+        machine, v = machine_from(p), visible_states(p, rng)[:8]
+        state = TrainingState(np.zeros((5, 3)))
+        trainer = Trainer(PersistentContrastiveDivergence(), 0.1, 4, parts=parts)
+        list(run_epochs(trainer, machine, state, v, 3, np.random.default_rng(seed)))
+        return machine, state
+
+    return fit
+
+
+def test_hooks_act_in_the_order_of_an_update_and_parts_keep_numbers_in_the_state(fitted):
+    # Slips: a hook that is never called, or before the phases; numbers kept in the part.
+    calls = []
+    _, state = fitted(Noted(calls))
+    assert calls == list(HOOKS) * 6
+    assert state.parts == {"noted": {"n": 6}}
+
+
+def test_a_part_without_hooks_changes_and_costs_nothing(fitted):
+    # Slip: hooks of the base class called for every part.
+    class Idle(Part):
+        name = "idle"
+
+    assert all(hooks((Idle(),), name) == () for name in (*HOOKS, "around_epoch"))
+    (machine, state), (other, other_state) = fitted(), fitted(Idle())
+    assert_same_arrays(machine.parameters, other.parameters, atol=0)
+    assert state.parts == other_state.parts == {}
+
+
+def test_a_part_that_does_not_apply_to_the_data_is_left_out(fitted):
+    class Never(Noted):
+        def applies_to(self, machine, v):
+            return False
+
+    calls = []
+    fitted(Never(calls))
+    assert "draw_rows" not in calls
+
+
+@pytest.mark.parametrize("phases", [ContrastiveDivergence(), Exact()])
+@pytest.mark.parametrize("part", [JumpToData(), Damping(Preconditioner())])
+def test_parts_that_need_what_an_algorithm_lacks_are_refused(part, phases):
+    with pytest.raises(ValueError, match=rf"'{part.name}' needs .*persistent chains.*Leave it out"):
+        Trainer(phases, 0.1, 4, parts=(part,))
