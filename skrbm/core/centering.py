@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.units import Units
 
 
 def recenter(
@@ -24,7 +25,8 @@ def recenter(
 ) -> Machine:
     """Machine of the same distribution with other offsets.
 
-    The hidden signal must not depend on the hidden bias, as it does not for any discrete unit.
+    The signal of the hidden units has to be their state minus the offset, as it is of every discrete
+    unit.
 
     Parameters
     ----------
@@ -40,13 +42,19 @@ def recenter(
     machine : Machine
         Shares the weights with the old one.
     """
-    moved = machine.hidden.recentered(hidden_offset, machine.hidden.zero_field(1)[0])
-    visible = machine.visible.recentered(
-        visible_offset, machine.weights @ machine.hidden.lost_signal(moved)
-    )
-    lost = machine.visible.lost_signal(visible)
-    hidden = machine.hidden.recentered(hidden_offset, lost @ machine.weights)
-    return Machine(visible, hidden, machine.weights)
+    layer, hidden_layer, weights = machine.visible, machine.hidden, machine.weights
+    lost = _offset_change(hidden_layer, hidden_offset)
+    visible = layer.recentered(visible_offset, weights @ lost)
+    hidden = hidden_layer.recentered(hidden_offset, layer.lost_signal(visible) @ weights)
+    return Machine(visible, hidden, weights)
+
+
+def _offset_change(layer: Units, offset: Array | None) -> Array:
+    """New offset minus the old one: signal that units lose whose signal is state minus offset."""
+    old = layer.offset
+    if old is None:
+        return layer.zero_field(1)[0] if offset is None else offset
+    return -old if offset is None else offset - old
 
 
 def gauged(machine: Machine) -> Machine:

@@ -55,23 +55,29 @@ class Machine:
             **_named("hidden", self.hidden.parameters),
         }
 
-    @property
+    @cached_property
     def offsets(self) -> dict[str, Array]:
         """Offsets of the layers that have one, named like parameters."""
         layers = {"visible_offset": self.visible.offset, "hidden_offset": self.hidden.offset}
         return {name: offset for name, offset in layers.items() if offset is not None}
 
-    def assign(self, parameters: dict[str, Array]) -> None:
-        """Write parameters into the machine's own arrays, where they are not those already.
+    @cached_property
+    def arrays(self) -> dict[str, Array]:
+        """Parameters and offsets, without copies."""
+        return self.parameters | self.offsets
+
+    def assign(self, arrays: dict[str, Array]) -> None:
+        """Write arrays into the machine's own, where they are not those already.
 
         Parameters
         ----------
-        parameters : dict of str to ndarray
-            Same keys and shapes as `parameters`.
+        arrays : dict of str to ndarray
+            Some of `arrays`, by the same names and of the same shapes.
         """
-        for name, array in self.parameters.items():
-            if parameters[name] is not array:
-                array[...] = parameters[name]
+        for name, array in arrays.items():
+            own = self.arrays[name]
+            if own is not array:
+                own[...] = array
 
     @cached_property
     def transposed(self) -> Machine:

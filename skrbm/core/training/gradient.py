@@ -235,15 +235,13 @@ class UpdateBuffers:
         dtype = self.dtype or machine.dtype
         return v if v.dtype == dtype else v.astype(dtype)
 
-    def rounded(self, machine: Machine, weights: Array | None = None) -> Machine:
+    def rounded(self, machine: Machine) -> Machine:
         """Machine in the precision of states.
 
         Parameters
         ----------
         machine : Machine
-            With the present parameters.
-        weights : ndarray of shape (n_visible, n_hidden), default=None
-            Its weights, where they are rounded already; None to round them.
+            With the present parameters and offsets.
 
         Returns
         -------
@@ -252,14 +250,11 @@ class UpdateBuffers:
         """
         if self.dtype is None or machine.dtype == self.dtype:
             return machine
-        if weights is not None:
-            layers = machine.visible.astype(self.dtype), machine.hidden.astype(self.dtype)
-            return Machine(*layers, weights)
         source, copy = self._rounded
         if copy is None or source is not machine:
             copy = machine.astype(self.dtype, copy=True)
             self._rounded = machine, copy
-        copy.assign(machine.parameters)
+        copy.assign(machine.arrays)
         return copy
 
     def phases(self, v: Any, n_model: int, machine: Machine) -> PhaseStates:

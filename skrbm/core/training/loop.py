@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skrbm.core.centering import recenter
 from skrbm.core.likelihood.exact import smaller_discrete
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, average_rows, spread_rows
@@ -83,19 +84,21 @@ def run_epochs(
     if n_done:  # the first of these epochs has counted its rows
         state.n_rows, state.total_weight = counted
     for epoch in range(n_done, n_iter):
+        moved = trainer.start(machine, state)
         try:
             with ExitStack() as contexts:
                 for hook in around_epoch:
                     contexts.enter_context(hook(machine, state, v))
-                contexts.enter_context(_blas_threads(trainer, machine, state))
+                contexts.callback(_publish, moved, machine)
+                contexts.enter_context(_blas_threads(trainer, moved, state))
                 contexts.enter_context(np.errstate(all="ignore"))
                 for number, batch in enumerate(_batches(trainer, v, rows, n_batches, rng)):
-                    mini_batch = trainer.buffers.take(v, batch, machine)
+                    mini_batch = trainer.buffers.take(v, batch, moved)
                     for hook in draw_rows:
-                        mini_batch = hook(machine, batch, mini_batch, rng)
+                        mini_batch = hook(moved, batch, mini_batch, rng)
                     progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
                     own = None if weight is None else weight[batch]
-                    trainer.update(machine, state, mini_batch, rng, progress, own)
+                    trainer.update(moved, state, mini_batch, rng, progress, own)
                     if after_update is not None:
                         after_update()
         except DivergenceError as error:
@@ -105,6 +108,13 @@ def run_epochs(
                 f"before this epoch are kept."
             ) from None
         yield epoch + 1
+
+
+def _publish(moved: Machine, machine: Machine) -> None:
+    """Write what was learned to the plain machine."""
+    if moved is not machine:
+        with np.errstate(all="ignore"):
+            machine.assign(recenter(moved, None, None).parameters)
 
 
 def _blas_threads(

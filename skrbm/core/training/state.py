@@ -90,8 +90,8 @@ class TrainingState:
             return None if mean == 1 else np.full(n_samples, 1 / mean)
         return sample_weight / mean
 
-    def follow(self, mean_visible: Array, mean_hidden: Array) -> tuple[Array, Array]:
-        """Move the offsets towards the means of a mini-batch.
+    def follow(self, mean_visible: Array, mean_hidden: Array) -> None:
+        """Move the running means towards the means of a mini-batch.
 
         Parameters
         ----------
@@ -99,15 +99,18 @@ class TrainingState:
             Mean of the data.
         mean_hidden : ndarray of shape (n_hidden,)
             Mean of the hidden units under the data.
-
-        Returns
-        -------
-        visible_offset, hidden_offset : ndarray
-            The new offsets.
         """
         self.visible_offset = _moved(self.visible_offset, mean_visible)
         self.hidden_offset = _moved(self.hidden_offset, mean_hidden)
-        return self.visible_offset, self.hidden_offset
+
+    def offsets(self, dtype: Any) -> tuple[Array, Array]:
+        """Running means in the precision of parameters, in arrays of their own."""
+        visible, hidden = self.visible_offset, self.hidden_offset
+        if visible is None or hidden is None:
+            raise ValueError(
+                "Centred training expected running means of both layers, got none yet."
+            )
+        return visible.astype(dtype), hidden.astype(dtype)
 
 
 def recent_success(before: float, last: float) -> float:

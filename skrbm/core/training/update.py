@@ -21,6 +21,9 @@ from skrbm.core.training.part import Part, Step, hooks
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import TrainingState
 
+# Updates from one move of the offsets to the next; their running means have a memory of a hundred.
+RECENTERING_PAUSE = 10
+
 Hooks = tuple[Callable[..., Any], ...]
 
 
@@ -102,7 +105,7 @@ class Trainer:
         Parameters
         ----------
         machine : Machine
-            Plain machine with writeable arrays.
+            Machine in training with writeable arrays, from `start`.
         state : TrainingState
             Continued.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
@@ -117,36 +120,54 @@ class Trainer:
             weight of the mini-batch.
         """
         move_chains, weigh_rows, transform, after_step = self._hooks
-        buffers = self.buffers
-        v, plain = buffers.cast(v, machine), buffers.rounded(machine)
-        state.learning_rate = rate = self._rate(state, progress)
+        buffers, rate = self.buffers, self._rate(state, progress)
+        state.learning_rate, v, weights = rate, buffers.cast(v, machine), None
+        centred = buffers.rounded(machine)
+        plain = recenter(centred, None, None) if self.centering else centred
+
         positive, negative, state.particles = self.phases(plain, v, state.particles, rng, buffers)
-        weights = None
         if sample_weight is not None:
             rate *= float(sample_weight.mean())
             weights = (sample_weight / sample_weight.sum()).astype(v.dtype)
             positive = positive.weighted(weights)
-        mean_hidden = positive.average_hidden(weights)
-        step = Step(plain, v, mean_hidden, rate, state, rng)
+        means = average_rows(v, weights), positive.average_hidden(weights)
+        step = Step(plain, v, means[1], rate, state, rng)
         for hook in move_chains:
             hook(step)
-        moved = machine
-        if self.centering:
-            moved = recenter(machine, *state.follow(average_rows(v, weights), mean_hidden))
-        centred = buffers.rounded(moved, plain.weights)
+
         difference = positive - negative
         for hook in weigh_rows:
             difference = hook(step, centred, difference)
         gradient = difference.gradient(centred, buffers)
         for hook in transform:
-            hook(step, moved, gradient)
-        direction = self.preconditioner.direction(moved, gradient)
-        self.optimizer.step(moved.parameters, direction, rate, state.memory)
+            hook(step, machine, gradient)
+        direction = self.preconditioner.direction(machine, gradient)
+        self.optimizer.step(machine.parameters, direction, rate, state.memory)
         for hook in after_step:
-            hook(step, moved)
-        if self.centering:
-            machine.assign(recenter(moved, None, None).parameters)
+            hook(step, machine)
+
         state.n_updates += 1
+        if self.centering:
+            state.follow(*means)
+            if state.n_updates % RECENTERING_PAUSE == 0:
+                machine.assign(recenter(machine, *state.offsets(machine.dtype)).arrays)
+
+    def start(self, machine: Machine, state: TrainingState) -> Machine:
+        """Machine to train, of the same distribution as a plain one.
+
+        Parameters
+        ----------
+        machine : Machine
+            Plain machine.
+        state : TrainingState
+            State with the running means that the machine is centred at.
+
+        Returns
+        -------
+        machine : Machine
+            Shares the weights; the very same without centring.
+        """
+        return recenter(machine, *state.offsets(machine.dtype)) if self.centering else machine
 
     def _rate(self, state: TrainingState, progress: float) -> float:
         """Learning rate of the next update."""

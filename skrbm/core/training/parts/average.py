@@ -34,7 +34,7 @@ class Average(Part):
 
     def after_step(self, step: Step, machine: Machine) -> None:
         """Move the average towards the present parameters."""
-        memory, present = self.memory(step.state), machine.parameters | machine.offsets
+        memory, present = self.memory(step.state), machine.arrays
         if memory.get("arrays", {}).keys() != present.keys():
             arrays = {name: array.copy() for name, array in present.items()}
             memory |= {"arrays": arrays, "n_averaged": 0, "n_pending": 0}
