@@ -38,6 +38,21 @@ from skrbm.estimators.input.validation import (
 )
 
 
+def store_parameters(estimator: object, arguments: dict[str, Any]) -> None:
+    """Set the arguments of a constructor as attributes of the same names.
+
+    Parameters
+    ----------
+    estimator : object
+        Estimator that is constructed.
+    arguments : dict of str to object
+        ``locals()`` of its ``__init__``, before any other statement.
+    """
+    for name, value in arguments.items():
+        if name not in ("self", "__class__"):  # the second is there if __init__ calls super()
+            setattr(estimator, name, value)
+
+
 @shared_by_estimators
 class BaseRBM(
     CallbackSupportMixin,
@@ -90,74 +105,40 @@ class BaseRBM(
         "random_state": RANDOM_STATE,
     }
 
-    def __init__(
-        self,
-        n_components: int = 256,
-        *,
-        learning_rate: float = 0.4,
-        batch_size: int | str = "auto",
-        n_iter: int = 10,
-        algorithm: str = "pcd",
-        n_gibbs_steps: int = 1,
-        n_particles: int | None = 100,
-        n_temperatures: int = 10,
-        centering: bool = True,
-        optimizer: str = "sgd",
-        momentum: float = 0.0,
-        learning_rate_schedule: str = "linear",
-        power_t: float = 0.5,
-        average: bool = True,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        sparsity_target: float = 0.1,
-        sparsity_cost: float = 0.0,
-        max_norm: float | None = None,
-        max_gradient_norm: float | None = None,
-        shuffle: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-4,
-        track_likelihood: bool = False,
-        warm_start: bool = False,
-        check_input: str = "warn",
-        missing: str = "raise",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.n_iter = n_iter
-        self.algorithm = algorithm
-        self.n_gibbs_steps = n_gibbs_steps
-        self.n_particles = n_particles
-        self.n_temperatures = n_temperatures
-        self.centering = centering
-        self.optimizer = optimizer
-        self.momentum = momentum
-        self.learning_rate_schedule = learning_rate_schedule
-        self.power_t = power_t
-        self.average = average
-        self.l1 = l1
-        self.l2 = l2
-        self.sparsity_target = sparsity_target
-        self.sparsity_cost = sparsity_cost
-        self.max_norm = max_norm
-        self.max_gradient_norm = max_gradient_norm
-        self.shuffle = shuffle
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.track_likelihood = track_likelihood
-        self.warm_start = warm_start
-        self.check_input = check_input
-        self.missing = missing
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    # Parameters, and their values in a subclass whose signature leaves them out.
+    n_components: int = 256
+    learning_rate: float = 0.4
+    batch_size: int | str = "auto"
+    n_iter: int = 10
+    algorithm: str = "pcd"
+    n_gibbs_steps: int = 1
+    n_particles: int | None = 100
+    n_temperatures: int = 10
+    centering: bool = True
+    optimizer: str = "sgd"
+    momentum: float = 0.0
+    learning_rate_schedule: str = "linear"
+    power_t: float = 0.5
+    average: bool = True
+    max_gradient_norm: float | None = None
+    shuffle: bool = True
+    draw_states: bool = False
+    l1: float = 0.0
+    l2: float = 0.0
+    sparsity_target: float = 0.1
+    sparsity_cost: float = 0.0
+    max_norm: float | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-4
+    track_likelihood: bool = False
+    warm_start: bool = False
+    check_input: str = "warn"
+    missing: str = "raise"
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: Any = None
 
     @property
     @abstractmethod
@@ -176,9 +157,6 @@ class BaseRBM(
         "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
         "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
     }
-
-    # Whether training draws states of which the rows' values are means; a parameter of some types.
-    draw_states: bool = False
 
     # Names of the parts of training that are left out, for experiments and tests.
     _left_out: ClassVar[frozenset[str]] = frozenset()

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skrbm.core.numerics import Array
 from skrbm.core.units import PARAMETERIZATIONS, Bernoulli, Gaussian
-from skrbm.estimators.base_rbm import BaseRBM
+from skrbm.estimators.base_rbm import BaseRBM, store_parameters
 
 
 def _log_variance(noise_variance: Array) -> Array:
@@ -210,6 +210,10 @@ class GaussianBernoulliRBM(BaseRBM):
     array([0.5, 0.5])
     """
 
+    parameterization: str
+    learn_variance: bool
+    variance_rate: float
+
     _visible_type = Gaussian
     _hidden_type = Bernoulli
     _layer_arrays: ClassVar[Any] = {**BaseRBM._layer_arrays, **NOISE_VARIANCE}
@@ -259,43 +263,7 @@ class GaussianBernoulliRBM(BaseRBM):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_components,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            n_iter=n_iter,
-            algorithm=algorithm,
-            n_gibbs_steps=n_gibbs_steps,
-            n_particles=n_particles,
-            n_temperatures=n_temperatures,
-            centering=centering,
-            optimizer=optimizer,
-            momentum=momentum,
-            learning_rate_schedule=learning_rate_schedule,
-            power_t=power_t,
-            average=average,
-            l1=l1,
-            l2=l2,
-            sparsity_target=sparsity_target,
-            sparsity_cost=sparsity_cost,
-            max_norm=max_norm,
-            max_gradient_norm=max_gradient_norm,
-            shuffle=shuffle,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            tol=tol,
-            track_likelihood=track_likelihood,
-            warm_start=warm_start,
-            check_input=check_input,
-            missing=missing,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-        )
-        self.parameterization = parameterization
-        self.learn_variance = learn_variance
-        self.variance_rate = variance_rate
+        store_parameters(self, locals())
 
     def _unit_options(self, varying: Any) -> dict[str, Any]:
         return super()._unit_options(varying) | {

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval
 
 from skrbm.core.units import Spin
-from skrbm.estimators.base_rbm import BaseRBM
+from skrbm.estimators.base_rbm import BaseRBM, store_parameters
 
 
 class SpinRBM(BaseRBM):
@@ -226,38 +226,4 @@ class SpinRBM(BaseRBM):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_components,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            n_iter=n_iter,
-            algorithm=algorithm,
-            n_gibbs_steps=n_gibbs_steps,
-            n_particles=n_particles,
-            n_temperatures=n_temperatures,
-            centering=centering,
-            optimizer=optimizer,
-            momentum=momentum,
-            learning_rate_schedule=learning_rate_schedule,
-            power_t=power_t,
-            average=average,
-            l1=l1,
-            l2=l2,
-            sparsity_target=sparsity_target,
-            sparsity_cost=sparsity_cost,
-            max_norm=max_norm,
-            max_gradient_norm=max_gradient_norm,
-            shuffle=shuffle,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            tol=tol,
-            track_likelihood=track_likelihood,
-            warm_start=warm_start,
-            check_input=check_input,
-            missing=missing,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-        )
-        self.draw_states = draw_states
+        store_parameters(self, locals())

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from skrbm.core.units import Bernoulli, Composite
-from skrbm.estimators.base_rbm import BaseRBM
+from skrbm.estimators.base_rbm import BaseRBM, store_parameters
 from skrbm.estimators.gaussian_rbm import NOISE_VARIANCE
 from skrbm.estimators.tables.conditionals import ConditionalMixin
 from skrbm.estimators.tables.table_rows import TableRows, table_of
@@ -203,6 +203,10 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     array(['0=owl', '0=ox', '1'], dtype=object)
     """
 
+    kinds: Any
+    numeric_scale: str
+    handle_unknown: str
+
     _visible_type = Composite
     _hidden_type = Bernoulli
     _row_format = TableRows()
@@ -252,43 +256,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            n_components,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            n_iter=n_iter,
-            algorithm=algorithm,
-            n_gibbs_steps=n_gibbs_steps,
-            n_particles=n_particles,
-            n_temperatures=n_temperatures,
-            centering=centering,
-            optimizer=optimizer,
-            momentum=momentum,
-            learning_rate_schedule=learning_rate_schedule,
-            power_t=power_t,
-            average=average,
-            l1=l1,
-            l2=l2,
-            sparsity_target=sparsity_target,
-            sparsity_cost=sparsity_cost,
-            max_norm=max_norm,
-            max_gradient_norm=max_gradient_norm,
-            shuffle=shuffle,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            tol=tol,
-            track_likelihood=track_likelihood,
-            warm_start=warm_start,
-            check_input=check_input,
-            missing=missing,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-        )
-        self.kinds = kinds
-        self.numeric_scale = numeric_scale
-        self.handle_unknown = handle_unknown
+        store_parameters(self, locals())
 
     @property
     def _layer_arrays(self) -> dict[str, Any]:  # type: ignore[override]  # as the columns ask
