@@ -38,6 +38,21 @@ from skrbm.estimators.input.validation import (
 )
 
 
+def store_parameters(estimator: object, arguments: dict[str, Any]) -> None:
+    """Set the arguments of a constructor as attributes of the same names.
+
+    Parameters
+    ----------
+    estimator : object
+        Estimator that is constructed.
+    arguments : dict of str to object
+        ``locals()`` of its ``__init__``, before any other statement.
+    """
+    for name, value in arguments.items():
+        if name not in ("self", "__class__"):  # the second is there if __init__ calls super()
+            setattr(estimator, name, value)
+
+
 @shared_by_estimators
 class BaseRBM(
     CallbackSupportMixin,
@@ -49,7 +64,162 @@ class BaseRBM(
     BaseEstimator,
     ABC,
 ):
-    """Restricted Boltzmann machine over the unit types that a subclass declares."""
+    """Restricted Boltzmann machine over the unit types that a subclass declares.
+
+    The parameters are those of all machines, in groups: model, training, regularisation, stopping,
+    runtime. `inherit_docstring` completes the docstrings of subclasses by these entries.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of hidden units.
+    learning_rate : float
+        Initial learning rate.
+    batch_size : int or "auto"
+        Largest number of rows in a mini-batch; "auto" is a hundredth of the rows, at least 20 and
+        at most 100.
+    n_iter : int
+        Number of epochs of `fit`.
+    algorithm : {"pcd", "cd", "pt", "exact"}
+        Estimator of the negative phase, which is the mean of the gradient under the model. "pcd" is
+        persistent contrastive divergence: chains continue from update to update [1]_. "cd" is
+        contrastive divergence: chains start at the mini-batch [2]_. "pt" is parallel tempering:
+        persistent chains at several temperatures exchange their states [3]_. "exact" sums over all
+        states of the smaller discrete layer, of at most 25 units. Persistent chains also jump to the
+        data, by Metropolis moves that leave the model invariant, so that they reach modes that lie
+        far apart. Clusters with wide gaps between them are learned exactly by a few hidden units
+        before the first update, except in tables and with fixed variances.
+    n_gibbs_steps : int
+        Number of Gibbs steps of the chains for each update.
+    n_particles : int or None
+        Number of persistent chains; None for the number of rows in a mini-batch.
+    n_temperatures : int
+        Number of temperatures of "pt", from the model's to that of independent features, both
+        included; their spacing follows the acceptance of exchanges. Each particle has one chain at
+        each temperature.
+    centering : bool
+        Follow the centred gradient, which does not depend on which state of a unit is called zero
+        [4]_. The fitted attributes are the plain model's in either case.
+    optimizer : {"sgd", "nesterov", "adam"}
+        Update rule: stochastic gradient ascent with heavy-ball or Nesterov momentum, or Adam, which
+        needs a smaller `learning_rate`, such as 0.01.
+    momentum : float
+        Share of the previous step, in [0, 1), that is added to each step, so that the effective
+        learning rate is larger by 1 / (1 - momentum). For Adam, decay rate of the mean gradient.
+    learning_rate_schedule : {"constant", "linear", "invscaling", "adaptive"}
+        Schedule of the learning rate. "linear" falls to zero over the `n_iter` epochs of `fit`, and
+        is constant in `partial_fit`, where the number of epochs is unknown. "invscaling" divides by
+        the number of updates to the power `power_t`. "adaptive" divides by 5 after
+        `n_iter_no_change` epochs without a score that is better by `tol`, and ends the fit below
+        1e-6.
+    power_t : float
+        Exponent of "invscaling".
+    average : bool
+        Average the fitted attributes over the updates, late ones weighing more (Polyak averaging).
+        Training itself continues from the last parameters.
+    max_gradient_norm : float or None
+        Largest Euclidean norm of the gradient over all parameters; a longer gradient is scaled down
+        to it. None for no limit.
+    shuffle : bool
+        Visit the rows in a new random order in every epoch.
+    draw_states : bool
+        Draw states anew in every epoch from values between the two states, such as grey pixels, with
+        the values as their means. If False, they are learned as they are, which leaves hidden units
+        unused. Sparse rows are always learned as they are. Where values are missing, rows with such
+        values take ten Gibbs steps in every epoch.
+    l1 : float
+        Penalty on the sum of the absolute weights.
+    l2 : float
+        Penalty on half the sum of the squared weights.
+    sparsity_target : float
+        Mean over the data towards which `sparsity_cost` pulls each hidden unit.
+    sparsity_cost : float
+        Pull on the bias of a hidden unit whose mean is one away from `sparsity_target`.
+    max_norm : float or None
+        Largest Euclidean norm of the weights of a hidden unit; None for no limit.
+    early_stopping : bool
+        Hold out rows in `fit`, stop when their score no longer rises, and keep the parameters of the
+        best score.
+    validation_fraction : float
+        Share of the rows that `early_stopping` holds out.
+    n_iter_no_change : int
+        Number of epochs without a better score that ends an early-stopped fit.
+    tol : float
+        Smallest rise of the score that counts as better, in nats per row.
+    track_likelihood : bool
+        Record the log-likelihood with its standard error in `history_`, estimated by chains that
+        follow the model from epoch to epoch; missing values are then a ValueError. `early_stopping`
+        compares the log-likelihoods of the held-out rows, and an epoch is no better only if this is
+        so beyond the standard error. The parameters of each epoch do not depend on it.
+    warm_start : bool
+        Continue `fit` from the present parameters, chains and random stream.
+    check_input : {"warn", "raise", "ignore"}
+        Treatment of values that the units cannot take: a warning, a ValueError, or neither.
+    missing : {"raise", "marginalize"}
+        Treatment of missing values (NaN) in `fit`, `partial_fit`, `transform` and scores: raise a
+        ValueError, or sum over them. In training they are drawn anew before every update, by a Gibbs
+        step from the draws of the last epoch, given the observed values; rows that are new to
+        `partial_fit` start with ten steps.
+    n_jobs : int or None
+        Number of threads of `transform`, scores and `log_partition`, or of processes of an exact sum
+        over more than 2^22 states, as joblib counts them. None for the default of BLAS, one thread
+        for small models, and one process. The results do not depend on it; chains run sequentially.
+    verbose : int
+        Print a line for every epoch, unless zero.
+    random_state : int, Generator, RandomState or None
+        Seed or generator of all random numbers. An int gives the same bits for the same input and
+        parameters. A generator, such as ``numpy.random.default_rng(seed)``, is advanced, so that a
+        second fit differs.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Weights.
+    intercept_hidden_ : ndarray of shape (n_components,)
+        Biases of the hidden units.
+    intercept_visible_ : ndarray of shape (n_features,)
+        Biases of the visible units.
+    h_samples_ : ndarray of shape (n_particles, n_components)
+        Hidden states of the persistent chains.
+    n_iter_ : int
+        Number of epochs since the last initialization.
+    history_ : dict of list of float
+        One number for each recorded epoch of `fit`: the first, the last and, where an epoch has
+        fewer than 75 updates, about one record per 75 updates; all epochs with `verbose`,
+        `track_likelihood`, `early_stopping` and the schedule "adaptive".
+
+        - "n_iter": number of the epoch.
+        - "pseudo_likelihood": mean log pseudo-likelihood of some training rows, in nats.
+        - "learning_rate": learning rate of the last update.
+        - "mean_activation": mean of the hidden units under the data.
+        - "time": seconds since the previous record.
+        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the chains above that of the
+          data, in nats.
+        - "swap_acceptance", with "pt": mean probability of an exchange between neighbouring
+          temperatures.
+        - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean
+          log-likelihood, and the standard error of the log-partition function, in nats.
+        - "free_energy_gap", with `early_stopping`: mean free energy of the held-out rows above that
+          of the training rows, in nats.
+        - "validation_pseudo_likelihood", with `early_stopping`, and "validation_log_likelihood" and
+          "validation_log_likelihood_std_error", with `track_likelihood` too: the same for the
+          held-out rows.
+    n_features_in_ : int
+        Number of features seen in `fit`.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if `X` has names that are all strings.
+
+    References
+    ----------
+    .. [1] Tieleman (2008), "Training restricted Boltzmann machines using approximations to
+       the likelihood gradient", ICML, 1064-1071. :doi:`10.1145/1390156.1390290`
+    .. [2] Hinton (2002), "Training products of experts by minimizing contrastive divergence",
+       Neural Computation 14(8), 1771-1800. :doi:`10.1162/089976602760128018`
+    .. [3] Desjardins, Courville, Bengio, Vincent, Delalleau (2010), "Tempered Markov chain Monte
+       Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
+    .. [4] Melchior, Fischer, Wiskott (2016), "How to center deep Boltzmann machines", Journal
+       of Machine Learning Research 17(99), 1-61.
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -66,13 +236,13 @@ class BaseRBM(
         "learning_rate_schedule": [StrOptions(set(SCHEDULES))],
         "power_t": [Interval(Real, 0, None, closed="left")],
         "average": ["boolean"],
+        "max_gradient_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "shuffle": ["boolean"],
         "l1": [Interval(Real, 0, None, closed="left")],
         "l2": [Interval(Real, 0, None, closed="left")],
         "sparsity_target": [Interval(Real, 0, 1, closed="both")],
         "sparsity_cost": [Interval(Real, 0, None, closed="left")],
         "max_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "max_gradient_norm": [Interval(Real, 0, None, closed="neither"), None],
-        "shuffle": ["boolean"],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -90,74 +260,40 @@ class BaseRBM(
         "random_state": RANDOM_STATE,
     }
 
-    def __init__(
-        self,
-        n_components: int = 256,
-        *,
-        learning_rate: float = 0.4,
-        batch_size: int | str = "auto",
-        n_iter: int = 10,
-        algorithm: str = "pcd",
-        n_gibbs_steps: int = 1,
-        n_particles: int | None = 100,
-        n_temperatures: int = 10,
-        centering: bool = True,
-        optimizer: str = "sgd",
-        momentum: float = 0.0,
-        learning_rate_schedule: str = "linear",
-        power_t: float = 0.5,
-        average: bool = True,
-        l1: float = 0.0,
-        l2: float = 0.0,
-        sparsity_target: float = 0.1,
-        sparsity_cost: float = 0.0,
-        max_norm: float | None = None,
-        max_gradient_norm: float | None = None,
-        shuffle: bool = True,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-4,
-        track_likelihood: bool = False,
-        warm_start: bool = False,
-        check_input: str = "warn",
-        missing: str = "raise",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.n_iter = n_iter
-        self.algorithm = algorithm
-        self.n_gibbs_steps = n_gibbs_steps
-        self.n_particles = n_particles
-        self.n_temperatures = n_temperatures
-        self.centering = centering
-        self.optimizer = optimizer
-        self.momentum = momentum
-        self.learning_rate_schedule = learning_rate_schedule
-        self.power_t = power_t
-        self.average = average
-        self.l1 = l1
-        self.l2 = l2
-        self.sparsity_target = sparsity_target
-        self.sparsity_cost = sparsity_cost
-        self.max_norm = max_norm
-        self.max_gradient_norm = max_gradient_norm
-        self.shuffle = shuffle
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.track_likelihood = track_likelihood
-        self.warm_start = warm_start
-        self.check_input = check_input
-        self.missing = missing
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
+    # Parameters, and their values in a subclass whose signature leaves them out.
+    n_components: int = 256
+    learning_rate: float = 0.4
+    batch_size: int | str = "auto"
+    n_iter: int = 10
+    algorithm: str = "pcd"
+    n_gibbs_steps: int = 1
+    n_particles: int | None = 100
+    n_temperatures: int = 10
+    centering: bool = True
+    optimizer: str = "sgd"
+    momentum: float = 0.0
+    learning_rate_schedule: str = "linear"
+    power_t: float = 0.5
+    average: bool = True
+    max_gradient_norm: float | None = None
+    shuffle: bool = True
+    draw_states: bool = False
+    l1: float = 0.0
+    l2: float = 0.0
+    sparsity_target: float = 0.1
+    sparsity_cost: float = 0.0
+    max_norm: float | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-4
+    track_likelihood: bool = False
+    warm_start: bool = False
+    check_input: str = "warn"
+    missing: str = "raise"
+    n_jobs: int | None = None
+    verbose: int = 0
+    random_state: Any = None
 
     @property
     @abstractmethod
@@ -176,9 +312,6 @@ class BaseRBM(
         "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
         "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
     }
-
-    # Whether training draws states of which the rows' values are means; a parameter of some types.
-    draw_states: bool = False
 
     # Names of the parts of training that are left out, for experiments and tests.
     _left_out: ClassVar[frozenset[str]] = frozenset()

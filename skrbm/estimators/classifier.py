@@ -55,33 +55,33 @@ class RBMClassifier(
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
     with :math:`\delta` `discriminative_weight` and :math:`\gamma` `generative_weight` [1]_ [2]_, a
-    row without a label by :math:`\gamma \log p(v)`. Where there are such rows both weights are
-    multiplied by the number of rows for each labelled one, :math:`\gamma` up to one: labels
-    count by their mean over the labelled rows, however many others there are. The probabilities
-    of labels are exact. It is trained as the parameters of `estimator` say.
+    row without a label by :math:`\gamma \log p(v)`. With unlabelled rows, both weights are multiplied
+    by the number of rows for each labelled one (:math:`\gamma` is capped at 1), so that labels count
+    by their mean over the labelled rows. The probabilities of labels are exact. All training options
+    are those of `estimator`.
 
     Parameters
     ----------
     estimator : estimator object, default=None
-        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM`, which is cloned; its `early_stopping`
-        and "adaptive" `learning_rate_schedule` go by the log-loss. None for
-        ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``: labels
-        are learned by longer steps than rows are, 2 to 5 in place of 0.4 without Adam.
+        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM`, to clone and train; its `early_stopping`
+        and "adaptive" `learning_rate_schedule` compare the log-loss. None for
+        ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``. Labels need
+        longer steps than rows: without Adam, a `learning_rate` of 2 to 5 instead of 0.4.
     discriminative_weight : float, default=1.0
         Weight of the log-probability of the label given the features.
     generative_weight : float, default=0.01
-        Weight of the log-likelihood of features and label together; a little of it regularises,
-        zero needs no chains, and no samples make sense then.
+        Weight of the log-likelihood of features and label together. A small one regularises; zero
+        needs no chains, and the machine's samples are then meaningless.
     unlabeled : object, default=None
-        Rows whose label equals this are rows without a label, such as -1; None for no such rows.
+        Label of rows without a label, such as -1; None if there are none.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the rows of every class, by which `sample_weight` is multiplied; "balanced" makes
-        all classes weigh the same.
+        Weight of each class, by which `sample_weight` is multiplied; "balanced" gives all classes
+        the same total weight.
 
     Attributes
     ----------
     estimator_ : estimator object
-        The machine without the label: features, hidden units and the weights between them.
+        Machine without the label: features, hidden units and the weights between them.
     label_components_ : ndarray of shape (n_components, n_classes)
         Weights between hidden units and labels.
     intercept_label_ : ndarray of shape (n_classes,)
@@ -89,16 +89,20 @@ class RBMClassifier(
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     n_iter_ : int
-        Number of passes over data since the last start.
+        Number of epochs since the last initialization.
     history_ : dict of list of float
-        For each recorded pass of `fit`, as of its estimator: its number "n_iter", "log_loss" in nats
-        and "accuracy" of some labelled training rows, "learning_rate" of the last update, "time" in
-        seconds since the one before; with `early_stopping` of the
-        estimator also "validation_log_loss" and "validation_accuracy".
+        One number for each epoch that an estimator records:
+
+        - "n_iter": number of the epoch.
+        - "log_loss" and "accuracy": of some labelled training rows, the first in nats.
+        - "learning_rate": learning rate of the last update.
+        - "time": seconds since the previous record.
+        - "validation_log_loss" and "validation_accuracy", with `early_stopping` of the estimator: the
+          same for the held-out rows.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had any that are all strings.
+        Names of the features, if `X` has names that are all strings.
 
     See Also
     --------

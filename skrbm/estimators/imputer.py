@@ -30,44 +30,44 @@ from skrbm.estimators.tables.table_rows import check_frame
 
 
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Fill in missing values with what a restricted Boltzmann machine expects there.
+    """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
-    The machine is fitted to complete or incomplete rows with `missing="marginalize"`: what is missing
-    in training is drawn from the machine itself, so that its likelihood of the known values rises, as
-    in stochastic expectation maximisation [1]_. Missing values of new rows become their conditional
-    means and, of categories, the most probable one.
+    The machine is fitted to complete or incomplete rows with `missing="marginalize"`: missing values
+    are drawn from the machine itself during training, which raises the likelihood of the observed
+    values, as in stochastic expectation maximisation [1]_. Missing values of new rows are replaced
+    by their conditional means and, of categories, by the most probable one.
 
     Parameters
     ----------
     estimator : TabularRBM, GaussianBernoulliRBM, BernoulliRBM or SpinRBM
-        Cloned, and fitted with all its training options; its units decide what values mean. With a
-        `TabularRBM`, tables of categories and numbers come in, and the same tables go out; features
-        of a `GaussianBernoulliRBM` should be standardised before.
+        Machine to clone and fit, with all its training options. A `TabularRBM` takes and returns
+        tables of categories and numbers; standardise the features for a `GaussianBernoulliRBM`.
     missing_values : int, float or np.nan, default=np.nan
-        What marks a missing value; pandas' missing values become NaN. Of tables, NaN and None do.
+        Mark of a missing value; pandas' missing values become NaN. In tables, NaN and None are
+        missing.
     n_gibbs_steps : int, default=100
-        Steps of every chain in `transform`.
+        Number of Gibbs steps of each chain in `transform`.
     n_chains : int, default=10
-        Number of chains of every row that its conditional means are averaged over.
+        Number of chains for each row, over which conditional means are averaged.
     add_indicator : bool, default=False
-        Whether to append the columns of a :class:`sklearn.impute.MissingIndicator`.
+        Append the columns of a :class:`sklearn.impute.MissingIndicator`.
     keep_empty_features : bool, default=False
-        Whether features without any known value in `fit` are kept, with zeros where a value is
-        missing, or dropped.
+        Keep features without any known value in `fit`, with zeros where a value is missing, instead
+        of dropping them.
     random_state : int, Generator, RandomState or None, default=None
-        Of the draws of missing values; training follows the estimator's own. A generator is
-        advanced by `fit`.
+        Seed or generator of the draws of missing values in `transform`; training uses that of
+        `estimator`. A generator is advanced by `fit`.
 
     Attributes
     ----------
     estimator_ : estimator
-        Fitted to the features that have known values.
+        Machine fitted to the features that have known values.
     indicator_ : :class:`sklearn.impute.MissingIndicator` or None
-        Fitted if `add_indicator`.
+        Fitted indicator; None unless `add_indicator`.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had any that are all strings.
+        Names of the features, if `X` has names that are all strings.
 
     See Also
     --------
@@ -76,12 +76,11 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Fitted once, `transform` is a function of all rows together: the same rows in the same order give
-    the same values. All incomplete rows draw from one random stream that every call starts anew, so
-    that a row among others, or in another order, has other draws. Its values then differ by their
-    Monte Carlo error, which falls with `n_chains` and may be several tenths of a bit where what is
-    known says nothing. Complete rows draw nothing. To have values of a row that do not depend on the
-    others, pass it alone.
+    `transform` is a function of all rows together: the same rows in the same order give the same
+    values. Each call restarts one random stream, from which all incomplete rows draw, so that a
+    row's values depend on its neighbours. The differences are of the size of the Monte Carlo error,
+    which falls with `n_chains` and may be several tenths of a bit where the observed values carry no
+    information. Pass a row alone for values that do not depend on the others.
 
     References
     ----------

@@ -31,16 +31,16 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator object, default=None
-        Any estimator of this package that models rows; it is cloned. None for
-        ``BernoulliRBM(random_state=0)`` where `X` is sparse, boolean or has values in [0, 1] alone,
-        and for ``TabularRBM(numeric_scale="standard", random_state=0)``, which takes mixed tables,
-        elsewhere: normal scores would pull extreme values in.
+        Estimator of this package that models rows, to clone and fit. None for
+        ``BernoulliRBM(random_state=0)`` if `X` is sparse, boolean or within [0, 1], and else for
+        ``TabularRBM(numeric_scale="standard", random_state=0)``, which takes mixed tables; normal
+        scores would pull extreme values in.
     contamination : float, default=0.1
-        Share of the training rows, in (0, 0.5], that are taken for outliers.
+        Share of the training rows, in (0, 0.5], that count as outliers.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
-        Score of a row: minus its free energy, or its pseudo-likelihood, which costs one pass over
-        every feature and gives more weight to features that predict each other. The free energy
-        needs complete rows; fill missing values with `RBMImputer` in a Pipeline first.
+        Score of a row: its negative free energy, or its log pseudo-likelihood, which costs one
+        evaluation for each feature and gives more weight to features that predict each other. The
+        free energy needs complete rows: impute missing values by `RBMImputer` in a Pipeline.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if `X` had any that are all strings.
+        Names of the features, if `X` has names that are all strings.
 
     See Also
     --------
