@@ -81,8 +81,11 @@ def run_epochs(
     draw_rows, around_epoch = hooks(parts, "draw_rows"), hooks(parts, "around_epoch")
     counted = state.n_rows, state.total_weight
     weight = state.relative_weight(sample_weight, v.shape[0], rows, is_planned=is_planned)
-    if n_done:  # the first of these epochs has counted its rows
+    if n_done:  # the first of these epochs has counted its rows, and begun
         state.n_rows, state.total_weight = counted
+    else:
+        for hook in hooks(parts, "begin"):
+            hook(machine, state, v)
     for epoch in range(n_done, n_iter):
         moved = trainer.start(machine, state)
         try:

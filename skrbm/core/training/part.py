@@ -69,6 +69,9 @@ class Part:
         """Whether the data `v` give the part anything to do; asked once a run."""
         return True
 
+    def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
+        """Take note of the data `v` of a run before its first update."""
+
     def around_epoch(
         self, machine: Machine, state: TrainingState, v: Any
     ) -> AbstractContextManager[object]:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from skrbm.core.chains.jumps import jump, mixed_rows
+from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
 from skrbm.core.training.part import Part, Step
-from skrbm.core.training.state import pause, recent_success
+from skrbm.core.training.state import TrainingState, pause, recent_success
 
 # Of a try, and updates from one to the next: as many jumps by fewer and larger calls.
-N_CHAINS, N_ROWS, SHORTEST_PAUSE, LONGEST_PAUSE = 8, 16, 2, 40
+N_CHAINS, N_ROWS, SHORTEST_PAUSE, LONGEST_PAUSE = 16, 16, 4, 40
 # Share of tries with mixed rows, and rows in each: more of them make jumps to data rare.
 MIXED_SHARE, N_MIXED = 0.1, 8
+N_ANCHORS, N_OFFERED = 64, 8  # rows that are far apart; those of lowest free energy in every try
+N_SEARCHED, MAX_ELEMENTS, N_DIRECTIONS = 2048, 2**20, 32  # rows among which these are sought
 
 
 @final
@@ -30,6 +33,10 @@ class JumpToData(Part):
     accepted, as in models of many modes that lie close, are tried rarely. Modes that are known to lie
     far apart are offered in every update, since a mini-batch need not have rows in all of them.
 
+    A rare row pushes its mode up by tens of nats when its mini-batch comes, and is not offered again
+    for many updates. So rows that are far from all others are offered in every try, those first
+    whose free energy is lowest at the time.
+
     Parameters
     ----------
     n_chains : int, default=1
@@ -37,6 +44,8 @@ class JumpToData(Part):
     mixed_share : float, default=MIXED_SHARE
         Share of the tries in which chains may also jump to mixtures of two rows: training cannot
         remove a mode without data that no chain visits.
+    n_anchors : int, default=N_ANCHORS
+        Number of rows that are far apart; zero offers rows of the mini-batch alone.
     kernel : callable, default=jump
         Move of chains to the surroundings of rows, with the signature of `chains.jumps.jump`.
     """
@@ -46,7 +55,20 @@ class JumpToData(Part):
 
     n_chains: int = 1
     mixed_share: float = MIXED_SHARE
+    n_anchors: int = N_ANCHORS
     kernel: Callable[..., tuple[Array, Array]] = jump
+
+    def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
+        """Find anchors among the rows of a run and those of the runs before it."""
+        if not self.n_anchors:
+            return
+        low, high = machine.visible.column_bounds
+        rows = dense(spread_rows(v, max(1, min(N_SEARCHED, MAX_ELEMENTS // v.shape[1]))))
+        memory = self.memory(state)
+        before = memory.get("anchors")
+        if before is not None and before.shape[1] == rows.shape[1]:
+            rows = np.concatenate([before, rows])
+        memory["anchors"] = far_rows(rows, high - low, self.n_anchors)
 
     def move_chains(self, step: Step) -> None:
         """Let a group of the chains try to jump, if it is time."""
@@ -59,6 +81,13 @@ class JumpToData(Part):
         members = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
         chains = state.particles[members]
         rows, longest, modes = spread_rows(step.v, N_ROWS), LONGEST_PAUSE, memory.get("modes")
+        anchors = memory.get("anchors")
+        if anchors is not None:
+            anchors = anchors.astype(rows.dtype, copy=False)
+            if len(anchors) > N_OFFERED:
+                lowest = np.argpartition(step.machine.free_energy(anchors), N_OFFERED)
+                anchors = anchors[lowest[:N_OFFERED]]
+            rows = np.concatenate([dense(rows), anchors])
         if modes is not None:
             rows, longest = np.concatenate([dense(rows), modes.astype(rows.dtype)]), 1
         is_mixed = self.mixed_share > 0 and rng.random() < self.mixed_share
@@ -71,3 +100,41 @@ class JumpToData(Part):
             memory["acceptance"] = recent_success(memory.get("acceptance", 1.0), share)
         acceptance, least = memory.get("acceptance", 1.0), 0.5 * SHORTEST_PAUSE
         memory["next_try"] = state.n_updates + pause(acceptance, least, SHORTEST_PAUSE, longest)
+
+
+def far_rows(v: Array, span: Array, n_rows: int) -> Array:
+    """Rows each of which is as far as can be from those before it.
+
+    Greedy search for the centres of [1]_, by distances in a few random directions.
+
+    Parameters
+    ----------
+    v : ndarray of shape (n_samples, n_visible)
+        Rows to choose from.
+    span : ndarray of shape (n_visible,)
+        Distance between the bounds of each column; standard deviations measure unbounded ones.
+    n_rows : int
+        Largest number of rows.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_found, n_visible)
+        No two are alike.
+
+    References
+    ----------
+    .. [1] Gonzalez (1985), "Clustering to minimize the maximum intercluster distance", Theoretical
+       Computer Science 38, 293-306. :doi:`10.1016/0304-3975(85)90224-5`
+    """
+    is_bounded = np.isfinite(span)
+    unit = np.where(is_bounded, span, 1.0)
+    if not is_bounded.all():
+        deviation = v.std(axis=0, dtype=np.float64)
+        unit = np.where(is_bounded | (deviation == 0), unit, deviation)
+    directions = np.random.default_rng(0).standard_normal((v.shape[1], N_DIRECTIONS))
+    place = (v - v.mean(axis=0)) @ (directions / unit[:, None])
+    distance, chosen = np.square(place).sum(axis=1), list[int]()
+    while len(chosen) < n_rows and distance.max() > 0:
+        chosen.append(int(distance.argmax()))
+        distance = np.minimum(distance, np.square(place - place[chosen[-1]]).sum(axis=1))
+    return v[chosen or [0]]

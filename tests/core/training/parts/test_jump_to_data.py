@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from core.models import balanced_model, draw_rows, machine_from, sized
+from scipy import sparse
 
 from skrbm.core.machine import Machine
 from skrbm.core.training.part import Step
@@ -11,6 +12,7 @@ from skrbm.core.training.parts.jump_to_data import (
     N_CHAINS,
     SHORTEST_PAUSE,
     JumpToData,
+    far_rows,
 )
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Bernoulli
@@ -109,3 +111,42 @@ def test_few_chains_and_few_rows_will_do(n_rows, n_particles, machine, rng, seed
     for _ in range(2 * LONGEST_PAUSE * n_particles):
         update(part, machine, state, v, rng)
     assert np.isin(state.particles, (0, 1)).all()
+
+
+def test_far_rows_have_one_of_each_group_first(rng):
+    # Slips: rows near each other; the unit of a wide column for all; rows that come twice.
+    centres = np.array([[0, 0, 0], [900, 0, 0], [0, 3, 0], [0, 0, 3], [900, 3, 3]])
+    v = np.repeat(centres, [50, 3, 2, 1, 1], axis=0) + 1e-3 * rng.normal(size=(57, 3))
+    span = np.array([np.inf, 1, 1])
+    found = far_rows(rng.permutation(v), span, 5)
+    nearest = np.abs(found[:, None] - centres).max(axis=2)
+    assert set(nearest.argmin(axis=1)) == set(range(5))
+    assert nearest.min(axis=1).max() < 0.01
+    assert len(far_rows(np.zeros((9, 3)), span, 5)) == 1
+
+
+def test_a_mode_of_one_row_is_offered_when_its_free_energy_is_lowest(rng):
+    # Slips: rows of the mini-batch alone; anchors of highest free energy.
+    bulk = (rng.random((500, 40)) < 0.1).astype(float)
+    v = np.concatenate([bulk, np.ones((1, 40))])
+    # A hidden unit leads to the single row, whose mode has most of the model's weight.
+    machine = Machine(
+        Bernoulli(np.full(40, -2.0)), Bernoulli(np.full(1, -75.0)), np.full((40, 1), 4.0)
+    )
+    state, part = TrainingState(np.zeros((40, 1))), JumpToData(mixed_share=0.0)
+    part.begin(machine, state, v)
+    for _ in range(400):
+        update(part, machine, state, bulk[:20], rng)
+    assert state.particles.mean() > 0.9
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_anchors_of_a_stream_are_of_all_its_rows(container, machine, rng):
+    # Slips: those of the first rows, or of the last; those of rows of another width.
+    state, part, v = TrainingState(np.zeros((40, 3))), JumpToData(), 1.0 * np.eye(4)
+    for row in np.repeat(v, 5, axis=0).reshape(4, 5, 4):
+        part.begin(machine, state, container(row))
+    assert {tuple(row) for row in part.memory(state)["anchors"]} == {tuple(row) for row in v}
+    wider = Machine(Bernoulli(np.zeros(5)), machine.hidden, np.zeros((5, 3)))
+    part.begin(wider, state, container(np.eye(5)))
+    assert part.memory(state)["anchors"].shape == (5, 5)
