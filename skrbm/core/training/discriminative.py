@@ -61,8 +61,9 @@ class LabelledRows(DataExpectation):
     def weighted(self, weights: Array) -> Self:
         return replace(self, weights=weights)
 
-    def average_hidden(self, weights: Array | None) -> Array:
-        return average_rows(self.mean, weights)
+    def averages(self) -> tuple[Array, Array]:
+        weights = self.weights.astype(self.mean.dtype, copy=False)
+        return average_rows(self.v, weights), average_rows(self.mean, weights)
 
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
 

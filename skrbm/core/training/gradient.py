@@ -63,8 +63,8 @@ class DataExpectation(Expectation):
         """Expectation under the same rows with other weights, of shape (n_samples,)."""
 
     @abstractmethod
-    def average_hidden(self, weights: Array | None) -> Array:
-        """Average of the expected hidden states, (n_hidden,); None weighs the rows alike."""
+    def averages(self) -> tuple[Array, Array]:
+        """Averages of visible and of expected hidden states, (n_visible,) and (n_hidden,)."""
 
 
 @final
@@ -107,7 +107,7 @@ class AllStates(Expectation):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Samples(DataExpectation):
     """Weighted sum over visible states, the hidden units summed out.
 
@@ -131,9 +131,9 @@ class Samples(DataExpectation):
     def weighted(self, weights: Array) -> Samples:
         return Samples(self.blocks, weights, self.joint)
 
-    def average_hidden(self, weights: Array | None) -> Array:
-        (_, mean), *_ = self.blocks
-        return average_rows(mean, weights)
+    def averages(self) -> tuple[Array, Array]:
+        ((v, mean),) = self.blocks
+        return average_rows(v, self.weights), average_rows(mean, self.weights)
 
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
         gradient: Gradient = {}
@@ -301,7 +301,7 @@ class UpdateBuffers:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class PhaseStates:
     """States of both phases of an update, those of the data first.
 
@@ -346,9 +346,9 @@ class PhaseStates:
     def samples(self) -> tuple[Samples, Samples]:
         """Positive and negative phase: means over the data's states and over the model's."""
         joint = None if self.joint is None else (self.joint, self.mean)
-        pairs = (self.v, self.data_mean), (self.model, self.model_mean)
+        n_data, n_model, dtype = self.v.shape[0], len(self.model), self.mean.dtype
         equal = self.buffers.equal_weights
-        positive, negative = (
-            Samples((pair,), equal(len(pair[1]), pair[1].dtype), joint) for pair in pairs
+        return (
+            Samples(((self.v, self.mean[:n_data]),), equal(n_data, dtype), joint),
+            Samples(((self.model, self.mean[n_data:]),), equal(n_model, dtype), joint),
         )
-        return positive, negative

@@ -72,11 +72,14 @@ class Optimizer(ABC):
             What earlier steps left for this one, empty at first; changed in place.
         """
         memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
+        kinds = self.remembered
         for name, array in parameters.items():
-            remembered = [
-                _remembered(memory, f"{kind} of {name}", array) for kind in self.remembered
-            ]
-            arrays = array, direction[name], *remembered
+            arrays: tuple[Array, ...] = (array, direction[name])
+            for kind in kinds:
+                arrays = *arrays, _remembered(memory, f"{kind} of {name}", array)
+            if array.nbytes <= self.block_bytes:
+                self.move(learning_rate, n_steps, *arrays)
+                continue
             for rows in row_blocks(array, self.block_bytes):
                 self.move(learning_rate, n_steps, *(own[rows] for own in arrays))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, average_rows
+from skrbm.core.numerics import Array
 from skrbm.core.parallel import SERIAL_PRODUCTS
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.gradient import UpdateBuffers
@@ -121,16 +121,15 @@ class Trainer:
         """
         move_chains, weigh_rows, transform, after_step = self._hooks
         buffers, rate = self.buffers, self._rate(state, progress)
-        state.learning_rate, v, weights = rate, buffers.cast(v, machine), None
+        state.learning_rate, v = rate, buffers.cast(v, machine)
         centred = buffers.rounded(machine)
         plain = recenter(centred, None, None) if self.centering else centred
 
         positive, negative, state.particles = self.phases(plain, v, state.particles, rng, buffers)
         if sample_weight is not None:
             rate *= float(sample_weight.mean())
-            weights = (sample_weight / sample_weight.sum()).astype(v.dtype)
-            positive = positive.weighted(weights)
-        means = average_rows(v, weights), positive.average_hidden(weights)
+            positive = positive.weighted((sample_weight / sample_weight.sum()).astype(v.dtype))
+        means = positive.averages()
         step = Step(plain, v, means[1], rate, state, rng)
         for hook in move_chains:
             hook(step)

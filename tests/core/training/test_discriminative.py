@@ -99,9 +99,8 @@ def test_without_discriminative_weight_it_is_the_plain_machine(algorithm, contai
         plain, rows, particles, np.random.default_rng(0), buffers
     )
     np.testing.assert_array_equal(phases[2], moved)
-    np.testing.assert_allclose(
-        phases[0].average_hidden(None), positive.average_hidden(None), rtol=0, atol=1e-12
-    )
+    for average, own in zip(phases[0].averages(), positive.averages(), strict=True):
+        np.testing.assert_allclose(average, own, rtol=0, atol=1e-12)
     own = (positive - negative).gradient(machine, buffers)
     assert_same_arrays(gradient, renamed(own, 3), atol=1e-12)
 
