@@ -20,6 +20,7 @@ N_CHAINS, N_ROWS, SHORTEST_PAUSE, LONGEST_PAUSE = 16, 16, 4, 40
 # Share of tries with mixed rows, and rows in each: more of them make jumps to data rare.
 MIXED_SHARE, N_MIXED = 0.1, 8
 N_ANCHORS, N_OFFERED = 64, 8  # rows that are far apart; those of lowest free energy in every try
+CHOICE_PAUSE = 16  # updates from one choice of these to the next
 N_SEARCHED, MAX_ELEMENTS, N_DIRECTIONS = 2048, 2**20, 32  # rows among which these are sought
 
 
@@ -68,7 +69,7 @@ class JumpToData(Part):
         before = memory.get("anchors")
         if before is not None and before.shape[1] == rows.shape[1]:
             rows = np.concatenate([before, rows])
-        memory["anchors"] = far_rows(rows, high - low, self.n_anchors)
+        memory |= {"anchors": far_rows(rows, high - low, self.n_anchors), "next_choice": 0}
 
     def move_chains(self, step: Step) -> None:
         """Let a group of the chains try to jump, if it is time."""
@@ -81,13 +82,8 @@ class JumpToData(Part):
         members = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
         chains = state.particles[members]
         rows, longest, modes = spread_rows(step.v, N_ROWS), LONGEST_PAUSE, memory.get("modes")
-        anchors = memory.get("anchors")
-        if anchors is not None:
-            anchors = anchors.astype(rows.dtype, copy=False)
-            if len(anchors) > N_OFFERED:
-                lowest = np.argpartition(step.machine.free_energy(anchors), N_OFFERED)
-                anchors = anchors[lowest[:N_OFFERED]]
-            rows = np.concatenate([dense(rows), anchors])
+        if "anchors" in memory:
+            rows = np.concatenate([dense(rows), self._offered(step, memory)])
         if modes is not None:
             rows, longest = np.concatenate([dense(rows), modes.astype(rows.dtype)]), 1
         is_mixed = self.mixed_share > 0 and rng.random() < self.mixed_share
@@ -100,6 +96,16 @@ class JumpToData(Part):
             memory["acceptance"] = recent_success(memory.get("acceptance", 1.0), share)
         acceptance, least = memory.get("acceptance", 1.0), 0.5 * SHORTEST_PAUSE
         memory["next_try"] = state.n_updates + pause(acceptance, least, SHORTEST_PAUSE, longest)
+
+    def _offered(self, step: Step, memory: dict[str, Any]) -> Array:
+        """Anchors of lowest free energy, chosen anew now and then."""
+        n_updates = step.state.n_updates
+        if n_updates >= memory.get("next_choice", 0):
+            anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
+            memory["offered"] = anchors[np.argsort(step.machine.free_energy(anchors))[:N_OFFERED]]
+            memory["next_choice"] = n_updates + CHOICE_PAUSE
+        offered: Array = memory["offered"]
+        return offered
 
 
 def far_rows(v: Array, span: Array, n_rows: int) -> Array:
