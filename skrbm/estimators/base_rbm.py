@@ -24,7 +24,8 @@ from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.units import Units
 from skrbm.estimators.aliases import ScikitLearnAliases
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from skrbm.estimators.fitting.run import Run
+from skrbm.estimators.fitting.fit import fit_estimator
+from skrbm.estimators.fitting.problem import RowProblem
 from skrbm.estimators.inference.missing_values import averaged, known_units
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
@@ -32,7 +33,6 @@ from skrbm.estimators.input.formats import ArrayRows, RowFormat
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     VersionWarning,
-    restored_on_error,
     shared_by_estimators,
     warn_user,
 )
@@ -365,16 +365,12 @@ class BaseRBM(
             If `X` has surely become less likely than if its features were independent.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
-        with restored_on_error(self):
-            run = Run(
-                self,
-                X,
-                resumes=self.warm_start,
-                n_iter=self.n_iter,
-                is_planned=True,
-                sample_weight=sample_weight,
-            )
-            run.train(task)
+        options: dict[str, Any] = {
+            "n_iter": self.n_iter,
+            "is_planned": True,
+            "resumes": self.warm_start,
+        }
+        fit_estimator(self, RowProblem.of(self, X, sample_weight, **options), task)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -407,11 +403,8 @@ class BaseRBM(
         DivergenceError
             If the parameters do not stay finite, or explode.
         """
-        with restored_on_error(self):
-            run = Run(
-                self, X, resumes=True, n_iter=1, is_planned=False, sample_weight=sample_weight
-            )
-            run.train(FitTask())
+        options: dict[str, Any] = {"n_iter": 1, "is_planned": False, "resumes": True}
+        fit_estimator(self, RowProblem.of(self, X, sample_weight, **options))
         return self
 
     def transform(self, X: Any) -> Array:

@@ -173,7 +173,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         return super()._unit_options(varying) | {"types": table.types(**gaussian)}
 
     def __sklearn_is_fitted__(self) -> bool:
-        return super().__sklearn_is_fitted__() and hasattr(self, "_table")
+        return super().__sklearn_is_fitted__() and self._row_format.is_known_to(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -93,10 +93,10 @@ def test_rows_without_missing_values_are_returned_and_draw_nothing(kind):
     p, v, _ = mild(kind)
     rbm = assigned(p, random_state=0)
     rbm._model.inference_rng()
-    before = rbm._sampling_rng.bit_generator.state
+    before = rbm._streams["inference"].bit_generator.state
     np.testing.assert_array_equal(rbm.impute(v), v)
     np.testing.assert_array_equal(rbm.inpaint(v, np.ones(5, bool)), v)
-    assert rbm._sampling_rng.bit_generator.state == before
+    assert rbm._streams["inference"].bit_generator.state == before
     assert rbm.impute(v) is not v
 
 

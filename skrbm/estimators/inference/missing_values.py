@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from functools import partial
 from typing import Any, final
 
@@ -136,8 +135,7 @@ def averaged(
         return answer(X, slice(None))
     is_complete = is_known.all(axis=1)
     complete, rows = np.flatnonzero(is_complete), np.flatnonzero(~is_complete)
-    model.ensure_streams()
-    unknown = Unknown(model, is_known[rows], deepcopy(model.rbm._annealing_rng))
+    unknown = Unknown(model, is_known[rows], model.annealing_rng())
     v = dense(X[rows])
     draws = (answer(unknown.draw(v, N_GIBBS_STEPS), rows) for _ in range(N_DRAWS))
     mean = sum(draws) / N_DRAWS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -26,7 +25,6 @@ from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     advised,
     finite_results,
-    generators,
     shared_by_estimators,
 )
 
@@ -275,7 +273,7 @@ class LikelihoodMixin(ModelMixin):
                 value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
                 result = LogPartition(value, 0.0, method)
             else:
-                rng = self._likelihood_rng(random_state)
+                rng = self._model.annealing_rng(random_state)
                 size = n_chains, n_temperatures
                 result = anneal(self._model, machine, *size, X, init, rng, method=method)
                 if method != "bar":
@@ -287,13 +285,6 @@ class LikelihoodMixin(ModelMixin):
         """Energies of rows as the user gave them, up to what `log_partition` adds for all."""
         own = self._row_format.log_unit(self, X) - self._row_format.log_unit(self)
         return np.asarray(energy + own, dtype=energy.dtype)
-
-    def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
-        """Stream of its own that begins anew on every call: the same model, the same number."""
-        if random_state is not None:
-            return generators(random_state, 1)[0]
-        self._model.ensure_streams()
-        return deepcopy(self._annealing_rng)
 
 
 def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:

@@ -28,12 +28,15 @@ class RowFormat(ABC):
 
     Attributes
     ----------
+    learned : tuple of str
+        Names of the attributes that `read` learns from rows.
     has_tables : bool
         Whether rows may be of other things than numbers.
     is_standardized : bool
         Whether numbers are read in standard deviations, which single precision is enough for.
     """
 
+    learned: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
     has_tables: ClassVar[bool] = False
     is_standardized: ClassVar[bool] = False
 

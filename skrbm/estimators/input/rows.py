@@ -95,27 +95,31 @@ def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, A
     return (max(total, n_equal), *column_statistics(X, sample_weight))
 
 
-def split_rows(rbm: Any, n_samples: int, candidates: Array | None = None) -> tuple[Array, Array]:
-    """Numbers of the rows to learn from and of those held out, the same in every fit.
+def split_rows(
+    n_samples: int, share: float, seed: int, candidates: Array | None = None
+) -> tuple[Array, Array]:
+    """Numbers of the rows to learn from and of those held out, the same for the same seed.
 
     Parameters
     ----------
-    rbm : BaseRBM
-        Says which share is held out.
     n_samples : int
         Number of rows.
+    share : float
+        Share of the candidates to hold out.
+    seed : int
+        Of the choice.
     candidates : ndarray of shape (n_candidates,), default=None
         Numbers of the rows that may be held out, a share of which is; None for all.
 
     Returns
     -------
-    rows, held_out : ndarray
+    learned, held_out : ndarray of int
         Sorted.
     """
     everything = np.arange(n_samples)
     _, held_out = train_test_split(
         everything if candidates is None else candidates,
-        test_size=rbm.validation_fraction,
-        random_state=rbm._validation_seed,
+        test_size=share,
+        random_state=seed,
     )
     return np.setdiff1d(everything, held_out), np.sort(held_out)

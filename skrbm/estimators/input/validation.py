@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_array
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.likelihood.exact import TooManyStatesError
 from skrbm.core.numerics import Array
-from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.units import QuadratureError, Units
 
 T = TypeVar("T")
@@ -78,9 +77,26 @@ class InterruptWarned:
         return is_interrupt
 
 
+def write_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
+    """Write attributes to an estimator: all that a fit changes passes here, when it is over.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        That was fitted, or the copy of it that a fit works on.
+    attributes : dict
+        By their names; None for one that the estimator has no more.
+    """
+    for name, value in attributes.items():
+        if value is not None:
+            setattr(estimator, name, value)
+        elif hasattr(estimator, name):
+            delattr(estimator, name)
+
+
 @contextmanager
 def restored_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Put every attribute back if the body fails; a diverged fit keeps what it reached.
+    """Put every attribute back if the body fails.
 
     Parameters
     ----------
@@ -95,8 +111,6 @@ def restored_on_error(estimator: BaseEstimator) -> Iterator[None]:
     before = dict(vars(estimator))
     try:
         yield
-    except DivergenceError:
-        raise
     except BaseException:
         with deferred_interrupts():
             vars(estimator).clear()
