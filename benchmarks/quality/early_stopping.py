@@ -26,8 +26,8 @@ from benchmarks import machine as where
 from benchmarks.data import binarized_mnist
 from benchmarks.likelihood import bracket
 from skrbm import BernoulliRBM
+from skrbm.estimators.fitting.problem import split_rows
 from skrbm.estimators.fitting.recording import RowRecorder
-from skrbm.estimators.input.rows import split_rows
 from skrbm.estimators.input.validation import write_attributes
 
 N_ITER = 200

@@ -26,10 +26,10 @@ from skrbm.estimators.aliases import ScikitLearnAliases
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.fitting.problem import RowProblem
-from skrbm.estimators.inference.missing_values import averaged, known_units
+from skrbm.estimators.inference.missing_values import averaged
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
-from skrbm.estimators.input.formats import ArrayRows, RowFormat
+from skrbm.estimators.input.formats import ArrayRows, RowFormat, known_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     VersionWarning,
@@ -424,7 +424,7 @@ class BaseRBM(
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_known = known_units(model, X)
+        is_known = known_units(self, X)
         return averaged(model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v))
 
     def inverse_transform(self, X: Any) -> Any:

@@ -5,7 +5,7 @@ import numpy as np
 import oracles
 
 from skrbm import BernoulliRBM, GaussianBernoulliRBM, SpinRBM
-from skrbm.estimators.input.rows import split_rows
+from skrbm.estimators.fitting.problem import split_rows
 
 ESTIMATORS = (BernoulliRBM, SpinRBM, GaussianBernoulliRBM)
 KINDS = oracles.ENERGIES

@@ -27,7 +27,7 @@ from skrbm import (
     TabularRBM,
 )
 from skrbm.core.likelihood.pseudo import monitor
-from skrbm.estimators.input.rows import row_statistics
+from skrbm.estimators.fitting.problem import row_statistics
 
 EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}
 BAD = {

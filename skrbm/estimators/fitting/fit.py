@@ -25,12 +25,13 @@ from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.callbacks import FitTask
 from skrbm.estimators.fitting.checkpoint import fixed_settings
 from skrbm.estimators.fitting.problem import FitResult, Problem, Start
-from skrbm.estimators.fitting.recording import History, Recorder
+from skrbm.estimators.fitting.recording import History, Recorder, empty_history
 from skrbm.estimators.fitting.settings import judge_of, trainer_of, working_copy
 from skrbm.estimators.fitting.start_fit import start_fit
 from skrbm.estimators.inference.model import fingerprint
-from skrbm.estimators.input.validation import InterruptWarned, advised, write_attributes
+from skrbm.estimators.input.validation import advised, warn_user, write_attributes
 
+INTERRUPTED = "Training interrupted by user."
 RECORDED_UPDATES = 75  # a record of few rows costs about as much as four of them
 
 
@@ -63,8 +64,10 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
         task.end(fit.snapshot)
         if problem.is_planned:
             fit.recorder.warn(result.machine, fit.state.particles)
-        with InterruptWarned():
+        try:
             interrupts.check()
+        except KeyboardInterrupt:
+            warn_user(INTERRUPTED, UserWarning)
 
 
 @final
@@ -100,6 +103,8 @@ class Fit:
         Judge of when training is over; None where it goes on whatever the scores are.
     n_done : int
         Number of the epochs made.
+    reached : tuple of int and Machine, default=None
+        Number of updates, and the machine that would be published after them, averaged once.
     """
 
     problem: Problem
@@ -115,13 +120,14 @@ class Fit:
     recorder: Recorder
     stopping: Judge | None
     n_done: int
+    reached: tuple[int, Machine] | None = None
 
     @classmethod
     def of(cls, problem: Problem, start: Start) -> Fit:
         """Prepare training by an estimator's present parameters."""
-        model, rbm, checkpoint = problem.model, problem.model.rbm, start.checkpoint
+        model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
         n_done = 0 if checkpoint is None else checkpoint["n_done"]
-        mutable = start.state, start.streams["training"], start.ladder, start.phase
+        mutable = start.state, start.rng, start.ladder, start.phase
         state, rng, ladder, phase = deepcopy(mutable)  # together: a phase may hold the ladder
         machine = working_copy(start.machine, start.dtype)
         rows = _rows(problem, start, rng)
@@ -130,7 +136,7 @@ class Fit:
             rbm,
             machine,
             problem.objective(phase),
-            start.n_batch,
+            problem.n_batch,
             len(state.particles),
             start.dtype,
             variance,
@@ -141,12 +147,13 @@ class Fit:
             trainer = replace(trainer, parts=(*trainer.parts, missing))
         dtype = trainer.buffers.dtype
         state.particles = state.particles.astype(dtype)
+        has_history = bool(problem.training_state)
         history = History(
-            start.history,
-            start.n_iter,
+            model.owner.history_ if has_history else empty_history(*problem.scores),
+            model.owner.n_iter_ if has_history else 0,
             name=type(model.owner).__name__,
             is_verbose=bool(rbm.verbose),
-            n_updates=start.n_updates,
+            n_updates=problem.n_updates,
             n_left=problem.n_iter - n_done if problem.is_planned else None,
         )
         recorder = problem.recorder(start, rows, history, dtype)
@@ -199,14 +206,14 @@ class Fit:
             self.rows,
             problem.n_iter,
             self.rng,
-            rows=self.start.learned,
+            rows=problem.split[0],
             sample_weight=problem.sample_weight,
             is_planned=problem.is_planned,
             n_done=self.n_done,
             after_update=after_update,
         )
         try:
-            with InterruptWarned(), advised():
+            with advised():
                 for _ in range(self.n_done, problem.n_iter):
                     task.begin_epoch()
                     next(epochs)
@@ -214,10 +221,12 @@ class Fit:
                     is_over = self._end_epoch()
                     if task.end_epoch(partial(self.checkpoint, is_over=is_over)) or is_over:
                         break
+        except KeyboardInterrupt:
+            warn_user(INTERRUPTED, UserWarning)
         except DivergenceError as divergence:
             error = divergence
         if self.stopping is not None and self.stopping.best is not None:
-            self.machine, self.state.memory = self.stopping.best, {}
+            self.machine, self.state.memory, self.reached = self.stopping.best, {}, None
             self.state.parts.pop("average", None)
         return self.result(error=error)
 
@@ -236,15 +245,17 @@ class Fit:
     def _is_due(self) -> bool:
         """True for the first epoch and the last, and for those between that a record is worth."""
         is_followed = self.stopping is not None or self.problem.model.rbm.track_likelihood
-        spacing = 1 if is_followed else -(-RECORDED_UPDATES // self.start.n_updates)
+        spacing = 1 if is_followed else -(-RECORDED_UPDATES // self.problem.n_updates)
         return self.n_done in (1, self.problem.n_iter) or self.n_done % spacing == 0
 
     def _averaged(self) -> Machine:
         """Machine that would be published now."""
-        machine = averaged(self.machine, self.state)
-        if machine is not self.machine:  # an average of what was allowed before may not be now
-            Constraints(self.problem.model.rbm.max_norm).enforce(machine.parameters)
-        return machine
+        if self.reached is None or self.reached[0] != self.state.n_updates:
+            machine = averaged(self.machine, self.state)
+            if machine is not self.machine:  # an average of what was allowed before may not be now
+                Constraints(self.problem.model.rbm.max_norm).enforce(machine.parameters)
+            self.reached = self.state.n_updates, machine
+        return self.reached[1]
 
     def result(
         self, *, error: DivergenceError | None = None, checkpoint: dict[str, Any] | None = None
@@ -271,15 +282,15 @@ class Fit:
         del training_state["particles"]
         if checkpoint is not None:
             training_state["checkpoint"] = checkpoint
-        is_lost = error is not None and self.history.n_iter == start.n_iter  # with its rows
+        is_lost = error is not None and self.n_done == 0  # with its rows
         return FitResult(
             machine,
             arrays,
             particles[:n_particles],
             self.history.n_iter,
             self.history.columns,
-            start.streams | {"training": self.rng},
-            start.data | start.data_before if is_lost else start.data,
+            self.problem.streams | {"training": self.rng},
+            start.data | self.problem.data_before if is_lost else start.data,
             {"replicas": particles[n_particles:], "betas": self.ladder.betas},
             training_state,
             error,
@@ -296,7 +307,7 @@ class Fit:
             "n_done": n_iter if is_over else self.n_done,
             "n_iter": n_iter,
             "settings": fixed_settings(self.problem.model.owner),
-            "statistics": self.start.statistics,
+            "statistics": self.problem.statistics,
             "stopping": self.stopping,
             "tracker": self.recorder.tracker,
             "draws": (rows.drawn, rows.is_fresh) if isinstance(rows, CompletedRows) else None,
@@ -306,9 +317,9 @@ class Fit:
 
 def _rows(problem: Problem, start: Start, rng: np.random.Generator) -> Any:
     """Rows to learn from; draws of what is missing in them are those of a checkpoint, if any."""
-    if start.checkpoint is None:
+    if problem.checkpoint is None:
         return problem.rows(start, rng)
     rows = problem.rows(start, deepcopy(rng))
-    if start.checkpoint["draws"] is not None:
-        rows.drawn, rows.is_fresh = deepcopy(start.checkpoint["draws"])
+    if problem.checkpoint["draws"] is not None:
+        rows.drawn, rows.is_fresh = deepcopy(problem.checkpoint["draws"])
     return rows

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy, deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, final
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.machine import Machine
@@ -16,13 +18,15 @@ from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, NegativePhase
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.recording import Columns, History, Recorder, RowRecorder, ScoredRows
+from skrbm.estimators.fitting.settings import batch_rows
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
-from skrbm.estimators.inference.missing_values import known_units
-from skrbm.estimators.inference.model import ArrayModel, Model, Statistics
-from skrbm.estimators.input.rows import check_weights, present_rows
+from skrbm.estimators.inference.model import ArrayModel, Model, Statistics, open_streams
+from skrbm.estimators.input.formats import known_units
+from skrbm.estimators.input.validation import check_weights, present_rows
 
 N_FIRST_STEPS = 10  # of chains over what is missing in rows that a trained model has not seen
 
@@ -32,7 +36,7 @@ Data = dict[str, Any]
 @final
 @dataclass(frozen=True)
 class Start:
-    """Everything that is known before the first epoch of a fit, which changes none of it.
+    """Machine that a fit starts from, with all that goes with it; the fit trains copies.
 
     Parameters
     ----------
@@ -42,64 +46,31 @@ class Start:
         Of the public arrays.
     state : TrainingState
         To go on from.
-    statistics : tuple of float, ndarray and ndarray
-        Number of the rows of this fit, their means and variances.
+    rng : numpy.random.Generator
+        Stream of training.
     data : dict
         Statistics of all rows so far, as the estimator carries them: "first" and "all" rows' number,
         means and variances; "varying", the mask of columns that are not constant; "kurtosis" of the
         columns and "least_kurtosis", its lower bound; of a table its "table"; counts of a problem.
-    data_before : dict
-        The same without the rows of this fit; empty in a new fit.
-    streams : dict
-        As of `open_streams`.
     base : Units
         Visible layer without a field that has the statistics of all rows.
     ladder : Ladder
         Temperatures of the chains.
     phase : NegativePhase
         Source of the model's states.
-    n_samples, n_batch : int
-        Number of rows, and the largest one in a mini-batch.
-    learned, held_out : ndarray of int or None
-        Numbers of the rows to learn from, None for all, and of those held out.
-    n_iter : int
-        Number of epochs so far.
-    history : dict of str to list of float
-        Of these epochs.
     published : Machine or None
-        Machine of the public arrays, if it is there already.
-    checkpoint : dict or None
-        Of a fit that was under way, which goes on as if it had never stopped.
+        Machine of the public arrays, if training goes on from there.
     """
 
     machine: Machine
     dtype: Any
     state: TrainingState
-    statistics: Statistics
+    rng: np.random.Generator
     data: Data
-    data_before: Data
-    streams: dict[str, Any]
     base: Units
     ladder: Ladder
     phase: NegativePhase
-    n_samples: int
-    n_batch: int
-    learned: Array | None
-    held_out: Array | None
-    n_iter: int
-    history: Columns
     published: Machine | None
-    checkpoint: dict[str, Any] | None
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows to learn from."""
-        return int(self.n_samples if self.learned is None else len(self.learned))
-
-    @property
-    def n_updates(self) -> int:
-        """Number of updates of an epoch."""
-        return -(-self.n_rows // self.n_batch)
 
 
 @final
@@ -172,6 +143,58 @@ class Problem(ABC):
 
     scores: ClassVar[tuple[str, ...]]  # columns of a history that has no epoch yet
 
+    @cached_property
+    def statistics(self) -> Statistics:
+        """Number of the rows of this fit, their means and variances."""
+        return row_statistics(self.X, self.sample_weight)
+
+    @cached_property
+    def streams(self) -> dict[str, Any]:
+        """Random streams: those of the estimator, or new ones."""
+        rbm = self.model.rbm
+        streams: Any = getattr(rbm, "_streams", None) if self.resumes else None
+        return streams or open_streams(rbm.random_state)
+
+    @property
+    def data_before(self) -> Data:
+        """Statistics of the rows of earlier fits, as the estimator carries them."""
+        return getattr(self.model.rbm, "_data", {}) if self.resumes else {}
+
+    @property
+    def training_state(self) -> dict[str, Any]:
+        """Plain data that earlier fits have left for this one; empty for a new history."""
+        return getattr(self.model.owner, "_training_state", {}) if self.resumes else {}
+
+    @property
+    def checkpoint(self) -> dict[str, Any] | None:
+        """Progress of the fit under way that this one goes on with as if it had never stopped."""
+        return self.training_state.get("checkpoint") if self.is_planned else None
+
+    @cached_property
+    def split(self) -> tuple[Array | None, Array | None]:
+        """Numbers of the rows to learn from and of those held out; None for all, and for none."""
+        rbm, n_samples = self.model.rbm, self.X.shape[0]
+        if not (self.is_planned and rbm.early_stopping):
+            return None, None
+        seed = self.streams["validation_seed"]
+        return split_rows(n_samples, rbm.validation_fraction, seed, self.candidates)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows to learn from."""
+        learned, _ = self.split
+        return int(self.X.shape[0] if learned is None else len(learned))
+
+    @cached_property
+    def n_batch(self) -> int:
+        """Largest number of rows in a mini-batch."""
+        return batch_rows(self.model.rbm, self.n_rows)
+
+    @cached_property
+    def n_updates(self) -> int:
+        """Number of updates of an epoch."""
+        return -(-self.n_rows // self.n_batch)
+
     @abstractmethod
     def rows(self, start: Start, rng: np.random.Generator) -> Any:
         """Rows of visible states to learn from, read like an array."""
@@ -209,7 +232,7 @@ class RowProblem(Problem):
         return cls(model, X, weight, n_iter, is_planned, resumes)
 
     def rows(self, start: Start, rng: np.random.Generator) -> Any:
-        if known_units(ArrayModel(self.model.rbm), self.X) is None:
+        if known_units(self.model.rbm, self.X) is None:
             return self.X
         if self.model.rbm.track_likelihood:
             raise ValueError(
@@ -226,16 +249,14 @@ class RowProblem(Problem):
         is_known = rows.known_units if isinstance(rows, CompletedRows) else None
         likelihood = None
         if self.model.rbm.track_likelihood:
-            sizes = start.n_rows, start.n_updates
-            likelihood = LikelihoodRecorder(start.base, start.streams["annealing"], *sizes, dtype)
-            if start.checkpoint is not None:
-                likelihood = replace(likelihood, tracker=deepcopy(start.checkpoint["tracker"]))
+            tracker = None if self.checkpoint is None else deepcopy(self.checkpoint["tracker"])
+            stream, sizes = self.streams["annealing"], (self.n_rows, self.n_updates)
+            likelihood = LikelihoodRecorder(start.base, stream, *sizes, dtype, tracker)
         return RowRecorder(
             history,
             self.model.rbm,
             ScoredRows(rows, self.sample_weight, is_known),
-            start.learned,
-            start.held_out,
+            *self.split,
             start.base,
             dtype,
             PERSISTENT_CHAINS in start.phase.offers,
@@ -273,3 +294,60 @@ def machine_attributes(rbm: Any, result: FitResult) -> dict[str, Any]:
         "_data": result.data,
         "_chains": result.chains,
     }
+
+
+def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, Array]:
+    """Number of rows, mean and variance of every column.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_features)
+        Data of any numeric type.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Positive weights of the rows.
+
+    Returns
+    -------
+    statistics : tuple of float, ndarray and ndarray of shape (n_features,)
+        Weighted rows are as many as their copies; where weights are small, such as shares of a
+        sum of one, as many equal ones as tell a mean as well [1]_.
+
+    References
+    ----------
+    .. [1] Kish (1965), "Survey sampling", Wiley, section 11.7.
+    """
+    if sample_weight is None:
+        return (X.shape[0], *column_statistics(X))
+    total = float(sample_weight.sum())
+    n_equal = total**2 / float(sample_weight @ sample_weight)
+    return (max(total, n_equal), *column_statistics(X, sample_weight))
+
+
+def split_rows(
+    n_samples: int, share: float, seed: int, candidates: Array | None = None
+) -> tuple[Array, Array]:
+    """Numbers of the rows to learn from and of those held out, the same for the same seed.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of rows.
+    share : float
+        Share of the candidates to hold out.
+    seed : int
+        Of the choice.
+    candidates : ndarray of shape (n_candidates,), default=None
+        Numbers of the rows that may be held out, a share of which is; None for all.
+
+    Returns
+    -------
+    learned, held_out : ndarray of int
+        Sorted.
+    """
+    everything = np.arange(n_samples)
+    _, held_out = train_test_split(
+        everything if candidates is None else candidates,
+        test_size=share,
+        random_state=seed,
+    )
+    return np.setdiff1d(everything, held_out), np.sort(held_out)

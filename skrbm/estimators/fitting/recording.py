@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.exceptions import ConvergenceWarning
 
 from skrbm.core.likelihood.deficit import shortfall
@@ -27,6 +28,8 @@ LEAST_LOSS = 1.0  # nats
 HELD_OUT_EFFORT = 2  # of the training data's: scores that decide are measured better
 
 Columns = dict[str, list[float]]
+Notes = dict[str, float]
+Score = tuple[float, float]  # with its standard error, in nats
 
 
 def empty_history(*scores: str) -> Columns:
@@ -80,7 +83,7 @@ class History:
             text = f"{share:.0%} of the rows, time = {now - self._begin:.2f}s"
             self._print(self.n_iter + 1, text)
 
-    def add(self, notes: dict[str, float], scores: str) -> None:
+    def add(self, notes: Notes, scores: str) -> None:
         """Add the present epoch.
 
         Parameters
@@ -115,13 +118,7 @@ class Recorder(ABC):
         """Chains that the partition function is followed with, if it is."""
 
     @abstractmethod
-    def record(
-        self,
-        machine: Machine,
-        particles: Array,
-        notes: dict[str, float],
-        rng: np.random.Generator,
-    ) -> tuple[float, float]:
+    def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
         """Write an epoch to the history.
 
         Parameters
@@ -205,13 +202,7 @@ class RowRecorder(Recorder):
     def tracker(self) -> PartitionTracker | None:
         return None if self.likelihood is None else self.likelihood.tracker
 
-    def record(
-        self,
-        machine: Machine,
-        particles: Array,
-        notes: dict[str, float],
-        rng: np.random.Generator,
-    ) -> tuple[float, float]:
+    def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
         if isinstance(self.rows.v, CompletedRows):  # whose draws have moved
             if self.held_out is not None:  # training draws for its own rows
                 self.rows.v.redraw(machine, self.held_out, rng)
@@ -268,7 +259,7 @@ class RowRecorder(Recorder):
         prefix = "" if self.held_out is None else "validation_"
         return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
 
-    def _measure(self, machine: Machine, particles: Array) -> dict[str, float]:
+    def _measure(self, machine: Machine, particles: Array) -> Notes:
         """Pseudo-likelihoods and free energies of a machine in the precision of states."""
         own, *held_out = self._scored
         chains = particles if self.is_persistent else None
@@ -296,7 +287,7 @@ class RowRecorder(Recorder):
         """Pseudo-likelihood in nats, at a small part of the cost of an epoch of so many rows."""
         return monitor(machine, rows.v, n_samples, rows.weight, rows.is_scored)
 
-    def _likelihoods(self, machine: Machine) -> dict[str, float]:
+    def _likelihoods(self, machine: Machine) -> Notes:
         """Log-likelihoods of learned and held-out rows in nats, where they are tracked."""
         if self.likelihood is None:
             return {}
@@ -307,7 +298,7 @@ class RowRecorder(Recorder):
             notes[f"{prefix}log_likelihood"] -= log_unit
         return notes
 
-    def _line(self, notes: dict[str, float]) -> str:
+    def _line(self, notes: Notes) -> str:
         """Scores of an epoch, in words."""
         prefix = "" if self.held_out is None else "validation_"
         line = f"pseudo-likelihood = {notes['pseudo_likelihood']:.2f}"
@@ -324,6 +315,8 @@ class RowRecorder(Recorder):
 
 def _mean_log_unit(rbm: Any, rows: ScoredRows) -> float:
     """Mean score of the machine's columns above that of the rows as given, in nats."""
+    if not rbm._row_format.has_tables:
+        return 0.0
     some: list[Any] = [
         None if array is None else spread_rows(array, MAX_RECORDED_ROWS) for array in rows
     ]

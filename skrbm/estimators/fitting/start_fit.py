@@ -30,10 +30,8 @@ from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.checkpoint import check_same_fit
 from skrbm.estimators.fitting.problem import Data, Problem, Start
-from skrbm.estimators.fitting.recording import empty_history
-from skrbm.estimators.fitting.settings import algorithm_of, batch_rows
-from skrbm.estimators.inference.model import Statistics, fingerprint, open_streams
-from skrbm.estimators.input.rows import row_statistics, split_rows
+from skrbm.estimators.fitting.settings import algorithm_of
+from skrbm.estimators.inference.model import Statistics, fingerprint
 from skrbm.estimators.input.validation import (
     check_parameter,
     check_width,
@@ -88,93 +86,40 @@ def start_fit(problem: Problem) -> Start:
     Returns
     -------
     start : Start
-        With its own copy of the stream of training.
+        Of this problem.
 
     Raises
     ------
     ValueError
         If the rows do not go with the model or, of a checkpoint, are not those of its fit.
     """
-    model, owner, rbm = problem.model, problem.model.owner, problem.model.rbm
-    statistics = row_statistics(problem.X, problem.sample_weight)
-    before: Data = getattr(rbm, "_data", {}) if problem.resumes else {}
-    training = dict(getattr(owner, "_training_state", {}) if problem.resumes else {})
-    checkpoint = training.pop("checkpoint", None) if problem.is_planned else None
-    streams = _streams(problem)
-    rng, (learned, held_out) = streams["training"], _split(problem, streams["validation_seed"])
-    if checkpoint is not None:
-        check_same_fit(checkpoint, owner, statistics)
-    if problem.resumes:
-        is_checkpoint = checkpoint is not None
-        origin = _resumed(
-            problem, statistics, before, training, learned, rng, is_checkpoint=is_checkpoint
-        )
-    else:
-        origin = _new(problem, _with_known_means(problem, statistics), learned, rng)
-    data = before
-    if checkpoint is None:  # which has counted its rows
-        kurtosis = _kurtosis(problem, origin, statistics, before)
-        data = {**origin.data, **problem.counts, "kurtosis": kurtosis}
+    model, rbm = problem.model, problem.model.rbm
+    if problem.checkpoint is not None:
+        check_same_fit(problem.checkpoint, model.owner, problem.statistics)
+    rng = deepcopy(problem.streams["training"])
+    origin = _resumed(problem, rng) if problem.resumes else _new(problem, problem.statistics, rng)
+    data = problem.data_before
+    if problem.checkpoint is None:  # which has counted its rows
+        data = {**origin.data, **problem.counts, "kurtosis": _kurtosis(problem, origin)}
     base = model.base_layer(data["all"])
     is_first = data["first"] is data["all"]
-    first = base if is_first else model.base_layer(data["first"])
-    chains = getattr(rbm, "_chains", {}) if origin.published is not None else {}
-    ladder, phase = algorithm_of(rbm, first, chains.get("betas", ()))
-    n_batch = batch_rows(rbm, problem.X.shape[0] if learned is None else len(learned))
-    particles = _particles(problem, origin, chains, phase, base, n_batch, rng)
-    state = TrainingState(particles, **origin.state)
-    if problem.is_planned and checkpoint is None:
-        state.slowdown = 1.0
-    return Start(
-        origin.machine,
-        origin.dtype,
-        state,
-        statistics,
-        data,
-        before,
-        streams,
-        base,
-        ladder,
-        phase,
-        problem.X.shape[0],
-        n_batch,
-        learned,
-        held_out,
-        owner.n_iter_ if training else 0,
-        owner.history_ if training else empty_history(*problem.scores),
-        origin.published,
-        checkpoint,
+    chains = {} if origin.published is None else getattr(rbm, "_chains", {})
+    ladder, phase = algorithm_of(
+        rbm, base if is_first else model.base_layer(data["first"]), chains.get("betas", ())
     )
+    particles = _particles(problem, origin, chains, phase, base, rng)
+    state = TrainingState(particles, **origin.state)
+    if problem.is_planned and problem.checkpoint is None:
+        state.slowdown = 1.0
+    machine, dtype = origin.machine, origin.dtype
+    return Start(machine, dtype, state, rng, data, base, ladder, phase, origin.published)
 
 
-def _streams(problem: Problem) -> dict[str, Any]:
-    """Random streams, that of training in a copy."""
-    rbm = problem.model.rbm
-    if not (problem.resumes and hasattr(rbm, "_streams")):
-        return open_streams(rbm.random_state)
-    return {**rbm._streams, "training": deepcopy(rbm._streams["training"])}
-
-
-def _split(problem: Problem, seed: int) -> tuple[Array | None, Array | None]:
-    """Numbers of the rows to learn from and of those held out; None for all, and for none."""
-    rbm = problem.model.rbm
-    if not (problem.is_planned and rbm.early_stopping):
-        return None, None
-    return split_rows(problem.X.shape[0], rbm.validation_fraction, seed, problem.candidates)
-
-
-def _with_known_means(problem: Problem, statistics: Statistics) -> Statistics:
-    """Statistics in which columns without a known value are as if no value were likelier."""
-    known: Statistics = problem.model.rbm._model.with_known_means(statistics)
-    return known
-
-
-def _new(
-    problem: Problem, statistics: Statistics, learned: Array | None, rng: np.random.Generator
-) -> _Origin:
+def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> _Origin:
     """Machine that resembles some statistics."""
     model, rbm = problem.model, problem.model.rbm
-    n_samples, _, variance = statistics
+    statistics = model.with_known_means(statistics)
+    n_samples, mean, variance = statistics
     varying = (variance > 0) | (n_samples == 1)
     constant = rbm._row_format.constant_features(rbm, varying)
     if constant:
@@ -184,21 +129,21 @@ def _new(
             f"sklearn.feature_selection.VarianceThreshold.",
             UserWarning,
         )
-    visible, dtype = model.base_layer(statistics, varying), floating_type(problem.X, np.float64)
+    visible = model.base_layer(statistics, varying)
     data = {"first": statistics, "all": statistics, "varying": varying, "least_kurtosis": 0.0}
-    data |= {name: rbm._data[name] for name in ("table",) if name in getattr(rbm, "_data", {})}
-    found = _pretrained(problem, visible, statistics, varying, learned, rng)
+    if rbm._row_format.has_tables:
+        data["table"] = rbm._data["table"]
+    found, state, rows = _pretrained(problem, visible, statistics, varying, rng), {}, None
     if found is None:
         hidden = resting_layer(rbm._hidden_type, rbm.n_components)
         machine = initial_machine(visible, hidden, *model.moments(statistics), rng)
-        origin = _Origin(machine, dtype, data)
     else:
         narrow, modes = found
+        machine = widened(narrow, rbm.n_components, mean, variance, rng)
+        state, rows = {"parts": {"jumps": {"modes": likeliest_means(narrow)}}}, modes.rows
         if "kurtosis" not in rbm._left_out:
             data["least_kurtosis"] = modes.kurtosis(variance)
-        machine = widened(narrow, rbm.n_components, *statistics[1:], rng)
-        state = {"parts": {"jumps": {"modes": likeliest_means(narrow)}}}
-        origin = _Origin(machine, dtype, data, state, rows=modes.rows)
+    origin = _Origin(machine, floating_type(problem.X, np.float64), data, state, rows=rows)
     _check_range(problem, origin)
     return origin
 
@@ -225,7 +170,6 @@ def _pretrained(
     visible: Units,
     statistics: Statistics,
     varying: Array,
-    learned: Array | None,
     rng: np.random.Generator,
 ) -> tuple[Machine, Modes] | None:
     """Machine of a few hidden units that has the modes of the rows already, if they are far apart.
@@ -238,7 +182,7 @@ def _pretrained(
     step = None if "clusters" in rbm._left_out else value_step(visible)
     if step is None:
         return None
-    most, spawned = max(n_hidden, 2), rng.spawn(1)[0]
+    most, (learned, _), spawned = max(n_hidden, 2), problem.split, rng.spawn(1)[0]
     with one_blas_thread():  # products are small
         modes = find_modes(problem.X, learned, mean, variance, step, most, spawned)
         if modes is None:
@@ -282,19 +226,11 @@ def value_step(visible: Units) -> float | None:
     return 0.0 if "log_variance" in visible.parameters and np.any(steps) else None
 
 
-def _resumed(
-    problem: Problem,
-    statistics: Statistics,
-    before: Data,
-    training: dict[str, Any],
-    learned: Array | None,
-    rng: np.random.Generator,
-    *,
-    is_checkpoint: bool,
-) -> _Origin:
+def _resumed(problem: Problem, rng: np.random.Generator) -> _Origin:
     """Machine behind the public arrays, with the state that its training has left."""
     model, rbm, X = problem.model, problem.model.rbm, problem.X
-    width = X.shape[1]
+    before, training = problem.data_before, problem.training_state
+    statistics, width = problem.statistics, X.shape[1]
     varying = before.get("varying", True)
     is_known = np.size(varying) in (1, width)
     varying = not is_known or varying | (statistics[2] > 0)  # what was constant may vary now
@@ -310,13 +246,14 @@ def _resumed(
     if seen is not None and len(seen[1]) == width:
         data = {**before, "all": merged_statistics(seen, statistics), "varying": varying}
     else:
-        known = _with_known_means(problem, statistics)
+        known = model.with_known_means(statistics)
         data = {**before, "first": known, "all": known, "varying": varying}
     is_published = training.get("fingerprint") == fingerprint(model.public)
     is_open = is_published and seen is not None and seen[0] < FEW_ROWS
-    if is_open and not is_checkpoint and machine.visible.bounds(model.moments(data["all"])[1]):
+    is_open = is_open and problem.checkpoint is None
+    if is_open and machine.visible.bounds(model.moments(data["all"])[1]):
         # the first rows of a stream, which were few, have set a scale that lasts
-        return _new(problem, data["all"], learned, rng)
+        return _new(problem, data["all"], rng)
     dtype = check_parameter(rbm, "components_", 2).dtype
     trained, state = _trained(machine, training, is_published=is_published, averages=rbm.average)
     return _Origin(trained, dtype, data, state, published=machine)
@@ -351,15 +288,15 @@ def _trained(
     return machine, state
 
 
-def _kurtosis(problem: Problem, origin: _Origin, statistics: Statistics, before: Data) -> Array:
+def _kurtosis(problem: Problem, origin: _Origin) -> Array:
     """Tails of the columns, about the mean of all rows so far."""
-    n_samples, mean, variance = origin.data["all"]
+    (n_samples, mean, variance), before = origin.data["all"], problem.data_before
     least = origin.data.get("least_kurtosis", 0.0)
     is_left_out = "kurtosis" in problem.model.rbm._left_out
     if origin.machine.visible.is_signal_fixed or is_left_out:  # no parameter is measured in them
         return np.full_like(mean, least)
     kurtosis = column_kurtosis(problem.X, mean, variance, problem.sample_weight)
-    share = statistics[0] / n_samples
+    share = problem.statistics[0] / n_samples
     if share < 1 and "kurtosis" in before:
         ratio = before["all"][2] / np.where(variance > 0, variance, np.inf)
         kurtosis = share * kurtosis + (1 - share) * ratio**2 * before["kurtosis"]
@@ -372,7 +309,6 @@ def _particles(
     chains: dict[str, Array],
     phase: NegativePhase,
     base: Units,
-    n_batch: int,
     rng: np.random.Generator,
 ) -> Array:
     """Chains as they are; new ones where more are asked for or the width changed.
@@ -383,10 +319,9 @@ def _particles(
     rbm, machine = problem.model.rbm, origin.machine
     n_hidden = machine.hidden.n_columns
     old = np.empty((0, n_hidden), dtype=machine.dtype)
-    is_new = origin.published is None
-    if not is_new and np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
+    if origin.published is not None and np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
         old = check_parameter(rbm, "h_samples_", 2).astype(machine.dtype)
-    n_particles = rbm.n_particles or len(old) or n_batch
+    n_particles = rbm.n_particles or len(old) or problem.n_batch
     n_missing = max(n_particles - len(old), 0)
     if origin.rows is None:
         more = initial_particles(machine, base, n_missing, rng)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, final
 
 import numpy as np
-from scipy.sparse import issparse
 
 from skrbm.core.chains.gibbs import clamped_gibbs, clamped_mean
 from skrbm.core.machine import Machine
@@ -97,17 +96,6 @@ class Unknown:
         return result
 
 
-def known_units(model: ArrayModel, X: Any) -> Array | None:
-    """Which units of checked rows are known; None where the estimator has nothing to sum over.
-
-    Of shape (n_samples, n_units).
-    """
-    if model.rbm.missing == "raise" or issparse(X) or X.dtype.kind != "f":
-        return None
-    is_known: Array = model.rbm._row_format.known_units(model.rbm, X)
-    return None if is_known.all() else is_known
-
-
 def averaged(
     model: ArrayModel, X: Any, is_known: Array | None, answer: Callable[[Any, Any], Array]
 ) -> Array:
@@ -122,7 +110,7 @@ def averaged(
     X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
         Checked rows.
     is_known : ndarray of bool of shape (n_samples, n_units) or None
-        From `known_units`.
+        From `known_units`; None for complete rows.
     answer : callable
         From complete rows and their numbers among all to an array (n_rows, ...).
 

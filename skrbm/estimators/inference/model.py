@@ -71,6 +71,17 @@ class Model(ABC):
     def kurtosis(self, of_features: Array) -> Array:
         """Kurtosis of all visible columns."""
 
+    def with_known_means(self, statistics: Statistics) -> Statistics:
+        """Statistics in which columns without a known value are as if no value were likelier."""
+        n_samples, mean, variance = statistics
+        if not np.isnan(mean).any():
+            return statistics
+        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance)).map_arrays(
+            np.zeros_like
+        )
+        neutral = layer.mean(layer.zero_field(1))[0, : len(mean)]
+        return n_samples, np.where(np.isnan(mean), neutral, mean), variance
+
 
 @final
 class ArrayModel(Model):
@@ -244,17 +255,6 @@ class ArrayModel(Model):
         """
         form = self.rbm._row_format
         return form.read(self.rbm, X, reset=reset, finite=finite, missing=missing)
-
-    def with_known_means(self, statistics: Statistics) -> Statistics:
-        """Statistics in which columns without a known value are as if no value were likelier."""
-        n_samples, mean, variance = statistics
-        if not np.isnan(mean).any():
-            return statistics
-        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance)).map_arrays(
-            np.zeros_like
-        )
-        neutral = layer.mean(layer.zero_field(1))[0]
-        return n_samples, np.where(np.isnan(mean), neutral, mean), variance
 
     def check_H(self, H: Any, *, name: str) -> Array:
         """Hidden states, as wide as the model."""

@@ -17,13 +17,13 @@ from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows
 from skrbm.estimators.inference.log_partition import SIZES, anneal, warn_if_few, warn_if_too_likely
-from skrbm.estimators.inference.missing_values import averaged, known_units
+from skrbm.estimators.inference.missing_values import averaged
 from skrbm.estimators.inference.model import ModelMixin
-from skrbm.estimators.input.formats import RowFormat
-from skrbm.estimators.input.rows import check_weights
+from skrbm.estimators.input.formats import RowFormat, known_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     advised,
+    check_weights,
     finite_results,
     shared_by_estimators,
 )
@@ -59,7 +59,7 @@ class LikelihoodMixin(ModelMixin):
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_known = known_units(model, X)
+        is_known = known_units(self, X)
 
         def scores(v: Any, rows: Any) -> Array:
             counted = None if is_known is None else is_known[rows]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
+from numpy.random import Generator
 from scipy.sparse import csr_array, hstack, issparse
 
 from skrbm.core.labels import Labels
@@ -15,7 +16,7 @@ from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.estimators.fitting.problem import FitResult, Problem, Start, machine_attributes
-from skrbm.estimators.fitting.recording import History, Recorder, empty_history
+from skrbm.estimators.fitting.recording import History, Notes, Recorder, Score, empty_history
 from skrbm.estimators.input.formats import RowFormat
 from skrbm.estimators.input.validation import write_attributes
 from skrbm.estimators.labels.label_model import LABEL_ARRAYS, LabelModel
@@ -129,9 +130,10 @@ class LabelProblem(Problem):
 
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
         learned: Any = self.candidates
-        if start.learned is not None:
-            learned = np.intersect1d(learned, start.learned)
-        return LabelRecorder(history, rows, self.sample_weight, learned, start.held_out)
+        among, held_out = self.split
+        if among is not None:
+            learned = np.intersect1d(learned, among)
+        return LabelRecorder(history, rows, self.sample_weight, learned, held_out)
 
     def attributes(self, result: FitResult) -> dict[str, Any]:
         classifier, rbm = self.model.owner, copy(self.model.rbm)
@@ -179,13 +181,7 @@ class LabelRecorder(Recorder):
 
     tracker = None
 
-    def record(
-        self,
-        machine: Machine,
-        particles: Array,
-        notes: dict[str, float],
-        rng: np.random.Generator,
-    ) -> tuple[float, float]:
+    def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
         loss = accuracy = float("nan")
         if len(self.learned):
             loss, accuracy = self._scores(machine, spread_rows(self.learned, RECORDED_ROWS))
