@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -32,7 +32,6 @@ from skrbm.estimators.input.validation import (
     parameter_shape,
 )
 
-ROWS = 2048  # of the data at a time in inference
 N_ANCHORS = 100
 N_EXPLORERS, N_STEPS, N_TEMPERATURES = 50, 50, 10  # of the sample that stands in for data
 OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
@@ -95,6 +94,8 @@ class ArrayModel(Model):
     rbm : BaseRBM
         Asked for its arrays, its unit types and how it checks input.
     """
+
+    block_rows: ClassVar[int] = 2048  # of the data at a time in inference
 
     def __init__(self, rbm: Any) -> None:
         self.owner = self.rbm = rbm
@@ -281,7 +282,7 @@ class ArrayModel(Model):
 
         Functions that draw random numbers see the blocks in order, others in several threads.
         """
-        n_rows = X.shape[0]
+        n_rows, size = X.shape[0], self.block_rows
         with finite_results():
             machine = self.machine(X)
         dtype, opening = machine.dtype, threading.Lock()
@@ -296,12 +297,12 @@ class ArrayModel(Model):
                     result.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
             result[0][rows] = part
 
-        blocks = [slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS)]
+        blocks = [slice(begin, begin + size) for begin in range(0, n_rows, size)]
         if is_random or len(blocks) == 1:
             for rows in blocks:
                 fill(rows)
         else:
-            n_products = ROWS * machine.weights.size
+            n_products = size * machine.weights.size
             tasks = ((rows,) for rows in blocks)
             map_blocks(fill, tasks, self.rbm.n_jobs, n_products=n_products)
         return result[0]
