@@ -458,6 +458,7 @@ class BaseRBM(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "marginalize"
+        tags.input_tags.categorical = tags.input_tags.string = self._row_format.has_tables
         tags.input_tags.sparse = bool(self._visible_type.support.values)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

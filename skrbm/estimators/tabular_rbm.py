@@ -174,9 +174,3 @@ class TabularRBM(ConditionalMixin, BaseRBM):
 
     def __sklearn_is_fitted__(self) -> bool:
         return super().__sklearn_is_fitted__() and self._row_format.is_known_to(self)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags

@@ -55,8 +55,8 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
         If the parameters do not stay finite, or explode; the last good ones are written before.
     """
     task, start = task or FitTask(), start_fit(problem)
-    fit = Fit.of(problem, start)
     with deferred_interrupts(stops_for_sigterm=True) as interrupts:
+        fit = Fit.of(problem, start)
         result = fit.run(task, interrupts)
         write_attributes(estimator, problem.attributes(result))
         if result.error is not None:

@@ -102,11 +102,9 @@ def start_fit(problem: Problem) -> Start:
     if problem.checkpoint is None:  # which has counted its rows
         data = {**origin.data, **problem.counts, "kurtosis": _kurtosis(problem, origin)}
     base = model.base_layer(data["all"])
-    is_first = data["first"] is data["all"]
+    first = base if data["first"] is data["all"] else model.base_layer(data["first"])
     chains = {} if origin.published is None else getattr(rbm, "_chains", {})
-    ladder, phase = algorithm_of(
-        rbm, base if is_first else model.base_layer(data["first"]), chains.get("betas", ())
-    )
+    ladder, phase = algorithm_of(rbm, first, chains.get("betas", ()))
     particles = _particles(problem, origin, chains, phase, base, rng)
     state = TrainingState(particles, **origin.state)
     if problem.is_planned and problem.checkpoint is None:

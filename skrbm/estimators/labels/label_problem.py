@@ -104,7 +104,8 @@ class LabelProblem(Problem):
         if "label_weights" in before:
             training_state = getattr(classifier, "_training_state", {})
             is_counted = is_planned and "checkpoint" in training_state
-            counts = {name: before[name] + (not is_counted) * own for name, own in counts.items()}
+            more = {name: 0.0 if is_counted else counts[name] for name in counts}
+            counts = {name: before[name] + more[name] for name in counts}
         model, known = LabelModel(classifier, counts["label_weights"]), labels != UNKNOWN
         sizes = n_iter, is_planned, resumes
         candidates = np.flatnonzero(known)
