@@ -26,8 +26,9 @@ from benchmarks import machine as where
 from benchmarks.data import binarized_mnist
 from benchmarks.likelihood import bracket
 from skrbm import BernoulliRBM
-from skrbm.estimators.fitting.recording import Recorder
-from skrbm.estimators.input.rows import split_rows
+from skrbm.estimators.fitting.problem import split_rows
+from skrbm.estimators.fitting.recording import RowRecorder
+from skrbm.estimators.input.validation import write_attributes
 
 N_ITER = 200
 EVERY = 20
@@ -40,16 +41,17 @@ N_SEEDS = 4
 def followed(rbm: BernoulliRBM, rows: np.ndarray, judge: Callable, every: int = 1) -> list[dict]:
     """What a judge says of the models of a run that does not stop, one in `every`."""
     path: list[dict[str, Any]] = []
-    record = Recorder.record
+    record = RowRecorder.record
 
-    def recording(recorder: Recorder, machine: Any, particles: Any, notes: Any) -> float:
-        if rbm.n_iter_ % every == 0:
+    def recording(recorder: RowRecorder, machine: Any, *args: Any) -> tuple[float, float]:
+        n_iter = recorder.history.n_iter
+        if n_iter % every == 0:
             snapshot = BernoulliRBM(rbm.n_components, random_state=0)
-            snapshot._model.publish(machine)
-            path.append({"n_iter": rbm.n_iter_, **judge(snapshot)})
-        return record(recorder, machine, particles, notes)
+            write_attributes(snapshot, snapshot._model.arrays(machine))
+            path.append({"n_iter": n_iter, **judge(snapshot)})
+        return record(recorder, machine, *args)
 
-    with mock.patch.object(Recorder, "record", recording):
+    with mock.patch.object(RowRecorder, "record", recording):
         rbm.set_params(n_iter_no_change=rbm.n_iter, track_likelihood=False).fit(rows)
     return path
 
@@ -58,7 +60,9 @@ def large(rows: np.ndarray, test: np.ndarray, is_tracked: bool) -> None:
     """500 hidden units."""
     settings = SETTINGS | {"track_likelihood": is_tracked}
     stopped = BernoulliRBM(500, n_iter=N_ITER, **settings).fit(rows)
-    held_out = rows[split_rows(stopped, len(rows))[1]]
+    held_out = rows[
+        split_rows(len(rows), stopped.validation_fraction, stopped._streams["validation_seed"])[1]
+    ]
     print(f"stopped after {stopped.n_iter_} of {N_ITER} passes", flush=True)
 
     def judge(rbm: BernoulliRBM) -> dict[str, float]:

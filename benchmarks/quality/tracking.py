@@ -31,7 +31,7 @@ from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.annealing import annealed_log_partition
 from skrbm.core.machine import Machine
 from skrbm.estimators.fitting import tracked_likelihood as tracking
-from skrbm.estimators.fitting.recording import Recorder
+from skrbm.estimators.fitting.recording import RowRecorder
 
 SMALL_PASSES = 200
 COMPARED = (1, 5, 20, 50)
@@ -51,7 +51,7 @@ def noted(passes: set[int] | None) -> Iterator[list[tuple[Machine, Any]]]:
         return result
 
     with (
-        patch.object(tracking, "MANY_STATES", 0),
+        patch.object(tracking.LikelihoodRecorder, "max_states", 0),
         patch.object(tracking.PartitionTracker, "follow", noting),
     ):
         yield notes
@@ -112,9 +112,9 @@ def fit_in_turn(rbms: list[BernoulliRBM], X: np.ndarray) -> np.ndarray:
     """Fit estimators in one process, of which each makes a pass in turn; seconds of their passes."""
     turns = [threading.Semaphore(int(k == 0)) for k in range(len(rbms))]
     begin, seconds = [0.0] * len(rbms), [[] for _ in rbms]
-    record, own = Recorder.record, threading.local()
+    record, own = RowRecorder.record, threading.local()
 
-    def recording(recorder: Recorder, *args: Any) -> float:
+    def recording(recorder: RowRecorder, *args: Any) -> float:
         score, k = record(recorder, *args), own.number
         seconds[k].append(time.perf_counter() - begin[k])
         turns[(k + 1) % len(rbms)].release()
@@ -130,7 +130,7 @@ def fit_in_turn(rbms: list[BernoulliRBM], X: np.ndarray) -> np.ndarray:
         turns[(k + 1) % len(rbms)].release()
 
     threads = [threading.Thread(target=fit, args=(k,)) for k in range(len(rbms))]
-    with patch.object(Recorder, "record", recording):
+    with patch.object(RowRecorder, "record", recording):
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -147,7 +147,7 @@ def large(n_iter: int, n_temperatures: int) -> dict[str, Any]:
         seconds = fit_in_turn([plain, rbm], train)
     rows = {}
     for n_passes, (machine, tracked) in zip(COMPARED, notes, strict=False):
-        base = rbm._model.base_layer(rbm._statistics)
+        base = rbm._model.base_layer(rbm._data["all"])
         path = TemperedPath.to(machine.astype(np.float32), base)
         annealed = annealed_log_partition(path, 100, n_temperatures, np.random.default_rng(0))
         likelihood = -machine.free_energy(test.astype(machine.dtype)).mean(dtype=np.float64)

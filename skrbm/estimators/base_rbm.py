@@ -24,15 +24,15 @@ from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.units import Units
 from skrbm.estimators.aliases import ScikitLearnAliases
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from skrbm.estimators.fitting.run import Run
-from skrbm.estimators.inference.missing_values import averaged, known_units
+from skrbm.estimators.fitting.fit import fit_estimator
+from skrbm.estimators.fitting.problem import RowProblem
+from skrbm.estimators.inference.missing_values import averaged
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
-from skrbm.estimators.input.formats import ArrayRows, RowFormat
+from skrbm.estimators.input.formats import ArrayRows, RowFormat, known_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     VersionWarning,
-    restored_on_error,
     shared_by_estimators,
     warn_user,
 )
@@ -365,16 +365,12 @@ class BaseRBM(
             If `X` has surely become less likely than if its features were independent.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
-        with restored_on_error(self):
-            run = Run(
-                self,
-                X,
-                resumes=self.warm_start,
-                n_iter=self.n_iter,
-                is_planned=True,
-                sample_weight=sample_weight,
-            )
-            run.train(task)
+        options: dict[str, Any] = {
+            "n_iter": self.n_iter,
+            "is_planned": True,
+            "resumes": self.warm_start,
+        }
+        fit_estimator(self, RowProblem.of(self, X, sample_weight, **options), task)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -407,11 +403,8 @@ class BaseRBM(
         DivergenceError
             If the parameters do not stay finite, or explode.
         """
-        with restored_on_error(self):
-            run = Run(
-                self, X, resumes=True, n_iter=1, is_planned=False, sample_weight=sample_weight
-            )
-            run.train(FitTask())
+        options: dict[str, Any] = {"n_iter": 1, "is_planned": False, "resumes": True}
+        fit_estimator(self, RowProblem.of(self, X, sample_weight, **options))
         return self
 
     def transform(self, X: Any) -> Array:
@@ -431,7 +424,7 @@ class BaseRBM(
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_known = known_units(model, X)
+        is_known = known_units(self, X)
         return averaged(model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v))
 
     def inverse_transform(self, X: Any) -> Any:
@@ -465,6 +458,7 @@ class BaseRBM(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "marginalize"
+        tags.input_tags.categorical = tags.input_tags.string = self._row_format.has_tables
         tags.input_tags.sparse = bool(self._visible_type.support.values)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -23,11 +23,10 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
-from skrbm.estimators.input.rows import check_weights, present_rows
-from skrbm.estimators.input.validation import restored_on_error
+from skrbm.estimators.fitting.fit import fit_estimator
+from skrbm.estimators.input.validation import check_weights, present_rows, write_attributes
 from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
-from skrbm.estimators.labels.labelled_fit import LabelRun
-from skrbm.estimators.labels.labelled_rows import UNKNOWN, LabelledRows
+from skrbm.estimators.labels.label_problem import UNKNOWN, LabelProblem
 
 
 def default_estimator() -> BernoulliRBM:
@@ -178,12 +177,11 @@ class RBMClassifier(
         DivergenceError
             If the parameters do not stay finite, or explode.
         """
-        with restored_on_error(self):
-            rbm = self._new_estimator()
-            resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
-            task = FitTask(self, X, y, rbm.n_iter, sample_weight)
-            run = self._run(X, y, sample_weight, rbm, resumes=resumes, n_iter=rbm.n_iter)
-            run.train(task)
+        rbm = self._new_estimator()
+        resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
+        task = FitTask(self, X, y, rbm.n_iter, sample_weight)
+        options: dict[str, Any] = {"n_iter": rbm.n_iter, "is_planned": True, "resumes": resumes}
+        fit_estimator(self, self._problem(X, y, sample_weight, rbm, **options), task)
         return self
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -214,17 +212,15 @@ class RBMClassifier(
         DivergenceError
             If the parameters do not stay finite, or explode.
         """
-        with restored_on_error(self):
-            resumes = self.__sklearn_is_fitted__()
-            if not resumes and classes is None:
-                raise ValueError(
-                    "classes expected to be all labels in the first call to partial_fit, got None. "
-                    "Pass classes=numpy.unique(y) of all labels that there will be."
-                )
-            rbm = copy(self.estimator_) if resumes else self._new_estimator()
-            self._run(
-                X, y, sample_weight, rbm, resumes=resumes, classes=classes, is_planned=False
-            ).train(FitTask())
+        resumes = self.__sklearn_is_fitted__()
+        if not resumes and classes is None:
+            raise ValueError(
+                "classes expected to be all labels in the first call to partial_fit, got None. "
+                "Pass classes=numpy.unique(y) of all labels that there will be."
+            )
+        rbm = copy(self.estimator_) if resumes else self._new_estimator()
+        options: dict[str, Any] = {"n_iter": 1, "is_planned": False, "resumes": resumes}
+        fit_estimator(self, self._problem(X, y, sample_weight, rbm, classes, **options))
         return self
 
     def _new_estimator(self) -> Any:
@@ -236,21 +232,20 @@ class RBMClassifier(
             return copy(self.estimator_).set_params(**rbm.get_params(deep=False))
         return rbm
 
-    def _run(
+    def _problem(
         self,
         X: Any,
         y: Any,
         sample_weight: Any,
         rbm: Any,
+        classes: Any = None,
         *,
         resumes: bool,
-        n_iter: int = 1,
-        classes: Any = None,
-        is_planned: bool = True,
-    ) -> LabelRun:
-        """Checked rows and labels, ready to be learned."""
-        checked = rbm._model.check_X(X, reset=not resumes)
-        validate_data(self, X, reset=not resumes, skip_check_array=True)
+        **options: Any,
+    ) -> LabelProblem:
+        """Checked rows and labels, to be learned by a copy of the classifier that has that `rbm`."""
+        checked, classifier = rbm._model.check_X(X, reset=not resumes), copy(self)
+        validate_data(classifier, X, reset=not resumes, skip_check_array=True)
         y = column_or_1d(y, warn=True)
         check_consistent_length(checked, y)
         weights = check_weights(sample_weight, checked)
@@ -279,9 +274,8 @@ class RBMClassifier(
             checked, weights, numbers = present_rows(
                 checked, check_weights(weights, checked), numbers
             )
-        self.estimator_, self.classes_ = rbm, own
-        rows = LabelledRows(checked, numbers, len(own))
-        return LabelRun(self, rows, weights, resumes=resumes, n_iter=n_iter, is_planned=is_planned)
+        write_attributes(classifier, {"estimator_": rbm, "classes_": own})
+        return LabelProblem.of(classifier, checked, numbers, weights, resumes=resumes, **options)
 
     def _is_known(self, y: Array) -> Array:
         """Which labels are not `unlabeled`."""

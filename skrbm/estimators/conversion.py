@@ -15,6 +15,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
+from skrbm.estimators.input.validation import write_attributes
 from skrbm.estimators.spin_rbm import SpinRBM
 
 RBM = TypeVar("RBM", bound=BaseRBM)
@@ -117,7 +118,7 @@ def uncenter(rbm: BaseRBM, parameters: CenteredParameters) -> BaseRBM:
     visible: Any = plain.visible
     hidden: Any = plain.hidden
     centred = Machine(replace(visible, offset=alpha), replace(hidden, offset=beta), plain.weights)
-    rbm._model.publish(centering.recenter(centred, None, None))
+    write_attributes(rbm, rbm._model.arrays(centering.recenter(centred, None, None)))
     return rbm
 
 

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
-from skrbm.estimators.input.rows import check_weights, present_rows
-from skrbm.estimators.input.validation import restored_on_error
+from skrbm.estimators.input.validation import check_weights, present_rows, restored_on_error
 from skrbm.estimators.tabular_rbm import TabularRBM
 
 ROUNDING = 1e-12  # relative, of a share of the rows

@@ -173,10 +173,4 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         return super()._unit_options(varying) | {"types": table.types(**gaussian)}
 
     def __sklearn_is_fitted__(self) -> bool:
-        return super().__sklearn_is_fitted__() and hasattr(self, "_table")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
+        return super().__sklearn_is_fitted__() and self._row_format.is_known_to(self)

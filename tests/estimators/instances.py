@@ -5,6 +5,7 @@ import numpy as np
 import oracles
 
 from skrbm import BernoulliRBM, GaussianBernoulliRBM, SpinRBM
+from skrbm.estimators.fitting.problem import split_rows
 
 ESTIMATORS = (BernoulliRBM, SpinRBM, GaussianBernoulliRBM)
 KINDS = oracles.ENERGIES
@@ -79,12 +80,26 @@ def arrays(rbm):
 
 
 def bits(rbm, *, without=()):
-    """Bytes of every attribute, for comparisons that forgive nothing."""
+    """Bytes of every attribute, for comparisons that forgive nothing.
+
+    Entries of private dictionaries have names of their own, such as "_streams.inference".
+    """
+    entries = {}
+    for name, value in vars(rbm).items():
+        if name.startswith("_") and isinstance(value, dict) and name not in without:
+            entries |= {f"{name}.{key}": entry for key, entry in value.items()}
+        else:
+            entries[name] = value
     return {
         name: (v.dtype.str, v.shape, v.tobytes()) if isinstance(v, np.ndarray) else joblib.hash(v)
-        for name, v in vars(rbm).items()
+        for name, v in entries.items()
         if name not in without
     }
+
+
+def held_out_split(rbm, n_rows):
+    """Numbers of the rows that an estimator has learned from, and of those that it held out."""
+    return split_rows(n_rows, rbm.validation_fraction, rbm._streams["validation_seed"])
 
 
 def learned_bits(rbm):

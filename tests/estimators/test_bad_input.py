@@ -55,12 +55,7 @@ HIDDEN = {
     "inverse_transform": lambda rbm, H: rbm.inverse_transform(H),
     "energy": lambda rbm, H: rbm.energy(X, H),
 }
-STREAMS = (
-    "_rng",
-    "_sampling_rng",
-    "_annealing_rng",
-    "_validation_seed",
-)  # opened by the first draw from arrays assigned by hand
+STREAMS = ("_streams",)  # opened by the first draw from arrays assigned by hand
 X = np.tile([[0.5, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]], (2, 1))
 H = np.tile([[0.5, 1.0], [1.0, 1.0], [1.0, 0.0]], (2, 1))
 

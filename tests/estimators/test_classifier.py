@@ -5,6 +5,7 @@ import signal
 import tracemalloc
 from functools import partial
 
+import joblib
 import numpy as np
 import oracles
 import pytest
@@ -254,7 +255,7 @@ def test_early_stopping_keeps_the_best_log_loss_of_held_out_rows():
         classifier.n_iter_ == len(losses) == len(classifier.history_["validation_accuracy"]) < 100
     )
     assert np.argmin(losses) < len(losses) - 1
-    seed = classifier.estimator_._validation_seed
+    seed = classifier.estimator_._streams["validation_seed"]
     _, held_out = train_test_split(np.flatnonzero(y != "?"), test_size=0.1, random_state=seed)
     log_proba = classifier.predict_log_proba(X[held_out])
     own = log_proba[np.arange(len(held_out)), np.searchsorted(classifier.classes_, y[held_out])]
@@ -281,14 +282,11 @@ def test_a_pass_that_diverges_leaves_no_trace_of_its_rows(kind):
     """Slips: statistics of the rows, or numbers of their labels, that are counted all the same."""
     X, y = labelled(kind)
     classifier = RBMClassifier(new(kind, **FAST)).fit(X, y)
-    before, counts = everything(classifier), classifier._label_counts
-    statistics = classifier.estimator_._statistics
+    before, data = everything(classifier), classifier.estimator_._data
     classifier.estimator_.set_params(learning_rate=1e30)
     with pytest.raises(DivergenceError, match="epoch 1"):
         classifier.partial_fit(X[:20], y[:20])
-    assert classifier._label_counts is counts
-    for now, then in zip(classifier.estimator_._statistics, statistics, strict=True):
-        np.testing.assert_array_equal(now, then)
+    assert joblib.hash(classifier.estimator_._data) == joblib.hash(data)
     for array, kept in zip(everything(classifier), before, strict=True):
         np.testing.assert_allclose(array, kept, rtol=0, atol=1e-12)
 
@@ -312,7 +310,7 @@ def test_an_interrupt_keeps_what_was_learned(monkeypatch):
             classifier = RBMClassifier(rbm).fit(X, y)
     finally:
         signal.signal(signal.SIGINT, handler)
-    assert classifier._carried["n_updates"] == 7
+    assert classifier._training_state["n_updates"] == 7
     assert classifier.n_iter_ == classifier.estimator_.n_iter_ == 1  # of five updates
     assert np.isfinite(classifier.predict_proba(X)).all()
 

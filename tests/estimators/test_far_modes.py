@@ -15,8 +15,10 @@ from skrbm import (
     SpinRBM,
     TabularRBM,
 )
-from skrbm.estimators.fitting import start_fit as beginning
-from skrbm.estimators.fitting import tracked_likelihood as tracking
+from skrbm.core.units import Bernoulli
+from skrbm.estimators.fitting.start_fit import value_step
+from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
+from skrbm.estimators.labels.label_model import LabelModel
 
 NOISE = 0.02
 
@@ -223,7 +225,7 @@ def test_a_stream_of_clusters(edits, rng):
     rbm = GaussianBernoulliRBM(5, random_state=0)
     for begin in (0, 300, 600):
         rbm.partial_fit(X[begin : begin + 300])
-    assert rbm._kurtosis.min() > 100
+    assert rbm._data["kurtosis"].min() > 100
     if edits:
         X = np.hstack([X, X[:, :1]])
         rbm.components_ = np.hstack([rbm.components_, rbm.components_[:, :1]])
@@ -248,20 +250,20 @@ def test_a_stream_of_clusters(edits, rng):
         GaussianBernoulliRBM(2, n_iter=1, variance_rate=0),
     ],
 )
-def test_modes_of_tables_and_of_known_variances_are_not_looked_for(estimator, rng, monkeypatch):
+def test_modes_of_tables_and_of_known_variances_are_not_looked_for(estimator, rng):
     # Slips: tables, whose columns of few values have gaps; labels.
-    monkeypatch.delattr(beginning, "find_modes")
     estimator.fit(1.0 * rng.integers(2, size=(200, 4)), rng.integers(2, size=200))
+    is_labelled = hasattr(estimator, "estimator_")
+    model = LabelModel(estimator) if is_labelled else estimator._model
+    assert value_step(model.machine().visible) is None
 
 
 @pytest.mark.parametrize(
     ("estimator", "step"), [(BernoulliRBM, 1), (SpinRBM, 2), (GaussianBernoulliRBM, 0)]
 )
-def test_modes_are_looked_for(estimator, step, rng, monkeypatch):
-    steps = []
-    monkeypatch.setattr(beginning, "find_modes", lambda *args: steps.append(args[4]))
-    estimator(2, n_iter=1).fit(rng.choice([-1.0, 1.0] if step == 2 else [0.0, 1.0], (200, 4)))
-    assert steps == [step]
+def test_modes_are_looked_for(estimator, step, rng):
+    X = rng.choice([-1.0, 1.0] if step == 2 else [0.0, 1.0], (200, 4))
+    assert value_step(estimator(2, n_iter=0).fit(X)._model.machine().visible) == step
 
 
 def test_a_start_that_weights_may_not_have_is_none(rng):
@@ -304,19 +306,21 @@ def test_rows_held_out_are_not_learned_in_advance(rng):
     assert np.mean(gaps) < 1
 
 
-def test_modes_are_learned_by_one_thread(rng, monkeypatch):
+def test_modes_are_learned_by_one_thread(rng):
     # Slip: as many as there are, which wait for each other between products of a few rows.
     seen, X = [], clusters(np.array((0.5, 0.5)), rng)[0]
-    learn = beginning.pretrained_machine
 
-    def look(*args):
-        pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-        seen.extend(pool["num_threads"] for pool in pools)
-        return learn(*args)
+    class Looking(Bernoulli):
+        def moments(self, *args):  # before the first update, for that alone
+            pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+            seen.extend(pool["num_threads"] for pool in pools)
+            return super().moments(*args)
 
-    monkeypatch.setattr(beginning, "pretrained_machine", look)
+    class LookingRBM(BernoulliRBM):
+        _hidden_type = Looking
+
     with threadpool_limits(2):
-        BernoulliRBM(2, n_iter=1).fit(X)
+        LookingRBM(2, n_iter=0).fit(X)
     assert set(seen) == {1}
 
 
@@ -337,7 +341,7 @@ def test_a_tracked_likelihood_has_all_modes(shares, rng, monkeypatch):
 
     Slip: chains that neither jump to the rows nor start from draws around them.
     """
-    monkeypatch.setattr(tracking, "MANY_STATES", 0)
+    monkeypatch.setattr(LikelihoodRecorder, "max_states", 0)
     X, _ = clusters(np.array(shares), rng)
     rbm = without(BernoulliRBM, "clusters")(
         10, n_iter=20, track_likelihood=True, random_state=0
@@ -401,7 +405,7 @@ def test_a_mode_far_from_all_rows_is_in_the_partition_function():
     rbm.components_ = np.vstack([rbm.components_, weights])
     rbm.h_samples_ = np.hstack([rbm.h_samples_, np.zeros((len(rbm.h_samples_), 1))])
     rbm.intercept_hidden_ = np.append(rbm.intercept_hidden_, 0.0)
-    rbm.n_components = rbm._n_components = 11
+    rbm.n_components = 11
     alone = rbm.log_partition("exact").value
     rbm.intercept_hidden_[-1] -= alone - free_energy
     exact = rbm.log_partition("exact").value

@@ -285,7 +285,7 @@ def test_inference_adds_and_changes_no_attribute(kind, name):
     """Catches caches, moved chains and a training stream that is drawn from."""
     _, v, h = random_machine(kind)
     rbm = new(kind, random_state=0).fit(v)
-    stream = ("_sampling_rng",)
+    stream = ("_streams.inference",)
     names, before = set(vars(rbm)), bits(rbm, without=stream)
     CALLS[name](rbm, v, h)
     assert set(vars(rbm)) == names

@@ -24,9 +24,9 @@ from scipy import stats
 from scipy.special import expit, softmax
 
 from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM, SpinRBM
-from skrbm.core.training import monitoring
 from skrbm.core.training.update import Trainer
-from skrbm.estimators.fitting import recording, settings
+from skrbm.estimators.fitting.recording import History, RowRecorder
+from skrbm.estimators.fitting.settings import LARGE_UPDATE
 
 ALGORITHMS = ("pcd", "cd", "pt", "exact")
 UNPLANNED = {"learning_rate_schedule": "constant"}  # fit and partial_fit alike
@@ -133,7 +133,7 @@ def step_from_rows(p, rows, h, replicas, algorithm):
     """
     rbm = assigned(p, algorithm=algorithm, n_particles=len(h), n_temperatures=2, random_state=0)
     rbm.set_params(batch_size=len(rows), centering=False, learning_rate=1e-4)
-    rbm.h_samples_, rbm._replicas = h, replicas
+    rbm.h_samples_, rbm._chains = h, {"replicas": replicas}
     rbm.partial_fit(rows)
     return (rbm.intercept_visible_ - p.visible_bias) / rbm.learning_rate, rbm
 
@@ -265,7 +265,7 @@ def test_rows_that_diverge_leave_no_statistics(kind):
         rbm.partial_fit(1e50 * X)
     rbm.set_params(learning_rate=twin.learning_rate)
     assert_same_arrays(rbm, twin)
-    np.testing.assert_array_equal(rbm._statistics[2], twin._statistics[2])
+    np.testing.assert_array_equal(rbm._data["all"][2], twin._data["all"][2])
 
 
 @pytest.mark.slow
@@ -306,7 +306,7 @@ def test_tails_of_a_stream_are_those_of_all_its_rows():
     stream = GaussianBernoulliRBM(2, random_state=0)
     for begin, end in [(0, 3), (3, 10), (10, 1000), (1000, 19990), (19990, 20000)]:
         stream.partial_fit(X[begin:end])
-    np.testing.assert_allclose(stream._kurtosis, stats.kurtosis(X, fisher=False), rtol=0.02)
+    np.testing.assert_allclose(stream._data["kurtosis"], stats.kurtosis(X, fisher=False), rtol=0.02)
 
 
 def test_fit_of_many_epochs_is_as_many_partial_fits(kind, algorithm):
@@ -321,13 +321,9 @@ def test_fit_of_many_epochs_is_as_many_partial_fits(kind, algorithm):
         streamed.partial_fit(X)
     assert_same_arrays(fitted, streamed, rtol=1e-10)
     if kind in DISCRETE_KINDS:
-        for rbm in (fitted, streamed):
-            del (
-                rbm._statistics,
-                rbm._carried["n_rows"],
-                rbm._carried["total_weight"],
-            )  # of rows seen
-        assert learned_bits(fitted) == learned_bits(streamed)
+        seen = {"_data.all", "_training_state.n_rows", "_training_state.total_weight"}
+        one, other = (learned_bits(rbm) for rbm in (fitted, streamed))
+        assert {name for name in one if one[name] != other[name]} == seen
 
 
 @pytest.mark.every_kind
@@ -352,7 +348,7 @@ def test_calls_between_two_partial_fit_change_nothing(kind):
     busy.score(X), busy.gibbs(X), busy.sample(2, 3), busy.free_energy(X), busy.energy(X, H)
     busy.inverse_transform(H), busy._sample_hiddens(X, np.random.default_rng(0))
     busy.partial_fit(X)
-    stream = ("_sampling_rng",)
+    stream = ("_streams.inference",)
     assert bits(busy, without=stream) == bits(quiet, without=stream)
 
 
@@ -494,7 +490,7 @@ def test_the_line_has_the_scores_of_held_out_rows_and_a_stream_has_no_total(caps
 
 def test_a_long_pass_says_how_far_it_has_come(monkeypatch, capsys):
     """Seen to fail with shares that go on to grow in the second pass."""
-    monkeypatch.setattr("skrbm.estimators.fitting.history.LINE_PAUSE", 0)
+    monkeypatch.setattr(History, "line_pause", 0)
     new("bernoulli", n_iter=2, batch_size=25, verbose=1).fit(draw("bernoulli", 100))
     lines = [line.split("] ")[1][:25] for line in capsys.readouterr().out.splitlines()]
     parts = ["25% of the r", "50% of the r", "75% of the r", "pseudo-likel"]
@@ -530,14 +526,14 @@ def test_passes_are_recorded_where_that_costs_little(options, expected):
 def test_a_history_is_measured_in_the_precision_of_states(monkeypatch):
     # Slip: pseudo-likelihoods in double precision, which take twice as long as the updates allow.
     X, seen = draw("bernoulli", n_samples=50), []
-    for module in (monitoring, recording):
-        own = module.monitor
+    for name in ("_measure", "_pseudo_likelihood"):
+        own = getattr(RowRecorder, name)
         monkeypatch.setattr(
-            module, "monitor", lambda m, *a, own=own: seen.append(m.dtype) or own(m, *a)
+            RowRecorder, name, lambda r, m, *a, own=own: seen.append(m.dtype) or own(r, m, *a)
         )
-    for large, dtype in ((0, np.float32), (10**9, np.float64)):
-        monkeypatch.setattr(settings, "LARGE_UPDATE", large)
-        rbm = BernoulliRBM(3, n_iter=2, early_stopping=True, random_state=0).fit(X)
+    for n_particles, dtype in ((LARGE_UPDATE, np.float32), (10, np.float64)):
+        rbm = BernoulliRBM(3, n_iter=2, early_stopping=True, random_state=0)
+        rbm.set_params(n_particles=n_particles).fit(X)
         assert {np.dtype(dtype)} == set(seen)
         assert {array.dtype for array in arrays(rbm).values()} == {np.dtype(np.float64)}
         seen.clear()

@@ -93,10 +93,10 @@ def test_rows_without_missing_values_are_returned_and_draw_nothing(kind):
     p, v, _ = mild(kind)
     rbm = assigned(p, random_state=0)
     rbm._model.inference_rng()
-    before = rbm._sampling_rng.bit_generator.state
+    before = rbm._streams["inference"].bit_generator.state
     np.testing.assert_array_equal(rbm.impute(v), v)
     np.testing.assert_array_equal(rbm.inpaint(v, np.ones(5, bool)), v)
-    assert rbm._sampling_rng.bit_generator.state == before
+    assert rbm._streams["inference"].bit_generator.state == before
     assert rbm.impute(v) is not v
 
 
@@ -137,7 +137,7 @@ def test_seed_repeats_and_successive_calls_differ(kind):
 def test_rows_are_filled_in_blocks_without_a_seam(kind, monkeypatch):
     p, v, _ = mild(kind)
     mask = np.random.default_rng(0).random(v.shape) < 0.5
-    monkeypatch.setattr("skrbm.estimators.inference.model.ROWS", 7)
+    monkeypatch.setattr(ArrayModel, "block_rows", 7)
     filled = assigned(p).inpaint(v, mask, random_state=0)
     np.testing.assert_array_equal(filled[mask], v[mask])
     assert filled.shape == v.shape

@@ -37,7 +37,7 @@ def uncoupled(X):
 
 def nodes(rbm, name):
     """Nodes and weights of Gauss and Legendre's rule between the jumps of a column's density."""
-    scores = NormalScores(**rbm._table["scores"][list(rbm.feature_names_in_).index(name)])
+    scores = NormalScores(**rbm._data["table"]["scores"][list(rbm.feature_names_in_).index(name)])
     ends = np.unique(np.append(scores.edges, scores.inverse(np.linspace(-40, 40, 400))))
     x, weights = roots_legendre(20)
     half = np.diff(ends)[:, None] / 2
@@ -86,13 +86,13 @@ def test_density_of_a_skewed_number_and_a_category_integrates_to_one(name):
 def test_energies_and_likelihoods_are_of_the_numbers():
     """Slips: energies, or the score of known values beside missing ones, without the slope."""
     X, rbm = skewed(), fitted()
-    scores = [NormalScores(**own) for own in rbm._table["scores"][:2]]
+    scores = [NormalScores(**own) for own in rbm._data["table"]["scores"][:2]]
     slopes = [own.log_slope(own.forward(X[name])) for own, name in zip(scores, X, strict=False)]
     z = X.assign(**{n: own.forward(X[n]) for own, n in zip(scores, X, strict=False)})
     twin = fitted(z, numeric_scale="standard", n_iter=0)
     for name in ("components_", "intercept_hidden_", "intercept_visible_", "noise_variance_"):
         setattr(twin, name, getattr(rbm, name))
-    twin._table["origin"][:], twin._table["scale"][:] = 0, 1
+    twin._data["table"]["origin"][:], twin._data["table"]["scale"][:] = 0, 1
     for method in ("log_likelihood", "score_samples"):
         change = getattr(rbm, method)(X) - getattr(twin, method)(z)
         np.testing.assert_allclose(change, np.sum(slopes, axis=0), rtol=0, atol=1e-8)
@@ -190,9 +190,9 @@ def test_first_rows_tell_the_scale():
     """Slip: a map of the last rows, so that features of the same rows change."""
     X = skewed()
     rbm = TabularRBM(4, random_state=0).partial_fit(X[:200])
-    before = rbm._table["scores"][1]["edges"].copy()
+    before = rbm._data["table"]["scores"][1]["edges"].copy()
     rbm.partial_fit(X[200:].assign(income=9 * X["income"]))
-    np.testing.assert_array_equal(rbm._table["scores"][1]["edges"], before)
+    np.testing.assert_array_equal(rbm._data["table"]["scores"][1]["edges"], before)
 
 
 def test_single_precision_and_other_scales():

@@ -27,8 +27,7 @@ from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.training.parts.guard import DivergenceError, Guard
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.callbacks import FitTask
-from skrbm.estimators.fitting.run import Run
-from skrbm.estimators.input.validation import generators
+from skrbm.estimators.fitting.fit import Fit
 
 INTERRUPTED = pytest.mark.filterwarnings("ignore:Training interrupted by user:UserWarning")
 READERS = {
@@ -81,7 +80,7 @@ def test_an_interrupt_at_any_line_keeps_whole_updates(kind):
     for n_lines in count(100, 3):  # from before the first update on into the third
         rbm = new(kind, n_iter=1000, **options)
         fit_interrupted_at(n_lines, rbm, X)
-        n_updates = rbm._carried["n_updates"]
+        n_updates = rbm._training_state["n_updates"]
         if n_updates:
             for name in ("components_", "intercept_hidden_", "intercept_visible_"):
                 np.testing.assert_array_equal(arrays(rbm)[name], expected[n_updates - 1][name])
@@ -89,7 +88,7 @@ def test_an_interrupt_at_any_line_keeps_whole_updates(kind):
             break
 
 
-@pytest.mark.parametrize(("owner", "answer"), [(Guard, "_symptom"), (Run, "outcome")])
+@pytest.mark.parametrize(("owner", "answer"), [(Guard, "_symptom"), (Fit, "result")])
 @pytest.mark.parametrize(("n_kept", "last"), [(20, 0.1), (18, np.nan)])
 def test_a_second_interrupt_does_not_undo_the_answer_to_the_first(
     n_kept, last, owner, answer, monkeypatch
@@ -105,17 +104,17 @@ def test_a_second_interrupt_does_not_undo_the_answer_to_the_first(
             machine.weights[0] = last
             signal.raise_signal(signal.SIGINT)
 
-    def interrupted_answer(*arguments):
+    def interrupted_answer(*arguments, **options):
         if len(updates) == 20:
             signal.raise_signal(signal.SIGINT)
-        return function(*arguments)
+        return function(*arguments, **options)
 
     monkeypatch.setattr(Trainer, "update", interrupted_update)
     monkeypatch.setattr(owner, answer, interrupted_answer)
     rbm = BernoulliRBM(3, n_iter=1000, batch_size=12, random_state=0)  # 9 updates a pass
     with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
         rbm.fit(X)
-    assert rbm._carried["n_updates"] == n_kept
+    assert rbm._training_state["n_updates"] == n_kept
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     monkeypatch.undo()
     rbm.partial_fit(X)
@@ -190,7 +189,7 @@ def test_sigterm_ends_a_fit_as_ctrl_c_does(monkeypatch):
     rbm = BernoulliRBM(3, n_iter=1000, batch_size=10, random_state=0)
     with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
         rbm.fit(draw("bernoulli", 100))
-    assert rbm._carried["n_updates"] == 5
+    assert rbm._training_state["n_updates"] == 5
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
@@ -220,14 +219,14 @@ def test_a_worker_is_killed_by_sigterm(monkeypatch):
 
 
 @pytest.mark.parametrize("learning_rate", [0.1, 1e30])
-@pytest.mark.parametrize(("owner", "moment"), [(Run, "outcome"), (FitTask, "end")])
+@pytest.mark.parametrize(("owner", "moment"), [(Fit, "result"), (FitTask, "end")])
 def test_an_interrupt_of_the_last_moments_is_not_lost(owner, moment, learning_rate, monkeypatch):
     """Catches a Ctrl-C, what was learned, or the error of a diverged fit that ends in silence."""
     function = getattr(owner, moment)
 
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
         signal.raise_signal(signal.SIGINT)
-        return function(*arguments)
+        return function(*arguments, **options)
 
     monkeypatch.setattr(owner, moment, interrupted)
     rbm = BernoulliRBM(3, n_iter=2, learning_rate=learning_rate, random_state=0)
@@ -341,16 +340,16 @@ def test_threads_may_share_a_model(kind, method):
         np.testing.assert_array_equal(result, expected)
 
 
-def test_threads_that_draw_from_one_model_draw_different_states(monkeypatch):
+def test_threads_that_draw_from_one_model_draw_different_states():
     """Catches threads that are handed the same random numbers, also by a stream opened twice."""
 
-    def slow_generators(*args):
-        time.sleep(0.05)
-        return generators(*args)
+    class Slow(np.random.RandomState):
+        def randint(self, *args, **options):
+            time.sleep(0.01)
+            return super().randint(*args, **options)
 
-    monkeypatch.setattr("skrbm.estimators.inference.model.generators", slow_generators)
     p, v, _ = random_machine("cho")
-    rbm = assigned(p, random_state=0)
+    rbm = assigned(p, random_state=Slow(0))
     with ThreadPoolExecutor(8) as threads:
         draws = list(threads.map(lambda _: rbm.gibbs(v)[0, 0], range(50)))
     assert len(set(draws)) == 50

@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
 from skrbm import DomainWarning, TabularRBM
-from skrbm.estimators.fitting import fit as passes
+from skrbm.estimators.fitting.fit import Fit
 from skrbm.estimators.fitting.settings import SMALL
 
 SIZES = ("red", "green", "blue"), (1, 2, 3), (False, True)
@@ -127,14 +127,14 @@ def test_large_updates_of_tables_are_in_single_precision(monkeypatch):
     small ones stay in double. Slips: the double precision of all layers with numbers, or of machines
     of few weights and many chains.
     """
-    found, trainer_of = [], passes.trainer_of
+    found, prepared = [], Fit.of.__func__
 
-    def noted(*args):
-        trainer = trainer_of(*args)
-        found.append(trainer.work.dtype)
-        return trainer
+    def noted(cls, *args):
+        fit = prepared(cls, *args)
+        found.append(fit.state.particles.dtype)
+        return fit
 
-    monkeypatch.setattr(passes, "trainer_of", noted)
+    monkeypatch.setattr(Fit, "of", classmethod(noted))
     X, n_components = mixed(), SMALL // 7 + 1
     other = X.assign(fare=32 + 1.8 * X["fare"])
     one, twin = (fitted(own, n_components, n_iter=2) for own in (X, other))

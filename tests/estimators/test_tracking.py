@@ -10,8 +10,9 @@ from estimators.instances import KINDS, draw, learned_bits, new, parameters
 
 from skrbm import BernoulliRBM, TrainingCurveDisplay
 from skrbm.core.likelihood import exact
-from skrbm.estimators.fitting import recording
-from skrbm.estimators.fitting import tracked_likelihood as tracking
+from skrbm.core.likelihood.tracking import PartitionTracker
+from skrbm.estimators.fitting.recording import RowRecorder
+from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 
 TRACKED = "log_likelihood", "log_likelihood_std_error"
 
@@ -21,7 +22,7 @@ TRACKED = "log_likelihood", "log_likelihood_std_error"
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_bit_of_a_fit_depends_on_it(kind, algorithm, monkeypatch):
     # Slips: chains that draw from the stream of training, or of samples.
-    monkeypatch.setattr(tracking, "MANY_STATES", 0)
+    monkeypatch.setattr(LikelihoodRecorder, "max_states", 0)
     X = draw(kind)
     options = {"algorithm": algorithm, "n_iter": 3, "n_temperatures": 3, "random_state": 0}
     plain = new(kind, **options).fit(X)
@@ -50,16 +51,16 @@ def test_small_models_are_tracked_exactly(kind):
 @pytest.mark.parametrize("kind", ["bernoulli", "spin", "cho"])
 def test_every_pass_is_within_its_error_of_the_exact_value(kind, monkeypatch):
     # Slips: the start's own partition function; an error of the last pass alone.
-    monkeypatch.setattr(tracking, "MANY_STATES", 0)
+    monkeypatch.setattr(LikelihoodRecorder, "max_states", 0)
     exact_values, results = [], []
-    follow = tracking.PartitionTracker.follow
+    follow = PartitionTracker.follow
 
     def compared(tracker, machine, max_steps):
         exact_values.append(exact.log_partition(machine))
         results.append(follow(tracker, machine, max_steps))
         return results[-1]
 
-    monkeypatch.setattr(tracking.PartitionTracker, "follow", compared)
+    monkeypatch.setattr(PartitionTracker, "follow", compared)
     X = draw(kind, 300, 6)
     rbm = new(kind, 4, n_iter=60, track_likelihood=True, random_state=0).fit(X)
     errors = np.array([r.value for r in results]) - exact_values
@@ -76,14 +77,14 @@ def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
     # Slips: the pseudo-likelihood, which here rises for ever, still decides; the model of the last
     # pass kept; a warm start that forgets what was best.
     rising = itertools.count()
-    monkeypatch.setattr(recording, "monitor", lambda *args: next(rising))
-    held_out, record = [], tracking.LikelihoodRecorder.record
+    monkeypatch.setattr(RowRecorder, "_pseudo_likelihood", lambda *args: next(rising))
+    held_out, record = [], LikelihoodRecorder.record
 
     def noted(self, machine, rows):
         held_out.append(rows["validation_"][0])
         return record(self, machine, rows)
 
-    monkeypatch.setattr(tracking.LikelihoodRecorder, "record", noted)
+    monkeypatch.setattr(LikelihoodRecorder, "record", noted)
     rng = np.random.default_rng(0)
     bits = np.repeat(rng.random((200, 2)) < 0.5, 4, axis=1)
     X = (bits ^ (rng.random(bits.shape) < 0.2)).astype(float)
@@ -102,15 +103,15 @@ def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
 def test_early_stopping_corrects_what_chains_said_that_were_replaced(monkeypatch):
     # Slips: no correction, so that the first pass is the best; one of the other sign; a corrected
     # history.
-    record, n_passes = tracking.LikelihoodRecorder.record, itertools.count(1)
+    record, n_passes = LikelihoodRecorder.record, itertools.count(1)
 
     def falling(self, machine, rows):
         n_pass, notes = next(n_passes), record(self, machine, rows)
         self.tracker.correction = 20.0 * n_pass
         return notes | {"validation_log_likelihood": -10.0 * n_pass}
 
-    monkeypatch.setattr(tracking, "MANY_STATES", 0)
-    monkeypatch.setattr(tracking.LikelihoodRecorder, "record", falling)
+    monkeypatch.setattr(LikelihoodRecorder, "max_states", 0)
+    monkeypatch.setattr(LikelihoodRecorder, "record", falling)
     rbm = BernoulliRBM(4, n_iter=9, early_stopping=True, track_likelihood=True, random_state=0)
     rbm.set_params(n_iter_no_change=2).fit(draw("bernoulli"))
     assert rbm.history_["validation_log_likelihood"] == [-10.0 * i for i in range(1, 10)]
@@ -126,7 +127,7 @@ def test_weighted_rows_weigh_in_the_likelihood():
 
 
 def test_a_line_and_a_band_show_it(monkeypatch, capsys):
-    monkeypatch.setattr(tracking, "MANY_STATES", 0)
+    monkeypatch.setattr(LikelihoodRecorder, "max_states", 0)
     X = draw("bernoulli")
     rbm = BernoulliRBM(3, n_iter=4, verbose=1, track_likelihood=True, random_state=0).fit(X)
     lines = capsys.readouterr().out.splitlines()

@@ -14,6 +14,7 @@ from estimators.instances import (
     assert_same_arrays,
     assigned,
     draw,
+    held_out_split,
     learned_bits,
     new,
     random_machine,
@@ -26,7 +27,6 @@ from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.update import Trainer
-from skrbm.estimators.input.rows import split_rows
 
 FORMS = [(kind, form) for kind in KINDS for form in ("dense", "sparse")]
 FORMS = [(kind, form) for kind, form in FORMS if kind in DISCRETE_KINDS or form == "dense"]
@@ -248,8 +248,12 @@ def test_average_is_public_and_training_goes_on_behind_it(kind):
         raw.partial_fit(X[:20])
         averaged.partial_fit(X[:20])
         path.append(raw.components_)
-    assert joined(raw._carried["visible_offset"]) == joined(averaged._carried["visible_offset"])
-    np.testing.assert_allclose(averaged._carried["raw"]["weights"].T, raw.components_, rtol=1e-9)
+    assert joined(raw._training_state["visible_offset"]) == joined(
+        averaged._training_state["visible_offset"]
+    )
+    np.testing.assert_allclose(
+        averaged._training_state["parameters"]["weights"].T, raw.components_, rtol=1e-9
+    )
     t = np.arange(1, 7)
     weights = t * (t + 1) * (t + 2)
     expected = np.tensordot(weights / weights.sum(), path, 1)
@@ -273,7 +277,7 @@ def test_memory_does_not_outlive_what_it_is_about(kind):
     X = draw(kind)
     one, other = (new(kind, random_state=0).fit(X) for _ in range(2))
     other.set_params(average=False).partial_fit(X)
-    assert "average" not in other._carried["parts"]
+    assert "average" not in other._training_state["parts"]
     other.components_ = one.components_[:2]
     other.intercept_hidden_ = one.intercept_hidden_[:2]
     other.set_params(n_components=2, average=True).partial_fit(X)
@@ -307,7 +311,7 @@ def test_early_stopping_ends_in_time_and_keeps_the_best(kind):
     rises = np.flatnonzero(is_rise)
     assert len(scores) - 1 - rises[-1] == 5  # the passes that end it
     assert (np.diff(rises) <= 5).all()  # and none that should have ended it before
-    _, held_out = split_rows(rbm, len(X))
+    _, held_out = held_out_split(rbm, len(X))
     assert len(held_out) == 12
     np.testing.assert_allclose(
         monitor(rbm._model.machine(), X[held_out], 48), max(scores), atol=1e-9
@@ -322,17 +326,19 @@ def test_held_out_rows_are_not_learned_from():
     X = two_pictures()
     rbm = BernoulliRBM(3, early_stopping=True, n_iter=3, random_state=0)
     fitted = rbm.fit(X)
-    _, held_out = split_rows(rbm, len(X))
+    _, held_out = held_out_split(rbm, len(X))
     X[held_out] = X[held_out[::-1]]
     again = BernoulliRBM(3, early_stopping=True, n_iter=3, random_state=0).fit(X)
-    np.testing.assert_allclose(again._carried["visible_offset"], fitted._carried["visible_offset"])
+    np.testing.assert_allclose(
+        again._training_state["visible_offset"], fitted._training_state["visible_offset"]
+    )
 
 
 def test_history_is_about_the_rows_that_are_learned(kind):
     """Catches held-out rows in the training curve and on both sides of the gap."""
     X = draw(kind, 60)
     rbm = new(kind, early_stopping=True, validation_fraction=0.5, n_iter=1, random_state=0).fit(X)
-    learned, held_out = split_rows(rbm, len(X))
+    learned, held_out = held_out_split(rbm, len(X))
     machine, history = rbm._model.machine(), rbm.history_
     expected = rbm.score_samples(X[learned]).mean()
     np.testing.assert_allclose(history["pseudo_likelihood"], [expected], rtol=1e-6)
@@ -351,7 +357,7 @@ def test_early_stopping_keeps_the_best_of_an_earlier_fit(kind):
     """Catches a warm start that forgets what was best, and publishes what it makes worse."""
     X = draw(kind, 60)
     rbm = new(kind, early_stopping=True, validation_fraction=0.3, random_state=0).fit(X)
-    _, held_out = split_rows(rbm, len(X))
+    _, held_out = held_out_split(rbm, len(X))
     before = rbm.score(X[held_out])
     rbm.set_params(warm_start=True, l2=10.0, n_iter=3).fit(X)
     assert rbm.score(X[held_out]) >= before - 1e-9

@@ -9,6 +9,7 @@ from estimators.instances import (
     KINDS,
     assert_same_arrays,
     draw,
+    held_out_split,
     learned_bits,
     new,
 )
@@ -26,7 +27,7 @@ from skrbm import (
     TabularRBM,
 )
 from skrbm.core.likelihood.pseudo import monitor
-from skrbm.estimators.input.rows import row_statistics, split_rows
+from skrbm.estimators.fitting.problem import row_statistics
 
 EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}
 BAD = {
@@ -68,7 +69,7 @@ def test_weight_is_a_number_of_copies(kind, options):
         np.testing.assert_allclose(one.history_[name], other.history_[name], rtol=0, atol=1e-9)
     score = one.score(X, sample_weight=weights)
     np.testing.assert_allclose(score, one.score(copies), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(one._statistics[0], len(copies))
+    np.testing.assert_allclose(one._data["all"][0], len(copies))
 
 
 @pytest.mark.parametrize("kind", DISCRETE_KINDS)
@@ -110,7 +111,7 @@ def test_held_out_rows_are_weighted():
     X, weights = X[weights > 0], weights[weights > 0]
     rbm = BernoulliRBM(3, early_stopping=True, n_iter=1, random_state=0)
     rbm.fit(X, sample_weight=weights)
-    learned, held_out = split_rows(rbm, len(X))
+    learned, held_out = held_out_split(rbm, len(X))
     machine = rbm._model.machine()
     score = monitor(machine, X[held_out], len(learned), weights[held_out])
     np.testing.assert_allclose(rbm.history_["validation_pseudo_likelihood"], [score], atol=1e-9)

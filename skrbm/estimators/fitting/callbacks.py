@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks around every pass; before version 1.9, which has none, silence."""
+"""scikit-learn's callbacks around every epoch; before version 1.9, which has none, silence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ except ImportError:
 
 @final
 class FitTask:
-    """A fit as callbacks see it: a task with a subtask for every pass.
+    """A fit as callbacks see it: a task with a subtask for every epoch.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class FitTask:
         What is fitted; None for a task that nobody watches.
     X, y : object
         As handed to its fit.
-    n_passes : int
+    n_epochs : int
         Largest number of subtasks.
     sample_weight : object
         As handed to the fit.
@@ -43,26 +43,26 @@ class FitTask:
         estimator: Any = None,
         X: Any = None,
         y: Any = None,
-        n_passes: int = 0,
+        n_epochs: int = 0,
         sample_weight: Any = None,
     ) -> None:
         self._told = {"estimator": estimator, "X": X, "y": y}
         if sample_weight is not None:
             self._told["metadata"] = {"sample_weight": sample_weight}
         self._fit: Any = None
-        self._pass: Any = None
+        self._epoch: Any = None
         if hasattr(estimator, "_init_callback_context"):
-            self._fit = estimator._init_callback_context(max_subtasks=n_passes)
+            self._fit = estimator._init_callback_context(max_subtasks=n_epochs)
             self._fit.call_on_fit_task_begin(**self._told)
 
-    def begin_pass(self) -> None:
-        """Call the hooks before a pass."""
+    def begin_epoch(self) -> None:
+        """Call the hooks before an epoch."""
         if self._fit is not None:
-            self._pass = self._fit.subcontext(task_name="epoch")
-            self._pass.call_on_fit_task_begin(**self._told)
+            self._epoch = self._fit.subcontext(task_name="epoch")
+            self._epoch.call_on_fit_task_begin(**self._told)
 
-    def end_pass(self, attributes: Attributes) -> bool:
-        """Call the hooks after a pass.
+    def end_epoch(self, attributes: Attributes) -> bool:
+        """Call the hooks after an epoch.
 
         Parameters
         ----------
@@ -74,8 +74,8 @@ class FitTask:
         is_stopped : bool
             Whether a callback asks for the end of training.
         """
-        return self._pass is not None and bool(
-            self._pass.call_on_fit_task_end(**self._told, reconstruction_attributes=attributes)
+        return self._epoch is not None and bool(
+            self._epoch.call_on_fit_task_end(**self._told, reconstruction_attributes=attributes)
         )
 
     def end(self, attributes: Attributes) -> None:
@@ -84,7 +84,7 @@ class FitTask:
         Parameters
         ----------
         attributes : callable returning a dict
-            As for `end_pass`.
+            As for `end_epoch`.
         """
         if self._fit is not None:
             self._fit.call_on_fit_task_end(**self._told, reconstruction_attributes=attributes)

@@ -1,4 +1,4 @@
-"""A callback that saves a fit that is under way."""
+"""Checkpoints: a callback that saves a fit under way, and a check of the fit that goes on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Any, final
 
 import joblib
+import numpy as np
+
+from skrbm.core.numerics import Array
+from skrbm.estimators.input.validation import write_attributes
+
+FREE = {"n_jobs", "verbose", "warm_start", "random_state"}  # parameters that may be changed
 
 
 @final
@@ -120,12 +126,15 @@ class Checkpoint:
         fitted_estimator : object
             What it would be if the fit ended here.
         """
-        plan = getattr(fitted_estimator, "_plan", None)
-        if plan is None or (plan["n_done"] % self.every and plan["n_done"] < plan["n_iter"]):
+        checkpoint = getattr(fitted_estimator, "_training_state", {}).get("checkpoint")
+        if checkpoint is None:
+            return
+        n_done, n_iter = checkpoint["n_done"], checkpoint["n_iter"]
+        if n_done % self.every and n_done < n_iter:
             return
         kept = copy(fitted_estimator)
-        for name in [name for name in vars(kept) if "callback" in name]:
-            delattr(kept, name)  # callbacks belong to the process
+        callbacks = [name for name in vars(kept) if "callback" in name]
+        write_attributes(kept, dict.fromkeys(callbacks))  # which belong to the process
         path = Path(self.path).absolute()
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -135,3 +144,49 @@ class Checkpoint:
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
+
+
+def fixed_settings(owner: Any) -> dict[str, str]:
+    """Hashes of the parameters that a checkpoint goes on with."""
+    parameters = owner.get_params(deep=True).items()
+    return {
+        name: joblib.hash(value)
+        for name, value in parameters
+        if name.rpartition("__")[2] not in FREE and not hasattr(value, "get_params")
+    }
+
+
+def check_same_fit(
+    checkpoint: dict[str, Any], owner: Any, statistics: tuple[float, Array, Array]
+) -> None:
+    """Refuse a fit that is not the one that a checkpoint was made of.
+
+    Parameters
+    ----------
+    checkpoint : dict
+        With its "settings" and its rows' "statistics".
+    owner : BaseRBM or RBMClassifier
+        About to be fitted.
+    statistics : tuple of float, ndarray and ndarray
+        Number of its rows, their means and variances.
+
+    Raises
+    ------
+    ValueError
+        If parameters or rows have changed.
+    """
+    before, present = checkpoint["settings"], fixed_settings(owner)
+    changed = [name for name in present if present[name] != before.get(name)]
+    if changed:
+        raise ValueError(
+            f"A checkpoint goes on with the parameters that it was made with, but {changed} were "
+            f"changed. Set them back, or set warm_start=False to start anew."
+        )
+    (n_before, *moments), (n_rows, *others) = checkpoint["statistics"], statistics
+    is_same = n_rows == n_before and np.shape(moments) == np.shape(others)
+    if not (is_same and np.allclose(moments, others, equal_nan=True)):
+        raise ValueError(
+            f"A checkpoint goes on with the rows that it was made with, {n_before:g} of them, but "
+            f"got {n_rows:g} rows, or rows of other means and variances. Pass those rows, or set "
+            f"warm_start=False to start anew."
+        )

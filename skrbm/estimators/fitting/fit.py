@@ -1,263 +1,325 @@
-"""The passes of a fit, whatever it learns from: how they are made, judged, ended and published."""
+"""The epochs of a fit, from its start to the result that is written to the estimator."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, final
 
 import numpy as np
 
 from skrbm.core.centering import gauged
-from skrbm.core.interrupts import deferred_interrupts
+from skrbm.core.chains.ladder import Ladder
+from skrbm.core.interrupts import Interrupts, deferred_interrupts
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
-from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.loop import run_epochs
+from skrbm.core.training.monitoring import Judge
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.core.training.parts.average import averaged
 from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.guard import DivergenceError
-from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.parts.missing import CompletedRows, MissingValues
 from skrbm.core.training.state import TrainingState
+from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.callbacks import FitTask
-from skrbm.estimators.fitting.history import History
-from skrbm.estimators.fitting.resume import Plan, plan_of, put_back
-from skrbm.estimators.fitting.settings import (
-    algorithm_of,
-    batch_rows,
-    judge_of,
-    trainer_of,
-    working_copy,
-)
-from skrbm.estimators.fitting.start_fit import Beginning, Carried, first_particles
-from skrbm.estimators.inference.model import Model, fingerprint
-from skrbm.estimators.input.validation import InterruptWarned, advised, check_parameter
+from skrbm.estimators.fitting.checkpoint import fixed_settings
+from skrbm.estimators.fitting.problem import FitResult, Problem, Start
+from skrbm.estimators.fitting.recording import History, Recorder, empty_history
+from skrbm.estimators.fitting.settings import judge_of, trainer_of, working_copy
+from skrbm.estimators.fitting.start_fit import start_fit
+from skrbm.estimators.inference.model import fingerprint
+from skrbm.estimators.input.validation import advised, warn_user, write_attributes
 
+INTERRUPTED = "Training interrupted by user."
 RECORDED_UPDATES = 75  # a record of few rows costs about as much as four of them
 
 
-class Passes(ABC):
-    """One call of `fit` or `partial_fit`.
-
-    It trains a copy of the machine that an estimator is; whatever ends the passes, `publish` writes
-    it back.
+def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None) -> None:
+    """Train, and write the result to the estimator whatever ends the training.
 
     Parameters
     ----------
-    model : Model
-        To be trained.
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Checked rows.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Positive weights.
-    resumes : bool
-        Whether to go on from the arrays, chains and streams of a fitted estimator.
-    n_iter : int
-        Largest number of passes.
-    is_planned : bool
-        Whether training is over after them: rows may be held out, and the rate may fall to zero.
-    candidates : ndarray of shape (n_candidates,), default=None
-        Numbers of the rows that may be held out; None for all.
+    estimator : BaseRBM or RBMClassifier
+        Of which the problem's model has a copy. A fit that fails leaves it as it is.
+    problem : Problem
+        Rows to learn, and the model that they train.
+    task : FitTask, default=None
+        Shown to callbacks; None for a fit that nobody watches.
+
+    Raises
+    ------
+    ValueError
+        If the rows do not go with the model.
+    DivergenceError
+        If the parameters do not stay finite, or explode; the last good ones are written before.
+    """
+    task, start = task or FitTask(), start_fit(problem)
+    with deferred_interrupts(stops_for_sigterm=True) as interrupts:
+        fit = Fit.of(problem, start)
+        result = fit.run(task, interrupts)
+        write_attributes(estimator, problem.attributes(result))
+        if result.error is not None:
+            raise result.error
+        task.end(fit.snapshot)
+        if problem.is_planned:
+            fit.recorder.warn(result.machine, fit.state.particles)
+        try:
+            interrupts.check()
+        except KeyboardInterrupt:
+            warn_user(INTERRUPTED, UserWarning)
+
+
+@final
+@dataclass
+class Fit:
+    """Training from a start.
+
+    Parameters
+    ----------
+    problem : Problem
+        Rows to learn, and the model that they train.
+    start : Start
+        Left as it is.
+    machine : Machine
+        Trained in place.
+    state : TrainingState
+        Carried from update to update.
+    rng : numpy.random.Generator
+        Stream of training.
+    rows : {ndarray, sparse matrix, CompletedRows, LabelledRows} of shape (n_samples, n_visible)
+        Data.
+    ladder : Ladder
+        Temperatures of the chains, which may move.
+    phase : NegativePhase
+        Source of the model's states.
+    trainer : Trainer
+        Algorithm.
+    history : History
+        To write to.
+    recorder : Recorder
+        Judge of each epoch.
+    stopping : Judge or None
+        Judge of when training is over; None where it goes on whatever the scores are.
+    n_done : int
+        Number of the epochs made.
+    reached : tuple of int and Machine, default=None
+        Number of updates, and the machine that would be published after them, averaged once.
     """
 
-    scores: ClassVar[tuple[str, ...]]  # columns that every history has
-    recorder: Any  # of the rows that a subclass knows; scores the machine that was published before
+    problem: Problem
+    start: Start
+    machine: Machine
+    state: TrainingState
+    rng: np.random.Generator
+    rows: Any
+    ladder: Ladder
+    phase: NegativePhase
+    trainer: Trainer
+    history: History
+    recorder: Recorder
+    stopping: Judge | None
+    n_done: int
+    reached: tuple[int, Machine] | None = None
 
-    def __init__(
-        self,
-        model: Model,
-        X: Any,
-        sample_weight: Array | None,
-        *,
-        resumes: bool,
-        n_iter: int,
-        is_planned: bool,
-        candidates: Array | None = None,
-    ) -> None:
-        self.model, self.owner, self.rbm = model, model.owner, model.rbm
-        self.data, self.weight = X, sample_weight
-        self.n_iter, self.is_planned = n_iter, is_planned
-        plan = vars(self.owner).pop("_plan", None)
-        self.plan: Plan | None = plan if resumes and is_planned else None
-        self.n_done: int = 0 if self.plan is None else self.plan["n_done"]
-        begin = Beginning(
-            model,
-            X,
-            sample_weight,
-            self.scores,
-            resumes=resumes,
-            plan=self.plan,
-            holds_out=is_planned and self.rbm.early_stopping,
-            candidates=candidates,
-        )
-        self.statistics = begin.statistics
-        self._before = [(self.rbm, begin.before)]
-        rbm, carried = self.rbm, begin.carried
-        if is_planned:
-            carried["slowdown"] = 1.0
-        self.rng = rbm._rng = deepcopy(rbm._rng)
-        self.rows, self.held_out = begin.split
-        self.n_rows = int(X.shape[0] if self.rows is None else len(self.rows))
-        n_batch = batch_rows(rbm, self.n_rows)
-        self.dtype = check_parameter(rbm, "components_", 2).dtype
-        self.ladder, self.phase = algorithm_of(rbm, model.base_layer(rbm._first_statistics))
-        particles = first_particles(model, begin.machine, self.phase, n_batch, begin.rows_of_modes)
-        self.machine = working_copy(begin.machine, self.dtype)
-        _, variance = model.moments(rbm._statistics)
-        n_labels = len(variance) - len(rbm._kurtosis)  # whose tails do not matter
-        kurtosis = np.append(rbm._kurtosis, np.zeros(n_labels))
-        self.trainer = trainer_of(
+    @classmethod
+    def of(cls, problem: Problem, start: Start) -> Fit:
+        """Prepare training by an estimator's present parameters."""
+        model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
+        n_done = 0 if checkpoint is None else checkpoint["n_done"]
+        mutable = start.state, start.rng, start.ladder, start.phase
+        state, rng, ladder, phase = deepcopy(mutable)  # together: a phase may hold the ladder
+        machine = working_copy(start.machine, start.dtype)
+        rows = _rows(problem, start, rng)
+        _, variance = model.moments(start.data["all"])
+        trainer = trainer_of(
             rbm,
-            self.machine,
-            self.objective(),
-            n_batch,
-            len(particles),
-            self.dtype,
+            machine,
+            problem.objective(phase),
+            problem.n_batch,
+            len(state.particles),
+            start.dtype,
             variance,
-            kurtosis,
+            model.kurtosis(start.data["kurtosis"]),
         )
-        self.state = TrainingState(particles.astype(self.trainer.buffers.dtype), **carried)
-        self.completed: CompletedRows | None = None
-        self.judge = judge_of(rbm, is_planned=is_planned)
-        n_updates = -(-self.n_rows // n_batch)
-        total = n_iter - self.n_done if is_planned else None
-        self.history = History(self.owner, bool(rbm.verbose), n_updates, total)
-        is_followed = self.judge is not None or rbm.track_likelihood
-        self._spacing = 1 if is_followed else -(-RECORDED_UPDATES // n_updates)  # of records
+        if isinstance(rows, CompletedRows):
+            missing = MissingValues(rows, trainer.buffers)
+            trainer = replace(trainer, parts=(*trainer.parts, missing))
+        dtype = trainer.buffers.dtype
+        state.particles = state.particles.astype(dtype)
+        has_history = bool(problem.training_state)
+        history = History(
+            model.owner.history_ if has_history else empty_history(*problem.scores),
+            model.owner.n_iter_ if has_history else 0,
+            name=type(model.owner).__name__,
+            is_verbose=bool(rbm.verbose),
+            n_updates=problem.n_updates,
+            n_left=problem.n_iter - n_done if problem.is_planned else None,
+        )
+        recorder = problem.recorder(start, rows, history, dtype)
+        stopping = judge_of(rbm, is_planned=problem.is_planned)
+        if checkpoint is not None:
+            stopping = deepcopy(checkpoint["stopping"])
+        elif stopping is not None and stopping.keeps_best and start.published is not None:
+            stopping.resume(recorder.score(start.published), start.published)
+        return cls(
+            problem,
+            start,
+            machine,
+            state,
+            rng,
+            rows,
+            ladder,
+            phase,
+            trainer,
+            history,
+            recorder,
+            stopping,
+            n_done,
+        )
 
-    @abstractmethod
-    def objective(self) -> NegativePhase | LabelObjective:
-        """Estimator of both phases of an update."""
+    def run(self, task: FitTask, interrupts: Interrupts) -> FitResult:
+        """Make the epochs that are left.
 
-    @abstractmethod
-    def _record(self, machine: Machine, notes: dict[str, float]) -> tuple[float, float]:
-        """Write a pass to the history; what judges it and its standard error, in nats."""
+        Parameters
+        ----------
+        task : FitTask
+            Shown to callbacks, which may end the fit.
+        interrupts : Interrupts
+            Asked between updates.
 
-    @abstractmethod
-    def _warn(self) -> None:
-        """Say what is wrong with a fit that is over."""
+        Returns
+        -------
+        result : FitResult
+            Last good machine, or the best one; with the error if training diverged.
+        """
+        problem, error = self.problem, None
 
-    @abstractmethod
-    def outcome(self) -> dict[str, Any]:
-        """Attributes of the estimator: public arrays, chains, streams and what is carried on."""
+        def after_update() -> None:
+            self.history.count_update()
+            interrupts.check()
 
-    def _keep_present(self) -> None:
-        """Let only a better machine replace the one that was published before."""
-        if self.plan is None and self.judge is not None and self.judge.keeps_best:
-            machine = self.model.machine()
-            self.judge.resume(self.recorder.score(machine), machine)
+        epochs = run_epochs(
+            self.trainer,
+            self.machine,
+            self.state,
+            self.rows,
+            problem.n_iter,
+            self.rng,
+            rows=problem.split[0],
+            sample_weight=problem.sample_weight,
+            is_planned=problem.is_planned,
+            n_done=self.n_done,
+            after_update=after_update,
+        )
+        try:
+            with advised():
+                for _ in range(self.n_done, problem.n_iter):
+                    task.begin_epoch()
+                    next(epochs)
+                    self.n_done += 1
+                    is_over = self._end_epoch()
+                    if task.end_epoch(partial(self.checkpoint, is_over=is_over)) or is_over:
+                        break
+        except KeyboardInterrupt:
+            warn_user(INTERRUPTED, UserWarning)
+        except DivergenceError as divergence:
+            error = divergence
+        if self.stopping is not None and self.stopping.best is not None:
+            self.machine, self.state.memory, self.reached = self.stopping.best, {}, None
+            self.state.parts.pop("average", None)
+        return self.result(error=error)
 
-    def train(self, task: FitTask) -> None:
-        """Make the passes, and publish what they lead to whatever stops them."""
-        with deferred_interrupts(stops_for_sigterm=True) as interrupts:
-
-            def after_update() -> None:
-                self.history.tick()
-                interrupts.check()
-
-            if self.plan is not None:
-                put_back(self.plan, self, self._moving())
-            passes = run_epochs(
-                self.trainer,
-                self.machine,
-                self.state,
-                self.data,
-                self.n_iter,
-                self.rng,
-                rows=self.rows,
-                sample_weight=self.weight,
-                is_planned=self.is_planned,
-                n_done=self.n_done,
-                after_update=after_update,
-            )
-            n_iter = self.owner.n_iter_
-            try:
-                with InterruptWarned(), advised():
-                    for _ in range(self.n_done, self.n_iter):
-                        task.begin_pass()
-                        next(passes)
-                        self.n_done += 1
-                        is_over = self._end_pass()
-                        if task.end_pass(partial(self.checkpoint, is_over=is_over)) or is_over:
-                            break
-            except DivergenceError:
-                if self.owner.n_iter_ == n_iter:
-                    self._forget_rows()
-                raise
-            finally:
-                self.publish()
-            task.end(self.snapshot)
-            if self.is_planned:
-                self._warn()
-            with InterruptWarned():
-                interrupts.check()
-
-    def _end_pass(self) -> bool:
-        """Record a pass if its time has come; whether training should end."""
-        self.owner.n_iter_ += 1
+    def _end_epoch(self) -> bool:
+        """Record an epoch if its time has come; True if training should end."""
+        self.history.n_iter += 1
         notes = {"learning_rate": self.state.learning_rate} | self.phase.finish_epoch()
-        is_due = self.n_done in (1, self.n_iter) or self.n_done % self._spacing == 0
-        if not (self.rbm.verbose or (self.is_planned and is_due)):
+        if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
             return False
         machine = self._averaged()
-        score, std_error = self._record(machine, notes)
-        return self.judge is not None and self.judge.add(score, machine, self.state, std_error)
+        score, std_error = self.recorder.record(machine, self.state.particles, notes, self.rng)
+        stopping = self.stopping
+        return stopping is not None and stopping.add(score, machine, self.state, std_error)
 
-    def _forget_rows(self) -> None:
-        """Go back to the statistics of the rows before these."""
-        for estimator, attributes in self._before:
-            vars(estimator).update(attributes)
+    @property
+    def _is_due(self) -> bool:
+        """True for the first epoch and the last, and for those between that a record is worth."""
+        is_followed = self.stopping is not None or self.problem.model.rbm.track_likelihood
+        spacing = 1 if is_followed else -(-RECORDED_UPDATES // self.problem.n_updates)
+        return self.n_done in (1, self.problem.n_iter) or self.n_done % spacing == 0
 
     def _averaged(self) -> Machine:
-        """What would be published now."""
-        machine = averaged(self.machine, self.state)
-        if machine is not self.machine:  # an average of what was allowed before may not be now
-            Constraints(self.rbm.max_norm).enforce(machine.parameters)
-        return machine
+        """Machine that would be published now."""
+        if self.reached is None or self.reached[0] != self.state.n_updates:
+            machine = averaged(self.machine, self.state)
+            if machine is not self.machine:  # an average of what was allowed before may not be now
+                Constraints(self.problem.model.rbm.max_norm).enforce(machine.parameters)
+            self.reached = self.state.n_updates, machine
+        return self.reached[1]
 
-    def publish(self) -> None:
-        """Write what training has arrived at, or the best of it, to the estimator."""
-        if self.judge is not None and self.judge.best is not None:
-            self.machine, self.state.memory = self.judge.best, {}
-            self.state.parts.pop("average", None)
-        vars(self.owner).update(self.outcome())
+    def result(
+        self, *, error: DivergenceError | None = None, checkpoint: dict[str, Any] | None = None
+    ) -> FitResult:
+        """Result as of now, in the arrays of training.
+
+        Parameters
+        ----------
+        error : DivergenceError, default=None
+            Reason why training ends here, if it diverged.
+        checkpoint : dict, default=None
+            Kept for another process to go on from.
+        """
+        start, model, state = self.start, self.problem.model, self.state
+        machine = gauged(self._averaged()).astype(start.dtype)
+        arrays, particles = model.arrays(machine), state.particles.astype(start.dtype)
+        n_particles = len(particles) // self.phase.n_chains
+        is_hidden = "average" in state.parts or checkpoint is not None
+        training_state = vars(state) | {
+            "parameters": self.machine.parameters if is_hidden else None,
+            "fingerprint": fingerprint(arrays),
+            "n_components": model.rbm.n_components,
+        }
+        del training_state["particles"]
+        if checkpoint is not None:
+            training_state["checkpoint"] = checkpoint
+        is_lost = error is not None and self.n_done == 0  # with its rows
+        return FitResult(
+            machine,
+            arrays,
+            particles[:n_particles],
+            self.history.n_iter,
+            self.history.columns,
+            self.problem.streams | {"training": self.rng},
+            start.data | self.problem.data_before if is_lost else start.data,
+            {"replicas": particles[n_particles:], "betas": self.ladder.betas},
+            training_state,
+            error,
+        )
 
     def snapshot(self) -> dict[str, Any]:
-        """The estimator's attributes as of now, in arrays of their own."""
-        return deepcopy(self.outcome())
+        """Attributes of the estimator as of now, in arrays of their own."""
+        return deepcopy(self.problem.attributes(self.result()))
 
     def checkpoint(self, *, is_over: bool) -> dict[str, Any]:
-        """The same, with the plan of the passes that are left."""
-        plan = plan_of(self, self._moving(), is_over=is_over)
-        return deepcopy(self.outcome() | {"_plan": plan})
-
-    def _moving(self) -> list[tuple[Any, Sequence[str]]]:
-        """What passes change beside the machine: objects, and names of their attributes."""
-        moving: list[tuple[Any, Sequence[str]]] = [(self.state, list(vars(self.state)))]
-        return moving if self.judge is None else [*moving, (self.judge, ("plateau", "best"))]
-
-    def _published(self) -> Machine:
-        """What would be published now, in the precision of the public arrays."""
-        return gauged(self._averaged()).astype(self.dtype)
-
-    def _chains(self) -> dict[str, Array]:
-        """Chains and temperatures as attributes of an estimator."""
-        chains = self.state.particles.astype(self.dtype)
-        n_particles = len(chains) // self.phase.n_chains
-        return {
-            "h_samples_": chains[:n_particles],
-            "_replicas": chains[n_particles:],
-            "_betas": self.ladder.betas,
+        """Snapshot that a fit of the same rows goes on from; without epochs left if it is over."""
+        n_iter, rows = self.problem.n_iter, self.rows
+        checkpoint = {
+            "n_done": n_iter if is_over else self.n_done,
+            "n_iter": n_iter,
+            "settings": fixed_settings(self.problem.model.owner),
+            "statistics": self.problem.statistics,
+            "stopping": self.stopping,
+            "tracker": self.recorder.tracker,
+            "draws": (rows.drawn, rows.is_fresh) if isinstance(rows, CompletedRows) else None,
         }
+        return deepcopy(self.problem.attributes(self.result(checkpoint=checkpoint)))
 
-    def _carried(self, public: dict[str, Array]) -> Carried:
-        """What training carries on beside public arrays and chains."""
-        carried = vars(self.state) | {
-            "raw": self.machine.parameters if "average" in self.state.parts else None,
-            "published": fingerprint(public),
-        }
-        del carried["particles"]
-        return carried
+
+def _rows(problem: Problem, start: Start, rng: np.random.Generator) -> Any:
+    """Rows to learn from; draws of what is missing in them are those of a checkpoint, if any."""
+    if problem.checkpoint is None:
+        return problem.rows(start, rng)
+    rows = problem.rows(start, deepcopy(rng))
+    if problem.checkpoint["draws"] is not None:
+        rows.drawn, rows.is_fresh = deepcopy(problem.checkpoint["draws"])
+    return rows

@@ -1,238 +1,325 @@
-"""What a fit shows while it runs, and when it is over."""
+"""Epochs of a fit in `history_`, the lines that they print, and what a fit is warned of."""
 
 from __future__ import annotations
 
+import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, final
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.exceptions import ConvergenceWarning
 
 from skrbm.core.likelihood.deficit import shortfall
 from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 from skrbm.core.training.monitoring import free_energy_gap, record
-from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
-from skrbm.estimators.fitting.history import History
-from skrbm.estimators.fitting.settings import batch_rows
+from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.input.validation import warn_user
 
 MAX_RECORDED_ROWS = 1000
 LEAST_LOSS = 1.0  # nats
-HELD_OUT_EFFORT = 2  # of the training data's: what decides is measured better
+HELD_OUT_EFFORT = 2  # of the training data's: scores that decide are measured better
+
+Columns = dict[str, list[float]]
+Notes = dict[str, float]
+Score = tuple[float, float]  # with its standard error, in nats
+
+
+def empty_history(*scores: str) -> Columns:
+    """Columns of a history before the first epoch."""
+    return {name: [] for name in ("n_iter", *scores, "time")}
+
+
+@final
+class History:
+    """Writer of `history_`: a copy of the columns so far, and the number of the present epoch.
+
+    Parameters
+    ----------
+    columns : dict of str to list of float
+        History so far.
+    n_iter : int
+        Number of epochs so far.
+    name : str
+        Name of the estimator's class, for the lines.
+    is_verbose : bool
+        Whether to print a line for every epoch.
+    n_updates : int
+        Number of updates of an epoch.
+    n_left : int or None
+        Largest number of epochs that are to come; None where nobody knows.
+    """
+
+    line_pause: ClassVar[float] = 10.0  # seconds between two lines within an epoch
+
+    def __init__(
+        self,
+        columns: Columns,
+        n_iter: int,
+        *,
+        name: str,
+        is_verbose: bool,
+        n_updates: int,
+        n_left: int | None,
+    ) -> None:
+        self.columns = {name: list(column) for name, column in columns.items()}
+        self.n_iter, self.is_verbose = n_iter, is_verbose
+        self._name, self._n_updates, self._n_done = name, n_updates, 0
+        self._end = None if n_left is None else n_iter + n_left
+        self._begin = self._last_line = time.perf_counter()
+
+    def count_update(self) -> None:
+        """Count an update, and print now and then how far a long epoch has come."""
+        self._n_done += 1
+        now, share = time.perf_counter(), self._n_done % self._n_updates / self._n_updates
+        if self.is_verbose and share and now - self._last_line >= self.line_pause:
+            text = f"{share:.0%} of the rows, time = {now - self._begin:.2f}s"
+            self._print(self.n_iter + 1, text)
+
+    def add(self, notes: Notes, scores: str) -> None:
+        """Add the present epoch.
+
+        Parameters
+        ----------
+        notes : dict of str to float
+            One number for each column; a column without one gets NaN.
+        scores : str
+            Part of the line between the number of the epoch and the time.
+        """
+        end = time.perf_counter()
+        seconds, self._begin = end - self._begin, end
+        notes = {"n_iter": self.n_iter} | notes | {"time": seconds}
+        n_epochs = len(self.columns["time"])
+        for name in {**self.columns, **notes}:
+            column = self.columns.setdefault(name, [float("nan")] * n_epochs)
+            column.append(notes.get(name, float("nan")))
+        if self.is_verbose:
+            self._print(self.n_iter, f"{scores}, time = {seconds:.2f}s")
+
+    def _print(self, number: int, text: str) -> None:
+        self._last_line = time.perf_counter()
+        rest = "" if self._end is None else f", {self._end - number} to go"
+        print(f"[{self._name}] Iteration {number}, {text}{rest}", flush=True)
+
+
+class Recorder(ABC):
+    """Judge of the machines of a fit, one after each epoch."""
+
+    @property
+    @abstractmethod
+    def tracker(self) -> PartitionTracker | None:
+        """Chains that the partition function is followed with, if it is."""
+
+    @abstractmethod
+    def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
+        """Write an epoch to the history.
+
+        Parameters
+        ----------
+        machine : Machine
+            Plain machine that would be published now.
+        particles : ndarray of shape (n_particles, n_hidden)
+            Hidden states of the chains.
+        notes : dict of str to float
+            Further columns.
+        rng : numpy.random.Generator
+            Stream of training.
+
+        Returns
+        -------
+        score, std_error : float
+            Score that decides, in nats, comparable with those of epochs before; its error.
+        """
+
+    @abstractmethod
+    def score(self, machine: Machine) -> float:
+        """Score that decides, of a given machine, in nats."""
+
+    @abstractmethod
+    def warn(self, machine: Machine, particles: Array) -> None:
+        """Warn of what is wrong with the machine that a fit has ended with."""
+
+
+class ScoredRows(NamedTuple):
+    """Rows with their weights, and the mask of their units (n_rows, n_units) that are scored."""
+
+    v: Any
+    weight: Array | None = None
+    is_scored: Array | None = None
+
+    def take(self, numbers: Array) -> ScoredRows:
+        """Some of the rows, by their numbers."""
+        return ScoredRows(*(None if array is None else array[numbers] for array in self))
 
 
 @final
 @dataclass
-class Recorder:
-    """What a fit notes of every pass.
+class RowRecorder(Recorder):
+    """Recorder of pseudo-likelihoods, free energies and, if they are tracked, log-likelihoods.
 
     Parameters
     ----------
     history : History
         To write to.
-    rows : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Training data, or evenly spaced rows of them.
-    weight : ndarray of shape (n_rows,) or None
-        Their weights; None weighs them alike.
-    n_samples : int
-        Number of rows of a pass, of whose cost recording is a small part.
+    rbm : BaseRBM
+        Has the parameters, and the format of the rows.
+    rows : ScoredRows
+        All rows of the fit.
+    learned, held_out : ndarray of int or None
+        Numbers of the rows that are learned from, None for all, and of those whose score decides,
+        None for the same.
+    base : Units
+        Visible layer without a field that has the statistics of the rows.
     dtype : dtype
         Floating-point type of states, in which pseudo-likelihoods and free energies are computed.
-    is_persistent : bool, default=True
+    is_persistent : bool
         Whether there are chains that sample the machine.
-    is_counted : ndarray of bool of shape (n_rows, n_units) or None, default=None
-        Units of each row that are scored; None for all.
-    held_out : tuple, default=None
-        Rows whose score decides, their weights, and which of their units are scored; None for the
-        training data's.
     likelihood : LikelihoodRecorder, default=None
-        Keeper of log-likelihoods, which then decide; None for pseudo-likelihoods alone.
-    log_unit, validation_log_unit : float, default=0.0
-        By how much the mean scores of the user's rows, learned and held out, are below those of the
-        machine's columns, in nats.
+        Recorder of log-likelihoods, which then decide; None for pseudo-likelihoods alone.
     """
 
     history: History
-    rows: Any
-    weight: Array | None
-    n_samples: int
+    rbm: Any
+    rows: ScoredRows
+    learned: Array | None
+    held_out: Array | None
+    base: Units
     dtype: Any
-    is_persistent: bool = True
-    is_counted: Array | None = None
-    held_out: tuple[Any, Array | None, Array | None] | None = None
+    is_persistent: bool
     likelihood: LikelihoodRecorder | None = None
-    log_unit: float = 0.0
-    validation_log_unit: float = 0.0
 
-    def record(
-        self, machine: Machine, particles: Array, notes: dict[str, float]
-    ) -> tuple[float, float]:
-        """Record a pass.
+    def __post_init__(self) -> None:
+        self.n_samples = self.rows.v.shape[0] if self.learned is None else len(self.learned)
 
-        Parameters
-        ----------
-        machine : Machine
-            What would be published now.
-        particles : ndarray of shape (n_particles, n_hidden)
-            Hidden states of the chains.
-        notes : dict of str to float
-            What the algorithm says of the pass.
+    @property
+    def tracker(self) -> PartitionTracker | None:
+        return None if self.likelihood is None else self.likelihood.tracker
 
-        Returns
-        -------
-        score, std_error : float
-            What decides, in nats, as compared with that of passes before.
-        """
-        chains = particles if self.is_persistent else None
-        rounded = machine.astype(self.dtype)
-        notes = notes | record(
-            rounded, self.rows, chains, self.n_samples, self.weight, self.is_counted
-        )
-        notes["pseudo_likelihood"] -= self.log_unit
-        if self.held_out is not None:
-            rows, weight, _ = self.held_out
-            notes["validation_pseudo_likelihood"] = self._held_out_score(rounded, *self.held_out)
-            notes["free_energy_gap"] = free_energy_gap(
-                rounded,
-                rows,
-                self.rows,
-                self.n_samples,
-                sample_weight=weight,
-                reference_weight=self.weight,
-            )
+    def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
+        if isinstance(self.rows.v, CompletedRows):  # whose draws have moved
+            if self.held_out is not None:  # training draws for its own rows
+                self.rows.v.redraw(machine, self.held_out, rng)
+            self._scored = self._taken()
+        notes = notes | self._measure(machine.astype(self.dtype), particles)
         notes |= self._likelihoods(machine)
         self.history.add(notes, self._line(notes))
         correction = 0.0 if self.likelihood is None else self.likelihood.correction
         std_error = notes.get(f"{self._deciding}_std_error", 0.0)
         return notes[self._deciding] + correction, std_error
 
-    @property
-    def _deciding(self) -> str:
-        """Name of what decides in the history."""
-        prefix = "" if self.held_out is None else "validation_"
-        return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
-
     def score(self, machine: Machine) -> float:
-        """What decides of a machine of before, in nats."""
         if self.likelihood is not None:
             return self._likelihoods(machine)[self._deciding]
         rounded = machine.astype(self.dtype)
         if self.held_out is not None:
-            return self._held_out_score(rounded, *self.held_out)
-        score = monitor(rounded, self.rows, self.n_samples, self.weight, self.is_counted)
-        return score - self.log_unit
+            return self._held_out_score(rounded)
+        (rows, *_), (log_unit, *_) = self._scored, self._log_units
+        return self._pseudo_likelihood(rounded, rows, self.n_samples) - log_unit
 
-    def _held_out_score(self, machine: Machine, *held_out: Any) -> float:
-        """Pseudo-likelihood of rows, given with their weights and which of their units count."""
-        rows, *others = held_out
-        score = monitor(machine, rows, HELD_OUT_EFFORT * self.n_samples, *others)
-        return score - self.validation_log_unit
+    def warn(self, machine: Machine, particles: Array) -> None:
+        if isinstance(self.rows.v, CompletedRows):  # the model's own draws say little about it
+            return
+        rows, rbm = self._scored[0], self.rbm
+        with np.errstate(all="ignore"):
+            missing = shortfall(machine, self.base, rows.v, particles, rows.weight)
+        if missing > LEAST_LOSS:
+            warn_user(
+                f"The fit is worse than none: the mean log-likelihood of X is at least {missing:.3g} "
+                f"nats below that of independent features. Reduce learning_rate={rbm.learning_rate}, "
+                f"or set algorithm='pt' with n_iter={rbm.n_iter} or more.",
+                ConvergenceWarning,
+            )
 
-    def _likelihoods(self, machine: Machine) -> dict[str, float]:
-        """Log-likelihoods of the training data and of what is held out, where they are tracked."""
-        if self.likelihood is None:
-            return {}
-        rows = {"": (self.rows, self.weight)}
-        if self.held_out is not None:
-            rows["validation_"] = self.held_out[:2]
-        notes = self.likelihood.record(machine, rows)
-        notes["log_likelihood"] -= self.log_unit
-        if self.held_out is not None:
-            notes["validation_log_likelihood"] -= self.validation_log_unit
+    @cached_property
+    def _scored(self) -> list[ScoredRows]:
+        return self._taken()
+
+    def _taken(self) -> list[ScoredRows]:
+        """Some of the rows that are learned and, if there are any, all that are held out."""
+        learned = self.rows
+        if self.learned is not None:
+            learned = learned.take(spread_rows(self.learned, MAX_RECORDED_ROWS))
+        return [learned] if self.held_out is None else [learned, self.rows.take(self.held_out)]
+
+    @cached_property
+    def _log_units(self) -> list[float]:
+        """Mean scores of the machine's columns above those of the rows as given, in nats."""
+        return [_mean_log_unit(self.rbm, rows) for rows in self._scored]
+
+    @property
+    def _deciding(self) -> str:
+        """Name of the score that decides in the history."""
+        prefix = "" if self.held_out is None else "validation_"
+        return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
+
+    def _measure(self, machine: Machine, particles: Array) -> Notes:
+        """Pseudo-likelihoods and free energies of a machine in the precision of states."""
+        own, *held_out = self._scored
+        chains = particles if self.is_persistent else None
+        notes = record(machine, own.v, chains, self.n_samples, own.weight, own.is_scored)
+        notes["pseudo_likelihood"] -= self._log_units[0]
+        for rows in held_out:
+            notes["validation_pseudo_likelihood"] = self._held_out_score(machine)
+            notes["free_energy_gap"] = free_energy_gap(
+                machine,
+                rows.v,
+                own.v,
+                self.n_samples,
+                sample_weight=rows.weight,
+                reference_weight=own.weight,
+            )
         return notes
 
-    def _line(self, notes: dict[str, float]) -> str:
-        """Scores of a pass, in words."""
-        own = "" if self.held_out is None else "validation_"
+    def _held_out_score(self, machine: Machine) -> float:
+        """Pseudo-likelihood of the rows that are held out, in nats."""
+        n_samples = HELD_OUT_EFFORT * self.n_samples
+        score = self._pseudo_likelihood(machine, self._scored[1], n_samples)
+        return score - self._log_units[1]
+
+    def _pseudo_likelihood(self, machine: Machine, rows: ScoredRows, n_samples: int) -> float:
+        """Pseudo-likelihood in nats, at a small part of the cost of an epoch of so many rows."""
+        return monitor(machine, rows.v, n_samples, rows.weight, rows.is_scored)
+
+    def _likelihoods(self, machine: Machine) -> Notes:
+        """Log-likelihoods of learned and held-out rows in nats, where they are tracked."""
+        if self.likelihood is None:
+            return {}
+        prefixes = ("", "validation_")[: len(self._scored)]
+        rows = {name: own[:2] for name, own in zip(prefixes, self._scored, strict=True)}
+        notes = self.likelihood.record(machine, rows)
+        for prefix, log_unit in zip(prefixes, self._log_units, strict=True):
+            notes[f"{prefix}log_likelihood"] -= log_unit
+        return notes
+
+    def _line(self, notes: Notes) -> str:
+        """Scores of an epoch, in words."""
+        prefix = "" if self.held_out is None else "validation_"
         line = f"pseudo-likelihood = {notes['pseudo_likelihood']:.2f}"
-        if own:
-            line += f", validation = {notes[own + 'pseudo_likelihood']:.2f}"
+        if prefix:
+            line += f", validation = {notes[prefix + 'pseudo_likelihood']:.2f}"
         if self.likelihood is not None:
             error = notes["log_likelihood_std_error"]
             line += f", log-likelihood = {notes['log_likelihood']:.2f}"
-            if own:
-                line += f", validation = {notes[own + 'log_likelihood']:.2f}"
+            if prefix:
+                line += f", validation = {notes[prefix + 'log_likelihood']:.2f}"
             line += f" +- {error:.2f}"
         return line
 
 
-def recorded_rows(run: Any) -> dict[str, Any]:
-    """What a run's recorder looks at: rows, their weights, and which of their units are known."""
-    is_known = None if run.completed is None else run.completed.known_units
-    arrays = run.data, run.weight, is_known
-
-    def some(numbers: Array) -> tuple[Any, ...]:
-        return tuple(None if array is None else array[numbers] for array in arrays)
-
-    own = arrays if run.rows is None else some(spread_rows(run.rows, MAX_RECORDED_ROWS))
-    held_out = None if run.held_out is None else some(run.held_out)
-    return dict(zip(("rows", "weight", "is_counted"), own, strict=True)) | {"held_out": held_out}
-
-
-def _mean_log_unit(rbm: Any, *arrays: Any) -> float:
-    """Mean over rows, given with their weights and which of their units are known, in nats."""
+def _mean_log_unit(rbm: Any, rows: ScoredRows) -> float:
+    """Mean score of the machine's columns above that of the rows as given, in nats."""
+    if not rbm._row_format.has_tables:
+        return 0.0
     some: list[Any] = [
-        None if array is None else spread_rows(array, MAX_RECORDED_ROWS) for array in arrays
+        None if array is None else spread_rows(array, MAX_RECORDED_ROWS) for array in rows
     ]
-    rows, weight, is_counted = some
-    own = rbm._row_format.log_unit(rbm, rows, is_counted)
-    return mean_of_rows(np.broadcast_to(own, rows.shape[0]), weight)
-
-
-def recorder_of(run: Any) -> Recorder:
-    """Recorder of a run.
-
-    Parameters
-    ----------
-    run : Run
-        About to train.
-
-    Returns
-    -------
-    recorder : Recorder
-        For this run alone.
-    """
-    rbm, looked_at = run.rbm, recorded_rows(run)
-    *own, held_out = looked_at.values()
-    likelihood = None
-    if rbm.track_likelihood:
-        n_updates = -(-run.n_rows // batch_rows(rbm, run.n_rows))
-        likelihood = LikelihoodRecorder(run.model, run.n_rows, n_updates, run.trainer.buffers.dtype)
-    return Recorder(
-        run.history,
-        **looked_at,
-        n_samples=run.n_rows,
-        dtype=run.trainer.buffers.dtype,
-        is_persistent=PERSISTENT_CHAINS in run.phase.offers,
-        likelihood=likelihood,
-        log_unit=_mean_log_unit(rbm, *own),
-        validation_log_unit=0.0 if held_out is None else _mean_log_unit(rbm, *held_out),
-    )
-
-
-def warn_if_lost(run: Any) -> None:
-    """Warn of a fit that leaves its rows less likely than if their features were independent.
-
-    Parameters
-    ----------
-    run : Run
-        That has published its arrays.
-    """
-    rbm, recorder = run.rbm, run.recorder
-    if run.completed is not None:  # rows that the model itself has completed say little about it
-        return
-    base = run.model.base_layer(rbm._statistics)
-    with np.errstate(all="ignore"):
-        missing = shortfall(
-            run.model.machine(), base, recorder.rows, run.state.particles, recorder.weight
-        )
-    if missing > LEAST_LOSS:
-        warn_user(
-            f"The fit is worse than none: the mean log-likelihood of X is at least {missing:.3g} nats "
-            f"below that of independent features. Reduce learning_rate={rbm.learning_rate}, or set "
-            f"algorithm='pt' with n_iter={rbm.n_iter} or more.",
-            ConvergenceWarning,
-        )
+    v, weight, is_scored = some
+    log_unit = rbm._row_format.log_unit(rbm, v, is_scored)
+    return mean_of_rows(np.broadcast_to(log_unit, v.shape[0]), weight)

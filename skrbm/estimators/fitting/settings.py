@@ -41,9 +41,8 @@ def batch_rows(rbm: Any, n_rows: int) -> int:
     return n_batch
 
 
-def algorithm_of(rbm: Any, base: Units) -> tuple[Ladder, NegativePhase]:
-    """Negative phase, with the temperatures of before unless another number is asked for."""
-    betas: Any = getattr(rbm, "_betas", ())
+def algorithm_of(rbm: Any, base: Units, betas: Any) -> tuple[Ladder, NegativePhase]:
+    """Negative phase, with the given temperatures unless another number is asked for."""
     n_temperatures = rbm.n_temperatures
     ladder = Ladder(betas) if len(betas) == n_temperatures else Ladder.of(n_temperatures)
     return ladder, ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, base, ladder)

@@ -1,9 +1,9 @@
-"""What training begins from: a new machine, or the one that an estimator is."""
+"""The start of a fit: a new machine, or the one that an estimator is."""
 
 from __future__ import annotations
 
 from copy import deepcopy
-from functools import cached_property
+from dataclasses import dataclass, field, fields
 from typing import Any, final
 
 import numpy as np
@@ -13,7 +13,7 @@ from skrbm.core.numerics import Array
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.core.training.parts.penalties import Penalties
-from skrbm.core.training.start.clusters import find_modes
+from skrbm.core.training.start.clusters import Modes, find_modes
 from skrbm.core.training.start.initialization import (
     initial_machine,
     initial_particles,
@@ -26,11 +26,12 @@ from skrbm.core.training.start.pretraining import (
     widened,
 )
 from skrbm.core.training.start.statistics import column_kurtosis, merged_statistics
+from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
-from skrbm.estimators.fitting.history import empty_history
-from skrbm.estimators.fitting.resume import Plan, check_plan
-from skrbm.estimators.inference.model import Model, Statistics, fingerprint
-from skrbm.estimators.input.rows import row_statistics, split_rows
+from skrbm.estimators.fitting.checkpoint import check_same_fit
+from skrbm.estimators.fitting.problem import Data, Problem, Start
+from skrbm.estimators.fitting.settings import algorithm_of
+from skrbm.estimators.inference.model import Statistics, fingerprint
 from skrbm.estimators.input.validation import (
     check_parameter,
     check_width,
@@ -40,218 +41,182 @@ from skrbm.estimators.input.validation import (
 )
 
 FEW_ROWS = 20  # tell a feature's variance within a factor of two
-ROW_STATISTICS = "_statistics", "_first_statistics", "_varying", "_kurtosis", "_least_kurtosis"
-CHAINS = "h_samples_", "_replicas", "_betas"
-
-Carried = dict[str, Any]  # plain data, which every format of pickles can hold
+STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 
 
 @final
-class Beginning:
-    """Machine from which training begins.
+@dataclass(frozen=True)
+class _Origin:
+    """Machine that training starts from.
 
     Parameters
     ----------
-    model : Model
-        Of the estimator, whose statistics, streams and history are opened or continued.
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Rows to learn from.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Their weights.
-    scores : tuple of str
-        Columns of a new history.
-    resumes : bool
-        Whether to go on from the public arrays.
-    plan : dict or None
-        Of a fit that was under way, which goes on as if it had never stopped.
-    holds_out : bool
-        Whether some rows are not learned from.
-    candidates : ndarray of shape (n_candidates,) or None
-        Numbers of the rows that these are chosen from; None for all.
-
-    Attributes
-    ----------
     machine : Machine
         Plain.
-    carried : dict
-        What training goes on with beside the machine.
-    before : dict
-        Statistics without these rows, to go back to.
-    statistics : tuple of float, ndarray and ndarray
-        Of these rows.
-    rows_of_modes : ndarray of shape (n_samples, n_visible) or None
-        Some rows, if they are in modes that lie far apart, for new chains to start from.
+    dtype : dtype
+        Of the public arrays.
+    data : dict
+        Statistics of all rows so far, kurtosis excluded.
+    state : dict
+        Fields of the `TrainingState` that are known.
+    published : Machine, default=None
+        Machine of the public arrays.
+    rows : ndarray of shape (n_samples, n_visible), default=None
+        Rows in modes that lie far apart, for new chains to start from.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        X: Any,
-        sample_weight: Array | None,
-        scores: tuple[str, ...],
-        *,
-        resumes: bool,
-        plan: Plan | None,
-        holds_out: bool,
-        candidates: Array | None,
-    ) -> None:
-        self.model, self.rbm, self.X, self._scores = model, model.rbm, X, scores
-        self._holds_out, self._candidates = holds_out, candidates
-        self.before: dict[str, Any] = {}
-        self.carried: Carried = {}
-        self.rows_of_modes: Array | None = None
-        statistics = self.statistics = row_statistics(X, sample_weight)
-        if plan is not None:
-            check_plan(plan, model.owner, statistics)
-            machine = model.machine(varying=self.rbm._varying)
-            self.machine = machine.astype(plan["parameters"]["weights"].dtype, copy=True)
-            self.machine.assign(plan["parameters"])
-        elif resumes:
-            self.machine, self.carried = self._resume(statistics)
-        else:
-            self.rbm._model.open_streams()
-            self._open_history()
-            self.machine = self._start(self._known(statistics))
-        if plan is None:
-            least = getattr(self.rbm, "_least_kurtosis", 0.0)
-            self.rbm._kurtosis = np.maximum(self._kurtosis(sample_weight), least)
+    machine: Machine
+    dtype: Any
+    data: Data
+    state: dict[str, Any] = field(default_factory=dict)
+    published: Machine | None = None
+    rows: Array | None = None
 
-    def _start(self, statistics: Statistics) -> Machine:
-        """Machine that resembles some statistics, and new chains."""
-        rbm, model = self.rbm, self.model
-        n_samples, _, variance = rbm._statistics = rbm._first_statistics = statistics
-        rbm._varying = (variance > 0) | (n_samples == 1)
-        constant = rbm._row_format.constant_features(rbm, rbm._varying)
-        if constant:
-            warn_user(
-                f"Features {constant[:10]} of X are constant; their "
-                f"noise_variance_ stays at 1. Drop them, for example with "
-                f"sklearn.feature_selection.VarianceThreshold.",
-                UserWarning,
-            )
-        visible = model.base_layer(statistics, rbm._varying)
-        machine = self._pretrained(visible, statistics)
-        if machine is None:
-            hidden = resting_layer(rbm._hidden_type, rbm.n_components)
-            machine = initial_machine(visible, hidden, *model.moments(statistics), rbm._rng)
-        dtype = floating_type(self.X, np.float64)
-        with np.errstate(over="ignore", under="ignore"):
-            model.publish(machine.astype(dtype))
-        try:
-            model.machine()
-        except ValueError as error:
-            raise ValueError(
-                f"The statistics of X are beyond the range of {dtype}: {error} Rescale X, for "
-                f"example with sklearn.preprocessing.StandardScaler."
-            ) from error
-        rbm._n_components = rbm.n_components
-        for name in CHAINS:
-            vars(rbm).pop(name, None)
-        return machine
 
-    def _pretrained(self, visible: Units, statistics: Statistics) -> Machine | None:
-        """Machine that has the modes of the rows already, if they are far apart.
+def start_fit(problem: Problem) -> Start:
+    """Find where a fit starts from: a new machine, or the public arrays and what goes with them.
 
-        Training does not find these by itself: variances fall before the weights lead to all modes,
-        or weights are held back by what they do to the modes' odds.
-        """
-        rbm, n_hidden = self.rbm, self.rbm.n_components
-        n_samples, mean, variance = statistics
-        rbm._least_kurtosis = 0.0
-        step = _value_step(visible)
-        if step is None or "clusters" in rbm._left_out:
-            return None
-        most, (rows, _), spawned = max(n_hidden, 2), self.split, rbm._rng.spawn(1)[0]
-        with one_blas_thread():  # products are small
-            modes = find_modes(self.X, rows, mean, variance, step, most, spawned)
-            if modes is None:
-                return None
-            own = self.model.base_layer((n_samples, modes.origin, modes.variance), rbm._varying)
-            kind, rng = rbm._hidden_type, rbm._rng
-            machine = pretrained_machine(visible, own, kind, modes, n_hidden, variance, rng)
-        if machine is None or not self._is_allowed(machine, visible, modes.rows):
-            return None
+    Nothing is written to the estimator.
+
+    Parameters
+    ----------
+    problem : Problem
+        Rows to learn, and the model that they train.
+
+    Returns
+    -------
+    start : Start
+        Of this problem.
+
+    Raises
+    ------
+    ValueError
+        If the rows do not go with the model or, of a checkpoint, are not those of its fit.
+    """
+    model, rbm = problem.model, problem.model.rbm
+    if problem.checkpoint is not None:
+        check_same_fit(problem.checkpoint, model.owner, problem.statistics)
+    rng = deepcopy(problem.streams["training"])
+    origin = _resumed(problem, rng) if problem.resumes else _new(problem, problem.statistics, rng)
+    data = problem.data_before
+    if problem.checkpoint is None:  # which has counted its rows
+        data = {**origin.data, **problem.counts, "kurtosis": _kurtosis(problem, origin)}
+    base = model.base_layer(data["all"])
+    first = base if data["first"] is data["all"] else model.base_layer(data["first"])
+    chains = {} if origin.published is None else getattr(rbm, "_chains", {})
+    ladder, phase = algorithm_of(rbm, first, chains.get("betas", ()))
+    particles = _particles(problem, origin, chains, phase, base, rng)
+    state = TrainingState(particles, **origin.state)
+    if problem.is_planned and problem.checkpoint is None:
+        state.slowdown = 1.0
+    machine, dtype = origin.machine, origin.dtype
+    return Start(machine, dtype, state, rng, data, base, ladder, phase, origin.published)
+
+
+def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> _Origin:
+    """Machine that resembles some statistics."""
+    model, rbm = problem.model, problem.model.rbm
+    statistics = model.with_known_means(statistics)
+    n_samples, mean, variance = statistics
+    varying = (variance > 0) | (n_samples == 1)
+    constant = rbm._row_format.constant_features(rbm, varying)
+    if constant:
+        warn_user(
+            f"Features {constant[:10]} of X are constant; their "
+            f"noise_variance_ stays at 1. Drop them, for example with "
+            f"sklearn.feature_selection.VarianceThreshold.",
+            UserWarning,
+        )
+    visible = model.base_layer(statistics, varying)
+    data = {"first": statistics, "all": statistics, "varying": varying, "least_kurtosis": 0.0}
+    if rbm._row_format.has_tables:
+        data["table"] = rbm._data["table"]
+    found, state, rows = _pretrained(problem, visible, statistics, varying, rng), {}, None
+    if found is None:
+        hidden = resting_layer(rbm._hidden_type, rbm.n_components)
+        machine = initial_machine(visible, hidden, *model.moments(statistics), rng)
+    else:
+        narrow, modes = found
+        machine = widened(narrow, rbm.n_components, mean, variance, rng)
+        state, rows = {"parts": {"jumps": {"modes": likeliest_means(narrow)}}}, modes.rows
         if "kurtosis" not in rbm._left_out:
-            rbm._least_kurtosis = modes.kurtosis(variance)
-        self.carried = {"parts": {"jumps": {"modes": likeliest_means(machine)}}}
-        self.rows_of_modes = modes.rows
-        return widened(machine, n_hidden, mean, variance, rng)
-
-    def _is_allowed(self, machine: Machine, independent: Units, v: Array) -> bool:
-        """Whether weights are in their bounds, and worth what they cost."""
-        rbm, weights = self.rbm, machine.weights
-        if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
-            return False
-        cost = Penalties(rbm.l1, rbm.l2).of_weights(machine)
-        alone = -independent.energy(v).mean() - independent.log_partition(independent.zero_field(1))
-        return bool(log_likelihood(machine, v) - alone[0] >= cost)
-
-    @cached_property
-    def split(self) -> tuple[Array | None, Array | None]:
-        """Numbers of the rows to learn from and of those held out; None for all, and for none."""
-        if not self._holds_out:
-            return None, None
-        return split_rows(self.rbm, self.X.shape[0], self._candidates)
-
-    def _resume(self, statistics: Statistics) -> tuple[Machine, Carried]:
-        """Machine behind the public arrays, and what its training carries on."""
-        rbm, model, width = self.rbm, self.model, self.X.shape[1]
-        self.before = {name: getattr(rbm, name) for name in ROW_STATISTICS if hasattr(rbm, name)}
-        varying = self.before.get("_varying", True)
-        is_known = np.size(varying) in (1, width)
-        varying = not is_known or varying | (statistics[2] > 0)  # what was constant may vary now
-        machine = model.machine(varying=varying)
-        n_hidden, n_columns = parameter_shape(rbm, "components_", 2)
-        check_width(self.X, n_columns, rbm)
-        if rbm.n_components not in (n_hidden, getattr(rbm, "_n_components", rbm.n_components)):
-            raise ValueError(
-                f"n_components={rbm.n_components} was changed since fit, but components_ has "
-                f"{n_hidden} rows. Call fit to start anew, or set n_components={n_hidden} to go on."
-            )
-        rbm._model.ensure_streams()
-        if not hasattr(model.owner, "_carried"):
-            self._open_history()
-        rbm._n_components, rbm._varying = rbm.n_components, varying
-        before = self.before.get("_statistics")
-        if before is not None and len(before[1]) == width:
-            rbm._statistics = merged_statistics(before, statistics)
-        else:
-            rbm._statistics = rbm._first_statistics = self._known(statistics)
-        carried = model.owner._carried
-        is_published = carried.get("published") == fingerprint(model.public)
-        is_open = is_published and before is not None and before[0] < FEW_ROWS
-        if is_open and machine.visible.bounds(model.moments(rbm._statistics)[1]):
-            # the first rows of a stream, which were few, have set a scale that lasts
-            return self._start(rbm._statistics), self.carried
-        return raw_machine(machine, carried, is_published=is_published, averages=rbm.average)
-
-    def _kurtosis(self, sample_weight: Array | None) -> Array:
-        """Tails of the columns, about the mean of all rows so far."""
-        n_samples, mean, variance = self.rbm._statistics
-        if (
-            self.machine.visible.is_signal_fixed or "kurtosis" in self.rbm._left_out
-        ):  # no parameter is measured in them
-            return np.zeros_like(mean)
-        kurtosis = column_kurtosis(self.X, mean, variance, sample_weight)
-        share = self.statistics[0] / n_samples
-        if share < 1 and "_kurtosis" in self.before:
-            ratio = self.before["_statistics"][2] / np.where(variance > 0, variance, np.inf)
-            kurtosis = share * kurtosis + (1 - share) * ratio**2 * self.before["_kurtosis"]
-        return kurtosis
-
-    def _open_history(self) -> None:
-        owner = self.model.owner
-        owner.n_iter_, owner.history_, owner._carried = 0, empty_history(*self._scores), {}
-
-    def _known(self, statistics: Statistics) -> Statistics:
-        known: Statistics = self.rbm._model.with_known_means(statistics)
-        return known
+            data["least_kurtosis"] = modes.kurtosis(variance)
+    origin = _Origin(machine, floating_type(problem.X, np.float64), data, state, rows=rows)
+    _check_range(problem, origin)
+    return origin
 
 
-def _value_step(visible: Units) -> float | None:
+def _check_range(problem: Problem, origin: _Origin) -> None:
+    """Refuse statistics of which the public arrays cannot have the precision."""
+    model, maps = problem.model, problem.model.rbm._layer_arrays
+    try:
+        with np.errstate(over="ignore", under="ignore"):
+            for name, array in model.arrays(origin.machine.astype(origin.dtype)).items():
+                if not np.isfinite(array).all():
+                    raise ValueError(f"{name} would be infinite.")
+                if name in maps:
+                    maps[name][2](array)
+    except ValueError as error:
+        raise ValueError(
+            f"The statistics of X are beyond the range of {origin.dtype}: {error} Rescale X, for "
+            f"example with sklearn.preprocessing.StandardScaler."
+        ) from error
+
+
+def _pretrained(
+    problem: Problem,
+    visible: Units,
+    statistics: Statistics,
+    varying: Array,
+    rng: np.random.Generator,
+) -> tuple[Machine, Modes] | None:
+    """Machine of a few hidden units that has the modes of the rows already, if they are far apart.
+
+    Training does not find these by itself: variances fall before the weights lead to all modes,
+    or weights are held back by their effect on the modes' odds.
+    """
+    rbm, model, n_hidden = problem.model.rbm, problem.model, problem.model.rbm.n_components
+    n_samples, mean, variance = statistics
+    step = None if "clusters" in rbm._left_out else value_step(visible)
+    if step is None:
+        return None
+    most, (learned, _), spawned = max(n_hidden, 2), problem.split, rng.spawn(1)[0]
+    with one_blas_thread():  # products are small
+        modes = find_modes(problem.X, learned, mean, variance, step, most, spawned)
+        if modes is None:
+            return None
+        within = model.base_layer((n_samples, modes.origin, modes.variance), varying)
+        kind = rbm._hidden_type
+        machine = pretrained_machine(visible, within, kind, modes, n_hidden, variance, rng)
+    if machine is None or not _is_allowed(rbm, machine, visible, modes.rows):
+        return None
+    return machine, modes
+
+
+def _is_allowed(rbm: Any, machine: Machine, independent: Units, v: Array) -> bool:
+    """Whether weights are in their bounds, and worth what they cost."""
+    weights = machine.weights
+    if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
+        return False
+    cost = Penalties(rbm.l1, rbm.l2).of_weights(machine)
+    alone = -independent.energy(v).mean() - independent.log_partition(independent.zero_field(1))
+    return bool(log_likelihood(machine, v) - alone[0] >= cost)
+
+
+def value_step(visible: Units) -> float | None:
     """Distance of the values of a column; 0 for numbers of learned variance, None for others.
 
     Tables are among the others: what looks like a gap are the few values of a column.
+
+    Parameters
+    ----------
+    visible : Units
+        Visible layer.
+
+    Returns
+    -------
+    step : float or None
+        In the units of the values.
     """
     if visible.n_units == visible.n_columns and len(visible.support.values) == 2:
         return visible.support.high - visible.support.low
@@ -259,85 +224,109 @@ def _value_step(visible: Units) -> float | None:
     return 0.0 if "log_variance" in visible.parameters and np.any(steps) else None
 
 
-def first_particles(
-    model: Model, machine: Machine, phase: NegativePhase, n_batch: int, rows: Array | None
+def _resumed(problem: Problem, rng: np.random.Generator) -> _Origin:
+    """Machine behind the public arrays, with the state that its training has left."""
+    model, rbm, X = problem.model, problem.model.rbm, problem.X
+    before, training = problem.data_before, problem.training_state
+    statistics, width = problem.statistics, X.shape[1]
+    varying = before.get("varying", True)
+    is_known = np.size(varying) in (1, width)
+    varying = not is_known or varying | (statistics[2] > 0)  # what was constant may vary now
+    machine = model.machine(varying=varying)
+    n_hidden, n_columns = parameter_shape(rbm, "components_", 2)
+    check_width(X, n_columns, rbm)
+    if rbm.n_components not in (n_hidden, training.get("n_components", rbm.n_components)):
+        raise ValueError(
+            f"n_components={rbm.n_components} was changed since fit, but components_ has "
+            f"{n_hidden} rows. Call fit to start anew, or set n_components={n_hidden} to go on."
+        )
+    seen = before.get("all")
+    if seen is not None and len(seen[1]) == width:
+        data = {**before, "all": merged_statistics(seen, statistics), "varying": varying}
+    else:
+        known = model.with_known_means(statistics)
+        data = {**before, "first": known, "all": known, "varying": varying}
+    is_published = training.get("fingerprint") == fingerprint(model.public)
+    is_open = is_published and seen is not None and seen[0] < FEW_ROWS
+    is_open = is_open and problem.checkpoint is None
+    if is_open and machine.visible.bounds(model.moments(data["all"])[1]):
+        # the first rows of a stream, which were few, have set a scale that lasts
+        return _new(problem, data["all"], rng)
+    dtype = check_parameter(rbm, "components_", 2).dtype
+    trained, state = _trained(machine, training, is_published=is_published, averages=rbm.average)
+    return _Origin(trained, dtype, data, state, published=machine)
+
+
+def _trained(
+    machine: Machine, training: dict[str, Any], *, is_published: bool, averages: bool
+) -> tuple[Machine, dict[str, Any]]:
+    """Machine that training had arrived at behind a public average, and the state that goes with it.
+
+    Arrays that were edited since are themselves gone on from, without the momentum and the average
+    that led to others.
+    """
+    state = deepcopy({name: training[name] for name in STATE_FIELDS & training.keys()})
+    parts, parameters = state.get("parts", {}), training.get("parameters")
+    if not is_published:
+        state["memory"] = {}
+        parts.pop("average", None)
+        parts.get("jumps", {}).pop("modes", None)
+        offsets: Any = state.get("visible_offset"), state.get("hidden_offset")
+        if tuple(map(np.size, offsets)) != machine.weights.shape:
+            state["visible_offset"] = state["hidden_offset"] = None
+    elif (
+        parameters is not None
+        and parameters.keys() == machine.parameters.keys()
+        and (averages or "average" not in parts)
+    ):
+        machine = machine.astype(parameters["weights"].dtype, copy=True)
+        machine.assign(parameters)
+    else:  # average or learn_variance were changed
+        parts.pop("average", None)
+    return machine, state
+
+
+def _kurtosis(problem: Problem, origin: _Origin) -> Array:
+    """Tails of the columns, about the mean of all rows so far."""
+    (n_samples, mean, variance), before = origin.data["all"], problem.data_before
+    least = origin.data.get("least_kurtosis", 0.0)
+    is_left_out = "kurtosis" in problem.model.rbm._left_out
+    if origin.machine.visible.is_signal_fixed or is_left_out:  # no parameter is measured in them
+        return np.full_like(mean, least)
+    kurtosis = column_kurtosis(problem.X, mean, variance, problem.sample_weight)
+    share = problem.statistics[0] / n_samples
+    if share < 1 and "kurtosis" in before:
+        ratio = before["all"][2] / np.where(variance > 0, variance, np.inf)
+        kurtosis = share * kurtosis + (1 - share) * ratio**2 * before["kurtosis"]
+    return np.asarray(np.maximum(kurtosis, least))
+
+
+def _particles(
+    problem: Problem,
+    origin: _Origin,
+    chains: dict[str, Array],
+    phase: NegativePhase,
+    base: Units,
+    rng: np.random.Generator,
 ) -> Array:
     """Chains as they are; new ones where more are asked for or the width changed.
 
-    Parameters
-    ----------
-    model : Model
-        Whose estimator has them.
-    machine : Machine
-        That they sample.
-    phase : NegativePhase
-        Says how many chains belong to a particle.
-    n_batch : int
-        Number of particles, if none is set and there are none.
-    rows : ndarray of shape (n_samples, n_visible) or None
-        Where new ones of the model itself start; None for draws with the data's statistics.
-
-    Returns
-    -------
-    particles : ndarray of shape (n_chains * n_particles, n_hidden)
-        Those of the model itself first.
+    Those of the model itself come first. New ones start from rows in far modes, if there are any,
+    else from draws with the data's statistics.
     """
-    rbm, n_hidden = model.rbm, machine.hidden.n_columns
+    rbm, machine = problem.model.rbm, origin.machine
+    n_hidden = machine.hidden.n_columns
     old = np.empty((0, n_hidden), dtype=machine.dtype)
-    if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
+    if origin.published is not None and np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
         old = check_parameter(rbm, "h_samples_", 2).astype(machine.dtype)
-    n_particles = rbm.n_particles or len(old) or n_batch
-    base = model.base_layer(rbm._statistics)
+    n_particles = rbm.n_particles or len(old) or problem.n_batch
     n_missing = max(n_particles - len(old), 0)
-    if rows is None:
-        more = initial_particles(machine, base, n_missing, rbm._rng)
+    if origin.rows is None:
+        more = initial_particles(machine, base, n_missing, rng)
     else:
-        more = machine.sample_hidden(rbm._rng.choice(rows, n_missing), rbm._rng)
+        more = machine.sample_hidden(rng.choice(origin.rows, n_missing), rng)
     n_replicas = (phase.n_chains - 1) * n_particles
-    replicas = getattr(rbm, "_replicas", old[:0])
+    replicas = chains.get("replicas", old[:0])
     if replicas.shape != (n_replicas, n_hidden):
-        replicas = initial_particles(machine, base, n_replicas, rbm._rng)
+        replicas = initial_particles(machine, base, n_replicas, rng)
     return np.concatenate([old[:n_particles], more, replicas])
-
-
-def raw_machine(
-    machine: Machine, carried: Carried, *, is_published: bool, averages: bool
-) -> tuple[Machine, Carried]:
-    """Machine behind a public average, and what its training carries on.
-
-    Parameters
-    ----------
-    machine : Machine
-        Of the public arrays.
-    carried : dict
-        What training left beside them.
-    is_published : bool
-        Whether they are what training left. Arrays that were edited since are what it goes on
-        from, without the momentum and the average that led to others.
-    averages : bool
-        Whether it goes on to average.
-
-    Returns
-    -------
-    machine : Machine
-        To go on from.
-    carried : dict
-        A copy, of what goes with that machine.
-    """
-    carried = dict(carried)
-    raw = carried.pop("raw", None)
-    carried.pop("published", None)
-    carried = deepcopy(carried)
-    if not is_published:
-        carried["memory"] = {}
-        carried.get("parts", {}).pop("average", None)
-        carried.get("parts", {}).get("jumps", {}).pop("modes", None)
-        offsets: Any = carried.get("visible_offset"), carried.get("hidden_offset")
-        if tuple(map(np.size, offsets)) != machine.weights.shape:
-            carried["visible_offset"] = carried["hidden_offset"] = None
-    elif averages and raw is not None and raw.keys() == machine.parameters.keys():
-        machine = machine.astype(raw["weights"].dtype, copy=True)
-        machine.assign(raw)
-    else:  # average or learn_variance were changed
-        carried.get("parts", {}).pop("average", None)
-    return machine, carried

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -12,34 +12,42 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
+from skrbm.core.units import Units
 
 RECORDED_ROWS, N_ANCHORS = 1000, 100
-N_CHAINS, CHAIN_ROWS = (100, 500), 100  # at least and at most; rows of a pass for each
+N_CHAINS, CHAIN_ROWS = (100, 500), 100  # at least and at most; rows of an epoch for each
 FEWEST_STEPS = 20
-PASS_SHARE = 16  # updates of a pass for one step of the chains: about 5 % of its time
-MANY_STATES = N_CHAINS[0] * FEWEST_STEPS  # of the smaller layer, beyond which chains visit fewer
+EPOCH_SHARE = 16  # updates of an epoch for one step of the chains: about 5 % of its time
 
 
 @final
 @dataclass
 class LikelihoodRecorder:
-    """Keeper of what the log-likelihood of data is under each published model.
+    """Recorder of the log-likelihood of data under each published model.
 
     Parameters
     ----------
-    model : ArrayModel
-        Of the estimator, whose random streams it leaves where they are.
+    base : Units
+        Visible layer without a field that has the statistics of the data.
+    rng : numpy.random.Generator
+        Stream of annealing, which stays where it is.
     n_rows, n_updates : int
-        Rows and updates of a pass, of whose cost this is a small part.
+        Rows and updates of an epoch, of whose cost this is a small part.
     dtype : dtype
         Precision of the states of chains.
+    tracker : PartitionTracker, default=None
+        Chains to go on with; None for new ones.
     """
 
-    model: Any
+    base: Units
+    rng: np.random.Generator
     n_rows: int
     n_updates: int
     dtype: Any
     tracker: PartitionTracker | None = None
+
+    # States of the smaller layer beyond which chains visit fewer.
+    max_states: ClassVar[int] = N_CHAINS[0] * FEWEST_STEPS
 
     @property
     def correction(self) -> float:
@@ -51,23 +59,19 @@ class LikelihoodRecorder:
 
         Chains may jump to rows of the data, as those of training do.
         """
-        n_steps = max(FEWEST_STEPS, self.n_updates // PASS_SHARE)
-        if exact.smaller_discrete(machine).visible.n_states <= MANY_STATES:
+        n_steps = max(FEWEST_STEPS, self.n_updates // EPOCH_SHARE)
+        if exact.smaller_discrete(machine).visible.n_states <= self.max_states:
             return LogPartition(exact.log_partition(machine.astype(np.float64)), 0.0, "exact")
         if self.tracker is None:
-            rbm = self.model.rbm
-            # Streams of their own: those of training and inference stay where they are.
-            rng = np.random.Generator(rbm._annealing_rng.bit_generator.jumped())
-            base = self.model.base_layer(rbm._statistics)
-            anchors = dense(spread_rows(v, N_ANCHORS))
+            bits: Any = self.rng.bit_generator
             self.tracker = PartitionTracker(
-                base,
+                self.base,
                 machine,
-                rng,
+                np.random.Generator(bits.jumped()),
                 dtype=self.dtype,
                 n_chains=int(np.clip(self.n_rows // CHAIN_ROWS, *N_CHAINS)),
                 max_chains=N_CHAINS[1],
-                anchors=anchors,
+                anchors=dense(spread_rows(v, N_ANCHORS)),
             )
         return self.tracker.follow(machine, n_steps)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from functools import partial
 from typing import Any, final
 
 import numpy as np
-from scipy.sparse import issparse
 
 from skrbm.core.chains.gibbs import clamped_gibbs, clamped_mean
 from skrbm.core.machine import Machine
@@ -98,17 +96,6 @@ class Unknown:
         return result
 
 
-def known_units(model: ArrayModel, X: Any) -> Array | None:
-    """Which units of checked rows are known; None where the estimator has nothing to sum over.
-
-    Of shape (n_samples, n_units).
-    """
-    if model.rbm.missing == "raise" or issparse(X) or X.dtype.kind != "f":
-        return None
-    is_known: Array = model.rbm._row_format.known_units(model.rbm, X)
-    return None if is_known.all() else is_known
-
-
 def averaged(
     model: ArrayModel, X: Any, is_known: Array | None, answer: Callable[[Any, Any], Array]
 ) -> Array:
@@ -123,7 +110,7 @@ def averaged(
     X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
         Checked rows.
     is_known : ndarray of bool of shape (n_samples, n_units) or None
-        From `known_units`.
+        From `known_units`; None for complete rows.
     answer : callable
         From complete rows and their numbers among all to an array (n_rows, ...).
 
@@ -136,8 +123,7 @@ def averaged(
         return answer(X, slice(None))
     is_complete = is_known.all(axis=1)
     complete, rows = np.flatnonzero(is_complete), np.flatnonzero(~is_complete)
-    model.ensure_streams()
-    unknown = Unknown(model, is_known[rows], deepcopy(model.rbm._annealing_rng))
+    unknown = Unknown(model, is_known[rows], model.annealing_rng())
     v = dense(X[rows])
     draws = (answer(unknown.draw(v, N_GIBBS_STEPS), rows) for _ in range(N_DRAWS))
     mean = sum(draws) / N_DRAWS

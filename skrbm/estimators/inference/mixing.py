@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from numbers import Integral
 from typing import Any
 
@@ -132,8 +131,7 @@ def warn_if_chains_stay(model: ArrayModel, machine: Machine, n_steps: int) -> No
     n_steps : int
         Number of steps of the sample's chains. What would take a few more does not count.
     """
-    model.ensure_streams()
-    rng = deepcopy(model.rbm._annealing_rng)  # the same verdict in every call
+    rng = model.annealing_rng()  # the same verdict in every call
     v = model.chain_states(machine, rng)
     if v is None or len(v) < FEWEST_CHAINS:
         return

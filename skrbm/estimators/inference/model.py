@@ -6,7 +6,8 @@ import hashlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, final
+from copy import deepcopy
+from typing import Any, ClassVar, final
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -31,7 +32,6 @@ from skrbm.estimators.input.validation import (
     parameter_shape,
 )
 
-ROWS = 2048  # of the data at a time in inference
 N_ANCHORS = 100
 N_EXPLORERS, N_STEPS, N_TEMPERATURES = 50, 50, 10  # of the sample that stands in for data
 OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
@@ -40,7 +40,7 @@ Statistics = tuple[float, Array, Array]  # number of rows, mean and variance of 
 
 
 class Model(ABC):
-    """What is learned: the way between public arrays and a machine."""
+    """The way between public arrays and a machine."""
 
     owner: Any  # estimator that is fitted
     rbm: Any  # the owner or a part of it: has parameters, streams, chains and statistics of rows
@@ -50,13 +50,13 @@ class Model(ABC):
         """Machine of the public arrays, in the precision of `X` if that is floating-point."""
 
     @abstractmethod
-    def publish(self, machine: Machine) -> None:
-        """Make a plain machine the public arrays."""
+    def arrays(self, machine: Machine) -> dict[str, Array]:
+        """Public arrays of a plain machine."""
 
     @property
     @abstractmethod
     def public(self) -> dict[str, Array]:
-        """The public arrays as they are."""
+        """Public arrays as they are."""
 
     @abstractmethod
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
@@ -65,6 +65,21 @@ class Model(ABC):
     @abstractmethod
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
         """Mean and variance of all visible columns."""
+
+    @abstractmethod
+    def kurtosis(self, of_features: Array) -> Array:
+        """Kurtosis of all visible columns."""
+
+    def with_known_means(self, statistics: Statistics) -> Statistics:
+        """Statistics in which columns without a known value are as if no value were likelier."""
+        n_samples, mean, variance = statistics
+        if not np.isnan(mean).any():
+            return statistics
+        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance)).map_arrays(
+            np.zeros_like
+        )
+        neutral = layer.mean(layer.zero_field(1))[0, : len(mean)]
+        return n_samples, np.where(np.isnan(mean), neutral, mean), variance
 
 
 @final
@@ -79,6 +94,8 @@ class ArrayModel(Model):
     rbm : BaseRBM
         Asked for its arrays, its unit types and how it checks input.
     """
+
+    block_rows: ClassVar[int] = 2048  # of the data at a time in inference
 
     def __init__(self, rbm: Any) -> None:
         self.owner = self.rbm = rbm
@@ -108,40 +125,39 @@ class ArrayModel(Model):
         )
         return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
 
-    def public_arrays(self, machine: Machine) -> dict[str, Array]:
-        """Attributes that a plain machine is."""
+    def arrays(self, machine: Machine) -> dict[str, Array]:
+        """Public arrays of a plain machine."""
         arrays = {"components_": machine.weights.T}
         for name, (layer, own, _, from_own) in self.rbm._layer_arrays.items():
             arrays[name] = from_own(getattr(machine, layer).arrays[own])
         return arrays
 
-    def publish(self, machine: Machine) -> None:
-        """Make a plain machine the public arrays."""
-        vars(self.rbm).update(self.public_arrays(machine))
-
     @property
     def public(self) -> dict[str, Array]:
-        """The public arrays as they are."""
+        """Public arrays as they are."""
         return {name: getattr(self.rbm, name) for name in self.rbm._public_names}
 
-    def open_streams(self) -> None:
-        """Start the random streams of training and, apart from it, of inference."""
-        *streams, validation = generators(self.rbm.random_state, 4)
-        self.rbm._rng, self.rbm._sampling_rng, self.rbm._annealing_rng = streams
-        self.rbm._validation_seed = int(validation.integers(2**31))
-
-    def ensure_streams(self) -> None:
-        """Open the random streams of arrays that were assigned by hand, if they are not yet."""
+    @property
+    def streams(self) -> dict[str, Any]:
+        """Random streams by their use; those of arrays that were assigned by hand open here."""
         with OPENING:
-            if not hasattr(self.rbm, "_rng"):
-                self.open_streams()
+            if not hasattr(self.rbm, "_streams"):
+                self.rbm._streams = open_streams(self.rbm.random_state)
+        streams: dict[str, Any] = self.rbm._streams
+        return streams
 
     def inference_rng(self, random_state: Any = None) -> np.random.Generator:
         """Stream of a random state; None for that of inference, which goes on from call to call."""
         if random_state is not None:
             return generators(random_state, 1)[0]
-        self.ensure_streams()
-        stream: np.random.Generator = self.rbm._sampling_rng
+        stream: np.random.Generator = self.streams["inference"]
+        return stream
+
+    def annealing_rng(self, random_state: Any = None) -> np.random.Generator:
+        """Stream of a random state; None for a copy, so that the same model gives the same number."""
+        if random_state is not None:
+            return generators(random_state, 1)[0]
+        stream: np.random.Generator = deepcopy(self.streams["annealing"])
         return stream
 
     def surroundings(
@@ -175,7 +191,7 @@ class ArrayModel(Model):
 
     def _known_statistics(self, machine: Machine) -> Statistics | None:
         """Those of the training data; None for arrays of another width assigned by hand."""
-        statistics: Any = getattr(self.rbm, "_statistics", None)
+        statistics: Any = getattr(self.rbm, "_data", {}).get("all")
         is_known = statistics is not None and len(statistics[1]) == machine.visible.n_columns
         return statistics if is_known else None
 
@@ -226,6 +242,10 @@ class ArrayModel(Model):
         """Mean and variance of all columns."""
         return statistics[1:]
 
+    def kurtosis(self, of_features: Array) -> Array:
+        """Kurtosis of all columns."""
+        return of_features
+
     def check_X(
         self, X: Any, *, reset: bool = False, finite: bool = True, missing: bool = False
     ) -> Any:
@@ -236,17 +256,6 @@ class ArrayModel(Model):
         """
         form = self.rbm._row_format
         return form.read(self.rbm, X, reset=reset, finite=finite, missing=missing)
-
-    def with_known_means(self, statistics: Statistics) -> Statistics:
-        """Statistics in which columns without a known value are as if no value were likelier."""
-        n_samples, mean, variance = statistics
-        if not np.isnan(mean).any():
-            return statistics
-        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance)).map_arrays(
-            np.zeros_like
-        )
-        neutral = layer.mean(layer.zero_field(1))[0]
-        return n_samples, np.where(np.isnan(mean), neutral, mean), variance
 
     def check_H(self, H: Any, *, name: str) -> Array:
         """Hidden states, as wide as the model."""
@@ -273,7 +282,7 @@ class ArrayModel(Model):
 
         Functions that draw random numbers see the blocks in order, others in several threads.
         """
-        n_rows = X.shape[0]
+        n_rows, size = X.shape[0], self.block_rows
         with finite_results():
             machine = self.machine(X)
         dtype, opening = machine.dtype, threading.Lock()
@@ -288,12 +297,12 @@ class ArrayModel(Model):
                     result.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
             result[0][rows] = part
 
-        blocks = [slice(begin, begin + ROWS) for begin in range(0, n_rows, ROWS)]
+        blocks = [slice(begin, begin + size) for begin in range(0, n_rows, size)]
         if is_random or len(blocks) == 1:
             for rows in blocks:
                 fill(rows)
         else:
-            n_products = ROWS * machine.weights.size
+            n_products = size * machine.weights.size
             tasks = ((rows,) for rows in blocks)
             map_blocks(fill, tasks, self.rbm.n_jobs, n_products=n_products)
         return result[0]
@@ -305,6 +314,25 @@ class ModelMixin:
     @property
     def _model(self) -> ArrayModel:
         return ArrayModel(self)
+
+
+def open_streams(random_state: Any) -> dict[str, Any]:
+    """Independent random streams of an estimator, and the seed that chooses held-out rows.
+
+    Parameters
+    ----------
+    random_state : int, Generator, RandomState or None
+        As scikit-learn accepts it, or a generator.
+
+    Returns
+    -------
+    streams : dict
+        Generators of "training", "inference" and "annealing", and the int "validation_seed".
+    """
+    *streams, validation = generators(random_state, 4)
+    names = "training", "inference", "annealing"
+    seed = int(validation.integers(2**31))
+    return {**dict(zip(names, streams, strict=True)), "validation_seed": seed}
 
 
 def fingerprint(arrays: dict[str, Array]) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -18,15 +17,14 @@ from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows
 from skrbm.estimators.inference.log_partition import SIZES, anneal, warn_if_few, warn_if_too_likely
-from skrbm.estimators.inference.missing_values import averaged, known_units
+from skrbm.estimators.inference.missing_values import averaged
 from skrbm.estimators.inference.model import ModelMixin
-from skrbm.estimators.input.formats import RowFormat
-from skrbm.estimators.input.rows import check_weights
+from skrbm.estimators.input.formats import RowFormat, known_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     advised,
+    check_weights,
     finite_results,
-    generators,
     shared_by_estimators,
 )
 
@@ -61,7 +59,7 @@ class LikelihoodMixin(ModelMixin):
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_known = known_units(model, X)
+        is_known = known_units(self, X)
 
         def scores(v: Any, rows: Any) -> Array:
             counted = None if is_known is None else is_known[rows]
@@ -275,7 +273,7 @@ class LikelihoodMixin(ModelMixin):
                 value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
                 result = LogPartition(value, 0.0, method)
             else:
-                rng = self._likelihood_rng(random_state)
+                rng = self._model.annealing_rng(random_state)
                 size = n_chains, n_temperatures
                 result = anneal(self._model, machine, *size, X, init, rng, method=method)
                 if method != "bar":
@@ -287,13 +285,6 @@ class LikelihoodMixin(ModelMixin):
         """Energies of rows as the user gave them, up to what `log_partition` adds for all."""
         own = self._row_format.log_unit(self, X) - self._row_format.log_unit(self)
         return np.asarray(energy + own, dtype=energy.dtype)
-
-    def _likelihood_rng(self, random_state: Any) -> np.random.Generator:
-        """Stream of its own that begins anew on every call: the same model, the same number."""
-        if random_state is not None:
-            return generators(random_state, 1)[0]
-        self._model.ensure_streams()
-        return deepcopy(self._annealing_rng)
 
 
 def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:

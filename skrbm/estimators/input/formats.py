@@ -28,12 +28,15 @@ class RowFormat(ABC):
 
     Attributes
     ----------
+    learned : tuple of str
+        Names of the attributes that `read` learns from rows.
     has_tables : bool
         Whether rows may be of other things than numbers.
     is_standardized : bool
         Whether numbers are read in standard deviations, which single precision is enough for.
     """
 
+    learned: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
     has_tables: ClassVar[bool] = False
     is_standardized: ClassVar[bool] = False
 
@@ -142,13 +145,12 @@ class ArrayRows(RowFormat):
                 if finite:
                     name = type(rbm).__name__
                     assert_all_finite(X, allow_nan=missing, estimator_name=name, input_name="X")
-        if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
-            X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
-        if issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        if finite:
-            with numbers_advised(rbm):
+            if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
+                X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
+            if issparse(X) and not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
+            if finite:
                 check_domain(X, units, rbm, allow_nan=missing and not issparse(X))
         return X
 
@@ -188,6 +190,27 @@ class ArrayRows(RowFormat):
 
     def log_units(self, rbm: Any, v: Any = None) -> Array:
         return np.zeros(1)
+
+
+def known_units(rbm: Any, v: Any) -> Array | None:
+    """Mask of the known units of checked rows; None where an estimator has nothing to sum over.
+
+    Parameters
+    ----------
+    rbm : BaseRBM
+        Its `missing` says whether values may be.
+    v : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
+        From `RowFormat.read`.
+
+    Returns
+    -------
+    is_known : ndarray of bool of shape (n_samples, n_units) or None
+        None for complete rows.
+    """
+    if rbm.missing == "raise" or issparse(v) or v.dtype.kind != "f":
+        return None
+    is_known: Array = rbm._row_format.known_units(rbm, v)
+    return None if is_known.all() else is_known
 
 
 def checked_mask(values: Any, shape: tuple[int, int]) -> Array:

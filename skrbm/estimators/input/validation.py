@@ -15,12 +15,11 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_random_state
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import _check_sample_weight, check_array
 
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.likelihood.exact import TooManyStatesError
 from skrbm.core.numerics import Array
-from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.units import QuadratureError, Units
 
 T = TypeVar("T")
@@ -62,25 +61,26 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level + 1)
 
 
-class InterruptWarned:
-    """Context whose body Ctrl-C ends with a warning, and nothing else.
+def write_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
+    """Write attributes to an estimator: all that a fit changes passes here, when it is over.
 
-    Not a generator: the frame of its library would stand between the warning and the user.
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        That was fitted, or the copy of it that a fit works on.
+    attributes : dict
+        By their names; None for one that the estimator has no more.
     """
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> bool:
-        is_interrupt = kind is not None and issubclass(kind, KeyboardInterrupt)
-        if is_interrupt:
-            warn_user("Training interrupted by user.", UserWarning)
-        return is_interrupt
+    for name, value in attributes.items():
+        if value is not None:
+            setattr(estimator, name, value)
+        elif hasattr(estimator, name):
+            delattr(estimator, name)
 
 
 @contextmanager
 def restored_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Put every attribute back if the body fails; a diverged fit keeps what it reached.
+    """Put every attribute back if the body fails.
 
     Parameters
     ----------
@@ -95,13 +95,67 @@ def restored_on_error(estimator: BaseEstimator) -> Iterator[None]:
     before = dict(vars(estimator))
     try:
         yield
-    except DivergenceError:
-        raise
     except BaseException:
         with deferred_interrupts():
             vars(estimator).clear()
             vars(estimator).update(before)
         raise
+
+
+def check_weights(sample_weight: Any, X: Any) -> Array | None:
+    """Weights of rows in double precision, or None where they are None.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,), float or None
+        As the user gave it; a weight of k is k copies of a row.
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Rows.
+
+    Returns
+    -------
+    sample_weight : ndarray of shape (n_samples,) or None
+        Not all zero.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, infinite or NaN, if all are zero, or if there is not one for each
+        row.
+    """
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if weights.min() < 0 or not weights.any():
+        raise ValueError(
+            f"sample_weight expected to be at least zero, and positive for some rows, got values "
+            f"from {weights.min():g} to {weights.max():g}. A weight of k is k copies of a row; "
+            f"leave rows out by a weight of zero."
+        )
+    return np.asarray(weights)
+
+
+def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[Any, ...]:
+    """Rows of positive weight with their weights; no copies where that is all of them.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Rows.
+    sample_weight : ndarray of shape (n_samples,) or None
+        From `check_weights`.
+    *others : ndarray of shape (n_samples, ...)
+        What else belongs to the rows.
+
+    Returns
+    -------
+    present : tuple
+        Rows, weights and others.
+    """
+    if sample_weight is None or sample_weight.all():
+        return X, sample_weight, *others
+    rows = np.flatnonzero(sample_weight)
+    return X[rows], sample_weight[rows], *(other[rows] for other in others)
 
 
 def floating_type(X: Any, fallback: Any) -> Any:

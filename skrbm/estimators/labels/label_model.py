@@ -12,6 +12,8 @@ from skrbm.core.units import Categorical, Composite, Units
 from skrbm.estimators.inference.model import Model, Statistics
 from skrbm.estimators.input.validation import check_parameter
 
+LABEL_ARRAYS = "label_components_", "intercept_label_"
+
 
 @final
 class LabelModel(Model):
@@ -20,12 +22,13 @@ class LabelModel(Model):
     Parameters
     ----------
     owner : RBMClassifier
-        Has the label's arrays, its classes and the weight of their rows so far, and the estimator of
-        the features.
+        Has the label's arrays, its classes and the estimator of the features.
+    label_weights : ndarray of shape (n_labels,), default=None
+        Total weights of the rows of each label so far; None where they do not matter.
     """
 
-    def __init__(self, owner: Any) -> None:
-        self.owner, self.rbm = owner, owner.estimator_
+    def __init__(self, owner: Any, label_weights: Array | None = None) -> None:
+        self.owner, self.rbm, self.label_weights = owner, owner.estimator_, label_weights
 
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
         """Machine of the public arrays, in the precision of `X` if that is floating-point.
@@ -48,27 +51,20 @@ class LabelModel(Model):
         joint = Machine(visible, machine.hidden, np.concatenate([machine.weights, weights.T]))
         return joint.astype(machine.dtype)
 
-    def arrays(self, machine: Machine) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Attributes of the estimator, and of the classifier, that a plain machine is."""
+    def arrays(self, machine: Machine) -> dict[str, Array]:
+        """Public arrays of a plain machine: those of the estimator, and of the label."""
         visible: Any = machine.visible
         features, label = visible.parts
         weights = machine.weights
         own = Machine(features, machine.hidden, weights[: features.n_columns])
-        return self.rbm._model.public_arrays(own), {
-            "label_components_": weights[features.n_columns :].T,
-            "intercept_label_": label.bias,
-        }
-
-    def publish(self, machine: Machine) -> None:
-        """Make a plain machine the public arrays."""
-        for estimator, arrays in zip((self.rbm, self.owner), self.arrays(machine), strict=True):
-            vars(estimator).update(arrays)
+        of_label = weights[features.n_columns :].T, label.bias
+        return {**self.rbm._model.arrays(own), **dict(zip(LABEL_ARRAYS, of_label, strict=True))}
 
     @property
     def public(self) -> dict[str, Array]:
-        """The public arrays as they are."""
-        names = "label_components_", "intercept_label_"
-        return {**self.rbm._model.public, **{name: getattr(self.owner, name) for name in names}}
+        """Public arrays as they are."""
+        own = {name: getattr(self.owner, name) for name in LABEL_ARRAYS}
+        return {**self.rbm._model.public, **own}
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
         """Visible layer without a field: features with some statistics, and labels as so far."""
@@ -84,9 +80,13 @@ class LabelModel(Model):
         mean, variance = map(np.concatenate, own)
         return mean, variance
 
+    def kurtosis(self, of_features: Array) -> Array:
+        """Kurtosis of all columns: zero of labels, whose tails do not matter."""
+        return np.append(of_features, np.zeros(len(self.owner.classes_)))
+
     @property
     def _label_moments(self) -> tuple[Array, Array]:
         """Frequencies of the labels so far, and their variances."""
-        counts: Array = self.owner._label_counts
+        counts: Any = self.label_weights
         frequencies = np.asarray(counts / max(counts.sum(), 1))
         return frequencies, frequencies * (1 - frequencies)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.input.formats import RowFormat, checked_mask
-from skrbm.estimators.input.validation import DomainWarning, warn_user
+from skrbm.estimators.input.validation import DomainWarning, warn_user, write_attributes
 from skrbm.estimators.tables.codec import Table
 from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import column_names, container_of
@@ -19,14 +19,15 @@ from skrbm.estimators.tables.frames import column_names, container_of
 
 def table_of(rbm: Any) -> Table:
     """Table that an estimator was fitted to; its fitted attributes have it as plain data."""
-    check_is_fitted(rbm, "_table")
-    return Table(kinds=rbm.kinds_, categories=rbm.categories_, **rbm._table)
+    check_is_fitted(rbm, "_data")
+    return Table(kinds=rbm.kinds_, categories=rbm.categories_, **rbm._data["table"])
 
 
 @final
 class TableRows(RowFormat):
     """Data frames and arrays whose columns are of several kinds."""
 
+    learned = (*RowFormat.learned, "kinds_", "categories_", "columns_")
     has_tables = True
     is_standardized = True
 
@@ -41,9 +42,14 @@ class TableRows(RowFormat):
         if reset:
             rbm._validate_params()
             table = Table.of(X, rbm.kinds, rbm.numeric_scale)
-            rbm.kinds_, rbm.categories_, rbm.columns_ = table.kinds, table.categories, table.columns
             names = "container", "names", "dtypes", "origin", "scale", "scores"
-            rbm._table = {name: getattr(table, name) for name in names}
+            format_data = {name: getattr(table, name) for name in names}
+            own = {
+                "kinds_": table.kinds,
+                "categories_": table.categories,
+                "columns_": table.columns,
+            }
+            write_attributes(rbm, {**own, "_data": {"table": format_data}})
         table = table_of(rbm)
         rows = table.encode(X, rbm.handle_unknown, rbm.check_input)
         may_be_missing = not finite or (missing and rbm.missing == "marginalize")
@@ -89,7 +95,7 @@ class TableRows(RowFormat):
         )
 
     def is_known_to(self, rbm: Any) -> bool:
-        return hasattr(rbm, "_table")
+        return "table" in getattr(rbm, "_data", {})
 
     def array_length(self, rbm: Any, name: str, n_columns: int) -> int:
         is_scale = name == "noise_variance_"

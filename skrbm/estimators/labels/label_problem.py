@@ -1,0 +1,226 @@
+"""Rows with labels, and what distinguishes their fit from one of rows alone."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.random import Generator
+from scipy.sparse import csr_array, hstack, issparse
+
+from skrbm.core.labels import Labels
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, mean_of_rows, spread_rows
+from skrbm.core.training.discriminative import LabelObjective
+from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.estimators.fitting.problem import FitResult, Problem, Start, machine_attributes
+from skrbm.estimators.fitting.recording import History, Notes, Recorder, Score, empty_history
+from skrbm.estimators.input.formats import RowFormat
+from skrbm.estimators.input.validation import write_attributes
+from skrbm.estimators.labels.label_model import LABEL_ARRAYS, LabelModel
+
+UNKNOWN = -1  # number of a label that is not known
+RECORDED_ROWS = 1000
+
+
+@final
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows of features with the one-hot columns of their labels, joined when they are asked for.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Features of any numeric type.
+    labels : ndarray of int of shape (n_samples,)
+        Numbers of the labels, `UNKNOWN` where there is none.
+    n_labels : int
+        Number of labels.
+    """
+
+    X: Any
+    labels: Array
+    n_labels: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, and of columns with those of the labels."""
+        return len(self.labels), self.X.shape[1] + self.n_labels
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Some rows, {ndarray, sparse array} of the features' type; zeros for unknown labels."""
+        X, labels = self.X[rows], self.labels[rows]
+        known = np.flatnonzero(labels != UNKNOWN)
+        if issparse(X):
+            ones = np.ones(len(known), dtype=X.dtype)
+            columns = csr_array((ones, (known, labels[known])), (len(labels), self.n_labels))
+            return hstack([X, columns], "csr")
+        joined = np.zeros((len(labels), self.shape[1]), dtype=X.dtype)
+        joined[:, : X.shape[1]] = X
+        joined[known, X.shape[1] + labels[known]] = 1
+        return joined
+
+
+@final
+@dataclass(frozen=True)
+class LabelProblem(Problem):
+    """Rows of which some have labels; both are learned.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_samples,)
+        Numbers of the labels, `UNKNOWN` where there is none.
+    """
+
+    labels: Array = field(kw_only=True)
+
+    scores = ("log_loss", "accuracy")
+
+    @classmethod
+    def of(
+        cls,
+        classifier: Any,
+        X: Any,
+        labels: Array,
+        sample_weight: Array | None,
+        *,
+        n_iter: int,
+        is_planned: bool,
+        resumes: bool,
+    ) -> LabelProblem:
+        """Count the labels of checked rows.
+
+        Parameters
+        ----------
+        classifier : RBMClassifier
+            Copy that has `classes_`, `estimator_` and, if it is fitted, the arrays of the label.
+        X, labels, sample_weight, n_iter, is_planned, resumes
+            As of the class.
+        """
+        counts = _label_counts(labels, sample_weight, len(classifier.classes_))
+        before = getattr(classifier.estimator_, "_data", {}) if resumes else {}
+        if "label_weights" in before:
+            training_state = getattr(classifier, "_training_state", {})
+            is_counted = is_planned and "checkpoint" in training_state
+            more = {name: 0.0 if is_counted else counts[name] for name in counts}
+            counts = {name: before[name] + more[name] for name in counts}
+        model, known = LabelModel(classifier, counts["label_weights"]), labels != UNKNOWN
+        sizes = n_iter, is_planned, resumes
+        candidates = np.flatnonzero(known)
+        return cls(model, X, sample_weight, *sizes, candidates, counts, labels=labels)
+
+    def rows(self, start: Start, rng: np.random.Generator) -> LabelledRows:
+        return LabelledRows(self.X, self.labels, len(self.model.owner.classes_))
+
+    def objective(self, phase: NegativePhase) -> LabelObjective:
+        """Log-probability of the labels and log-likelihood of the rows, weighted.
+
+        Labels count by their mean over the rows that have one: rows without would otherwise shorten
+        the steps of the labels. The likelihood follows, up to the step of a machine without labels.
+        """
+        classifier, n_labelled = self.model.owner, self.counts["label_weights"].sum()
+        n_rows = float(1 + self.counts["unlabeled_weight"] / n_labelled) if n_labelled else 1.0
+        generative = classifier.generative_weight
+        return LabelObjective(
+            phase,
+            n_rows * classifier.discriminative_weight,
+            min(n_rows * generative, max(1, generative)),
+        )
+
+    def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
+        learned: Any = self.candidates
+        among, held_out = self.split
+        if among is not None:
+            learned = np.intersect1d(learned, among)
+        return LabelRecorder(history, rows, self.sample_weight, learned, held_out)
+
+    def attributes(self, result: FitResult) -> dict[str, Any]:
+        classifier, rbm = self.model.owner, copy(self.model.rbm)
+        write_attributes(
+            rbm,
+            machine_attributes(rbm, result)
+            | {"n_iter_": result.n_iter}
+            | {"history_": getattr(rbm, "history_", empty_history("pseudo_likelihood"))},
+        )
+        return {
+            **{name: getattr(classifier, name, None) for name in RowFormat.learned},
+            **{name: result.arrays[name] for name in LABEL_ARRAYS},
+            "classes_": classifier.classes_,
+            "estimator_": rbm,
+            "n_iter_": result.n_iter,
+            "history_": result.history,
+            "_training_state": result.training_state,
+        }
+
+
+@final
+@dataclass
+class LabelRecorder(Recorder):
+    """Recorder of log-losses and accuracies.
+
+    Parameters
+    ----------
+    history : History
+        To write to.
+    data : LabelledRows
+        All rows.
+    weight : ndarray of shape (n_samples,) or None
+        Their weights; None weighs them alike.
+    learned : ndarray of int of shape (n_learned,)
+        Numbers of the labelled rows that are learned from.
+    held_out : ndarray of int of shape (n_held_out,) or None
+        Numbers of the labelled rows whose log-loss decides; None for those that are learned from.
+    """
+
+    history: History
+    data: LabelledRows
+    weight: Array | None
+    learned: Array
+    held_out: Array | None
+
+    tracker = None
+
+    def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
+        loss = accuracy = float("nan")
+        if len(self.learned):
+            loss, accuracy = self._scores(machine, spread_rows(self.learned, RECORDED_ROWS))
+            notes = notes | {"log_loss": loss, "accuracy": accuracy}
+        deciding, line = loss, f"log-loss = {loss:.4f}, accuracy = {accuracy:.4f}"
+        if self.held_out is not None:
+            deciding, share = self._scores(machine, self.held_out)
+            notes = notes | {"validation_log_loss": deciding, "validation_accuracy": share}
+            line += f", validation = {deciding:.4f}, {share:.4f}"
+        self.history.add(notes, line)
+        return -deciding, 0.0
+
+    def score(self, machine: Machine) -> float:
+        return -self._scores(machine, self.learned if self.held_out is None else self.held_out)[0]
+
+    def warn(self, machine: Machine, particles: Array) -> None:
+        """Nothing: labels may be learned at the expense of the rows' likelihood."""
+
+    def _scores(self, machine: Machine, rows: Array) -> tuple[float, float]:
+        """Log-loss in nats and accuracy of some labelled rows."""
+        v, labels = self.data[rows].astype(machine.dtype), self.data.labels[rows]
+        distribution = Labels(machine)
+        field = distribution.without(
+            np.eye(self.data.n_labels, dtype=machine.dtype)[labels], machine.hidden_field(v)
+        )
+        log_proba = distribution.log_probabilities(field)
+        weight = None if self.weight is None else self.weight[rows]
+        of_labels = log_proba[np.arange(len(labels)), labels]
+        is_right = (log_proba.argmax(axis=1) == labels).astype(np.float64)
+        return -mean_of_rows(of_labels, weight), mean_of_rows(is_right, weight)
+
+
+def _label_counts(labels: Array, sample_weight: Array | None, n_labels: int) -> dict[str, Any]:
+    """Total weights of the rows of each label, and of those without one."""
+    weight = np.ones(len(labels)) if sample_weight is None else sample_weight
+    is_known = labels != UNKNOWN
+    counts = np.bincount(labels[is_known], weight[is_known], n_labels)
+    return {
+        "label_weights": counts.astype(np.float64),
+        "unlabeled_weight": float(weight[~is_known].sum()),
+    }
