@@ -31,7 +31,6 @@ DEPARTURES: tuple[dict[str, Any], ...] = (
     {"average": False},
     {"learning_rate_schedule": "constant"},
     {"learning_rate_schedule": "constant", "average": False},
-    {"learning_rate_schedule": "invscaling", "learning_rate": 4.0},
     {"momentum": 0.9, "learning_rate": 0.04},
     {"optimizer": "nesterov", "momentum": 0.9, "learning_rate": 0.04},
     {"optimizer": "adam", "momentum": 0.5, "learning_rate": 0.01},

@@ -14,6 +14,8 @@ from skrbm.core.numerics import BLOCK_BYTES, IN_PLACE_BYTES, Array, row_blocks
 
 Arrays = dict[str, Array]
 Memory = dict[str, Any]
+# From the share of the planned run that is over (0 without a plan) to a factor of the rate.
+Schedule = Callable[[float], float]
 
 SQUARE_DECAY = 0.999
 SMALLEST_ROOT = 1e-6  # above single precision's rounding of gradients that are zero
@@ -189,47 +191,21 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
 }
 
 
-@final
-@dataclass(frozen=True)
-class Schedule:
-    """Learning rate as a function of time, relative to that at the start.
-
-    Parameters
-    ----------
-    kind : {"constant", "linear", "invscaling", "adaptive"}, default="constant"
-        "linear" falls to zero at the end of the planned run and stays constant where there is
-        no plan; "invscaling" divides by a power of the number of updates; "adaptive" is
-        constant but for the times that training found no improvement.
-    power : float, default=0.5
-        Of "invscaling".
-    """
-
-    kind: str = "constant"
-    power: float = 0.5
-
-    def factor(self, n_updates: int, progress: float) -> float:
-        """Multiple of the first learning rate.
-
-        Parameters
-        ----------
-        n_updates : int
-            Number of updates so far.
-        progress : float
-            Share of the planned run that is over, 0 without a plan.
-
-        Returns
-        -------
-        factor : float
-            In [0, 1].
-        """
-        if self.kind == "linear":
-            return 1 - progress
-        if self.kind == "invscaling":
-            return float((1 + n_updates) ** -self.power)
-        return 1.0
+def constant_factor(progress: float) -> float:
+    """Factor of one throughout."""
+    return 1.0
 
 
-SCHEDULES = ("constant", "linear", "invscaling", "adaptive")
+def linear_factor(progress: float) -> float:
+    """Factor that falls to zero at the end of the planned run."""
+    return 1 - progress
+
+
+SCHEDULES: dict[str, Schedule] = {
+    "constant": constant_factor,
+    "linear": linear_factor,
+    "adaptive": constant_factor,  # `Judge` lowers the rate
+}
 
 
 def _remembered(memory: Memory, name: str, like: Array) -> Array:
