@@ -32,7 +32,6 @@ DEPARTURES: tuple[dict[str, Any], ...] = (
     {"learning_rate_schedule": "constant"},
     {"learning_rate_schedule": "constant", "average": False},
     {"momentum": 0.9, "learning_rate": 0.04},
-    {"optimizer": "nesterov", "momentum": 0.9, "learning_rate": 0.04},
     {"optimizer": "adam", "momentum": 0.5, "learning_rate": 0.01},
     {"learning_rate": 0.2},
     {"learning_rate": 0.8},

@@ -100,9 +100,9 @@ class BaseRBM(
     centering : bool
         Follow the centred gradient, which does not depend on which state of a unit is called zero
         [4]_. The fitted attributes are the plain model's in either case.
-    optimizer : {"sgd", "nesterov", "adam"}
-        Update rule: stochastic gradient ascent with heavy-ball or Nesterov momentum, or Adam, which
-        needs a smaller `learning_rate`, such as 0.01.
+    optimizer : {"sgd", "adam"}
+        Update rule: stochastic gradient ascent with heavy-ball momentum, or Adam, which needs a
+        smaller `learning_rate`, such as 0.01.
     momentum : float
         Share of the previous step, in [0, 1), that is added to each step, so that the effective
         learning rate is larger by 1 / (1 - momentum). For Adam, decay rate of the mean gradient.

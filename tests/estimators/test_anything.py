@@ -43,7 +43,7 @@ PARAMETERS = {  # valid values, and invalid ones
     "n_particles": ((None, 1, 7), (0, "all")),
     "n_temperatures": ((2, 5), (1,)),
     "centering": ((True, False), ("yes",)),
-    "optimizer": (("sgd", "nesterov", "adam"), ("lbfgs",)),
+    "optimizer": (("sgd", "adam"), ("lbfgs",)),
     "momentum": ((0.0, 0.9, 0.999999), (1.0, -0.1)),
     "learning_rate_schedule": (("linear", "constant", "adaptive"), ("cosine",)),
     "average": ((True, False), (None,)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -89,31 +88,23 @@ class Optimizer(ABC):
 @final
 @dataclass(frozen=True)
 class SGD(Optimizer):
-    r"""Stochastic gradient ascent, with momentum if that is not zero.
+    r"""Stochastic gradient ascent, with heavy-ball momentum if that is not zero.
 
     .. math::
 
-        m \leftarrow \mu m + \eta g, \qquad
-        \theta \leftarrow \theta + m \quad \text{or, looking ahead, } \theta + \mu m + \eta g
+        m \leftarrow \mu m + \eta g, \qquad \theta \leftarrow \theta + m
 
     Parameters
     ----------
     momentum : float, default=0.0
         :math:`\mu`.
-    nesterov : bool, default=False
-        Whether to look ahead [2]_; if not, the ball is heavy [1]_.
 
     References
     ----------
     .. [1] Polyak (1964), "Some methods of speeding up the convergence of iteration methods",
        USSR Computational Mathematics and Mathematical Physics 4(5), 1-17.
        :doi:`10.1016/0041-5553(64)90137-5`
-    .. [2] Sutskever, Martens, Dahl, Hinton (2013), "On the importance of initialization and
-       momentum in deep learning", ICML, PMLR 28(3), 1139-1147, eqs. 3 and 4, with the parameters
-       taken where the gradient is.
     """
-
-    nesterov: bool = False
 
     block_bytes = IN_PLACE_BYTES
 
@@ -131,11 +122,7 @@ class SGD(Optimizer):
         for velocity in remembered:
             velocity *= self.momentum
             velocity += step
-            if self.nesterov:
-                array += step
-                step = np.multiply(velocity, self.momentum, out=step)
-            else:
-                step = velocity
+            step = velocity
         array += step
 
 
@@ -184,11 +171,7 @@ class Adam(Optimizer):
         array += np.divide(rate * direction, root, out=root)
 
 
-OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
-    "sgd": SGD,
-    "nesterov": partial(SGD, nesterov=True),
-    "adam": Adam,
-}
+OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
 
 
 def constant_factor(progress: float) -> float:

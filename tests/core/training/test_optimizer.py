@@ -20,7 +20,7 @@ def trajectory(name, momentum, gradients, rate):
             position += rate * velocity / (1 - momentum**t) / (root + 1e-6)
         else:
             velocity = momentum * velocity + rate * g
-            position += momentum * velocity + rate * g if name == "nesterov" else velocity
+            position += velocity
         places.append(position)
     return places
 
