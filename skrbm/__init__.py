@@ -9,13 +9,7 @@ from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
 from skrbm.display.images import ComponentsDisplay, SamplesDisplay
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.classifier import RBMClassifier
-from skrbm.estimators.conversion import (
-    CenteredParameters,
-    recenter,
-    to_bernoulli,
-    to_spin,
-    uncenter,
-)
+from skrbm.estimators.conversion import to_bernoulli, to_spin
 from skrbm.estimators.fitting.checkpoint import Checkpoint
 from skrbm.estimators.gaussian_rbm import GaussianBernoulliRBM
 from skrbm.estimators.imputer import RBMImputer
@@ -30,7 +24,6 @@ from skrbm.estimators.tabular_rbm import TabularRBM
 __all__ = [
     "AnnealingWarning",
     "BernoulliRBM",
-    "CenteredParameters",
     "ChainDiagnostics",
     "Checkpoint",
     "ComponentsDisplay",
@@ -52,8 +45,6 @@ __all__ = [
     "chain_diagnostics",
     "effective_couplings",
     "log_likelihood_scorer",
-    "recenter",
     "to_bernoulli",
     "to_spin",
-    "uncenter",
 ]

@@ -100,20 +100,17 @@ class BaseRBM(
     centering : bool
         Follow the centred gradient, which does not depend on which state of a unit is called zero
         [4]_. The fitted attributes are the plain model's in either case.
-    optimizer : {"sgd", "nesterov", "adam"}
-        Update rule: stochastic gradient ascent with heavy-ball or Nesterov momentum, or Adam, which
-        needs a smaller `learning_rate`, such as 0.01.
+    optimizer : {"sgd", "adam"}
+        Update rule: stochastic gradient ascent with heavy-ball momentum, or Adam, which needs a
+        smaller `learning_rate`, such as 0.01.
     momentum : float
         Share of the previous step, in [0, 1), that is added to each step, so that the effective
         learning rate is larger by 1 / (1 - momentum). For Adam, decay rate of the mean gradient.
-    learning_rate_schedule : {"constant", "linear", "invscaling", "adaptive"}
+    learning_rate_schedule : {"constant", "linear", "adaptive"}
         Schedule of the learning rate. "linear" falls to zero over the `n_iter` epochs of `fit`, and
-        is constant in `partial_fit`, where the number of epochs is unknown. "invscaling" divides by
-        the number of updates to the power `power_t`. "adaptive" divides by 5 after
-        `n_iter_no_change` epochs without a score that is better by `tol`, and ends the fit below
-        1e-6.
-    power_t : float
-        Exponent of "invscaling".
+        is constant in `partial_fit`, where the number of epochs is unknown. "adaptive" divides by 5
+        after `n_iter_no_change` epochs without a score that is better by `tol`, and ends the fit
+        below 1e-6.
     average : bool
         Average the fitted attributes over the updates, late ones weighing more (Polyak averaging).
         Training itself continues from the last parameters.
@@ -234,7 +231,6 @@ class BaseRBM(
         "optimizer": [StrOptions(set(OPTIMIZERS))],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "learning_rate_schedule": [StrOptions(set(SCHEDULES))],
-        "power_t": [Interval(Real, 0, None, closed="left")],
         "average": ["boolean"],
         "max_gradient_norm": [Interval(Real, 0, None, closed="neither"), None],
         "shuffle": ["boolean"],
@@ -273,7 +269,6 @@ class BaseRBM(
     optimizer: str = "sgd"
     momentum: float = 0.0
     learning_rate_schedule: str = "linear"
-    power_t: float = 0.5
     average: bool = True
     max_gradient_norm: float | None = None
     shuffle: bool = True

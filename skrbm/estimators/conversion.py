@@ -1,125 +1,16 @@
-"""The same distribution in other coordinates: with offsets, or over other states."""
+"""The same distribution over other states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
-from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
-from sklearn.utils.validation import check_array
-
-from skrbm.core import centering
-from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
-from skrbm.estimators.input.validation import write_attributes
 from skrbm.estimators.spin_rbm import SpinRBM
 
 RBM = TypeVar("RBM", bound=BaseRBM)
-
-
-class CenteredParameters(NamedTuple):
-    """Parameters of the centred energy, shaped as the public attributes.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_components, n_features)
-        Weights, the same as without offsets.
-    intercept_visible : ndarray of shape (n_features,)
-        Biases of the visible units.
-    intercept_hidden : ndarray of shape (n_components,)
-        Biases of the hidden units.
-    visible_offset : ndarray of shape (n_features,)
-        Constants subtracted from the visible states.
-    hidden_offset : ndarray of shape (n_components,)
-        Constants subtracted from the hidden states.
-    """
-
-    weights: Array
-    intercept_visible: Array
-    intercept_hidden: Array
-    visible_offset: Array
-    hidden_offset: Array
-
-
-def recenter(rbm: BaseRBM, visible_offset: Any, hidden_offset: Any) -> CenteredParameters:
-    """Give the parameters of the centred energy with the distribution of an RBM.
-
-    Parameters
-    ----------
-    rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
-        Fitted, or with its arrays assigned; left as it is.
-    visible_offset : array-like of shape (n_features,)
-        Constants to subtract from the visible states, such as the data's means.
-    hidden_offset : array-like of shape (n_components,)
-        Constants to subtract from the hidden states.
-
-    Returns
-    -------
-    parameters : CenteredParameters
-        Copies.
-
-    Raises
-    ------
-    ValueError
-        If an offset has the wrong shape or is not finite.
-
-    References
-    ----------
-    .. [1] Montavon, Müller (2012), "Deep Boltzmann machines and the centering trick", Neural
-       Networks: Tricks of the Trade, 621-637. :doi:`10.1007/978-3-642-35289-8_33`
-    """
-    machine = rbm._model.machine()
-    n_visible, n_hidden = machine.weights.shape
-    alpha = _checked(visible_offset, (n_visible,), "visible_offset", machine)
-    beta = _checked(hidden_offset, (n_hidden,), "hidden_offset", machine)
-    centred = centering.recenter(machine, alpha, beta)
-    return CenteredParameters(
-        centred.weights.T.copy(),
-        centred.visible.bias.copy(),
-        centred.hidden.bias.copy(),
-        alpha.copy(),
-        beta.copy(),
-    )
-
-
-def uncenter(rbm: BaseRBM, parameters: CenteredParameters) -> BaseRBM:
-    """Write the plain parameters of a centred energy into an RBM: the inverse of `recenter`.
-
-    Parameters
-    ----------
-    rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
-        Changed in place; a Gaussian one must have its `noise_variance_`.
-    parameters : CenteredParameters
-        Of the centred energy.
-
-    Returns
-    -------
-    rbm : object
-        The estimator that was given.
-
-    Raises
-    ------
-    ValueError
-        If the arrays do not fit together or are not finite.
-    """
-    weights = check_array(parameters.weights, dtype=(np.float64, np.float32), input_name="weights")
-    twin = copy(rbm)
-    twin.components_ = np.array(weights)
-    twin.intercept_visible_ = np.array(parameters.intercept_visible)
-    twin.intercept_hidden_ = np.array(parameters.intercept_hidden)
-    plain = twin._model.machine()
-    n_visible, n_hidden = plain.weights.shape
-    alpha = _checked(parameters.visible_offset, (n_visible,), "visible_offset", plain)
-    beta = _checked(parameters.hidden_offset, (n_hidden,), "hidden_offset", plain)
-    visible: Any = plain.visible
-    hidden: Any = plain.hidden
-    centred = Machine(replace(visible, offset=alpha), replace(hidden, offset=beta), plain.weights)
-    write_attributes(rbm, rbm._model.arrays(centering.recenter(centred, None, None)))
-    return rbm
 
 
 def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
@@ -235,10 +126,3 @@ def _scaled_parameters(rbm: BaseRBM, scale: float) -> dict[str, float]:
     }
     params = rbm.get_params(deep=False)
     return {name: params[name] * by for name, by in multiples.items() if params[name] is not None}
-
-
-def _checked(offset: Any, shape: tuple[int], name: str, machine: Machine) -> Array:
-    array = check_array(offset, dtype=machine.dtype, ensure_2d=False, input_name=name)
-    if array.shape != shape:
-        raise ValueError(f"Expected {name} of shape {shape}, got {array.shape}.")
-    return np.asarray(array)

@@ -127,7 +127,6 @@ class GaussianBernoulliRBM(BaseRBM):
         optimizer: str = "sgd",
         momentum: float = 0.0,
         learning_rate_schedule: str = "linear",
-        power_t: float = 0.5,
         average: bool = True,
         max_gradient_norm: float | None = 10.0,
         shuffle: bool = True,

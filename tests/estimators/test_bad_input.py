@@ -25,7 +25,6 @@ from skrbm import (
     DomainWarning,
     GaussianBernoulliRBM,
     SpinRBM,
-    recenter,
     to_bernoulli,
     to_spin,
 )
@@ -386,7 +385,6 @@ def test_every_reading_method_needs_a_model_and_says_so(estimator):
         lambda rbm: rbm._sample_hiddens(X, np.random.default_rng(0)),
         lambda rbm: rbm._sample_visibles(H, np.random.default_rng(0)),
         lambda rbm: rbm.get_feature_names_out(),
-        lambda rbm: recenter(rbm, np.zeros(3), np.zeros(2)),
     ]
     calls += [to_bernoulli] * (estimator is SpinRBM) + [to_spin] * (estimator is BernoulliRBM)
     for call in calls:

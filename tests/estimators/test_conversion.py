@@ -9,7 +9,7 @@ from skrbm import DivergenceError, to_bernoulli, to_spin
 
 OPTIONS = {
     "plain": {},
-    "nesterov": {"optimizer": "nesterov", "momentum": 0.5},
+    "momentum": {"momentum": 0.5},
     "l1": {"l1": 0.3},
     "l2": {"l2": 0.3},
     "max_norm": {"max_norm": 0.2},

@@ -29,12 +29,9 @@ from sklearn.pipeline import make_pipeline
 
 from skrbm import (
     BernoulliRBM,
-    CenteredParameters,
     GaussianBernoulliRBM,
-    recenter,
     to_bernoulli,
     to_spin,
-    uncenter,
 )
 
 
@@ -292,69 +289,7 @@ def test_inference_adds_and_changes_no_attribute(kind, name):
     assert bits(rbm, without=stream) == before
 
 
-# Offsets and other states
-
-
-def centred_oracle(rbm, c):
-    return parameters(rbm).replace(
-        weights=c.weights.T,
-        visible_bias=c.intercept_visible,
-        hidden_bias=c.intercept_hidden,
-        visible_offset=c.visible_offset,
-        hidden_offset=c.hidden_offset,
-    )
-
-
-def test_recentred_energy_has_the_same_distribution(kind):
-    """Catches a recentring rule with a term of the wrong sign or parameterisation: the two
-    energies may differ by one constant only, over all pairs of states.
-    """
-    p, v, h = random_machine(kind)
-    rbm, rng = assigned(p), np.random.default_rng(1)
-    before = bits(rbm)
-    c = recenter(rbm, rng.normal(size=4), rng.normal(size=3))
-    assert isinstance(c, CenteredParameters)
-    assert bits(rbm) == before
-    assert c.weights.shape == rbm.components_.shape
-    difference = oracles.energy(centred_oracle(rbm, c), v, h) - oracles.energy(p, v, h)
-    np.testing.assert_allclose(difference, difference[0, 0], atol=1e-9)
-
-
-def test_uncentre_is_the_inverse_of_recentre(kind):
-    """Catches an inverse that forgets an offset; the reference is the oracles' centred energy."""
-    rng = np.random.default_rng(0)
-    p = oracles.random_parameters(kind, 4, 3, rng)
-    v, h = oracles.sample_exact(p, 10, rng)
-    c = CenteredParameters(
-        p.weights.T, p.visible_bias, p.hidden_bias, p.visible_offset, p.hidden_offset
-    )
-    rbm = new(kind)
-    if p.is_gaussian:
-        rbm.noise_variance_ = np.exp(p.log_variance)
-    assert uncenter(rbm, c) is rbm
-    difference = np.diag(oracles.energy(p, v, h)) - rbm.energy(v, h)
-    np.testing.assert_allclose(difference, difference[0], atol=1e-9)
-    for there, back in zip(c, recenter(rbm, p.visible_offset, p.hidden_offset), strict=True):
-        np.testing.assert_allclose(back, there, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("visible", "hidden", "message"),
-    [
-        ([0.0] * 3, [0.0] * 3, r"visible_offset of shape \(4,\), got \(3,\)"),
-        ([0.0] * 4, [0.0] * 4, r"hidden_offset of shape \(3,\), got \(4,\)"),
-        ([np.nan] * 4, [0.0] * 3, "visible_offset contains NaN"),
-    ],
-)
-def test_bad_offsets_are_refused(kind, visible, hidden, message):
-    rbm = assigned(random_machine(kind)[0])
-    with pytest.raises(ValueError, match=message):
-        recenter(rbm, visible, hidden)
-    c = recenter(rbm, np.zeros(4), np.zeros(3))
-    before = bits(rbm)
-    with pytest.raises(ValueError, match=message):
-        uncenter(rbm, c._replace(visible_offset=visible, hidden_offset=hidden))
-    assert bits(rbm) == before
+# Other states
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -14,6 +13,8 @@ from skrbm.core.numerics import BLOCK_BYTES, IN_PLACE_BYTES, Array, row_blocks
 
 Arrays = dict[str, Array]
 Memory = dict[str, Any]
+# From the share of the planned run that is over (0 without a plan) to a factor of the rate.
+Schedule = Callable[[float], float]
 
 SQUARE_DECAY = 0.999
 SMALLEST_ROOT = 1e-6  # above single precision's rounding of gradients that are zero
@@ -87,31 +88,23 @@ class Optimizer(ABC):
 @final
 @dataclass(frozen=True)
 class SGD(Optimizer):
-    r"""Stochastic gradient ascent, with momentum if that is not zero.
+    r"""Stochastic gradient ascent, with heavy-ball momentum if that is not zero.
 
     .. math::
 
-        m \leftarrow \mu m + \eta g, \qquad
-        \theta \leftarrow \theta + m \quad \text{or, looking ahead, } \theta + \mu m + \eta g
+        m \leftarrow \mu m + \eta g, \qquad \theta \leftarrow \theta + m
 
     Parameters
     ----------
     momentum : float, default=0.0
         :math:`\mu`.
-    nesterov : bool, default=False
-        Whether to look ahead [2]_; if not, the ball is heavy [1]_.
 
     References
     ----------
     .. [1] Polyak (1964), "Some methods of speeding up the convergence of iteration methods",
        USSR Computational Mathematics and Mathematical Physics 4(5), 1-17.
        :doi:`10.1016/0041-5553(64)90137-5`
-    .. [2] Sutskever, Martens, Dahl, Hinton (2013), "On the importance of initialization and
-       momentum in deep learning", ICML, PMLR 28(3), 1139-1147, eqs. 3 and 4, with the parameters
-       taken where the gradient is.
     """
-
-    nesterov: bool = False
 
     block_bytes = IN_PLACE_BYTES
 
@@ -129,11 +122,7 @@ class SGD(Optimizer):
         for velocity in remembered:
             velocity *= self.momentum
             velocity += step
-            if self.nesterov:
-                array += step
-                step = np.multiply(velocity, self.momentum, out=step)
-            else:
-                step = velocity
+            step = velocity
         array += step
 
 
@@ -182,54 +171,24 @@ class Adam(Optimizer):
         array += np.divide(rate * direction, root, out=root)
 
 
-OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
-    "sgd": SGD,
-    "nesterov": partial(SGD, nesterov=True),
-    "adam": Adam,
+OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
+
+
+def constant_factor(progress: float) -> float:
+    """Factor of one throughout."""
+    return 1.0
+
+
+def linear_factor(progress: float) -> float:
+    """Factor that falls to zero at the end of the planned run."""
+    return 1 - progress
+
+
+SCHEDULES: dict[str, Schedule] = {
+    "constant": constant_factor,
+    "linear": linear_factor,
+    "adaptive": constant_factor,  # `Judge` lowers the rate
 }
-
-
-@final
-@dataclass(frozen=True)
-class Schedule:
-    """Learning rate as a function of time, relative to that at the start.
-
-    Parameters
-    ----------
-    kind : {"constant", "linear", "invscaling", "adaptive"}, default="constant"
-        "linear" falls to zero at the end of the planned run and stays constant where there is
-        no plan; "invscaling" divides by a power of the number of updates; "adaptive" is
-        constant but for the times that training found no improvement.
-    power : float, default=0.5
-        Of "invscaling".
-    """
-
-    kind: str = "constant"
-    power: float = 0.5
-
-    def factor(self, n_updates: int, progress: float) -> float:
-        """Multiple of the first learning rate.
-
-        Parameters
-        ----------
-        n_updates : int
-            Number of updates so far.
-        progress : float
-            Share of the planned run that is over, 0 without a plan.
-
-        Returns
-        -------
-        factor : float
-            In [0, 1].
-        """
-        if self.kind == "linear":
-            return 1 - progress
-        if self.kind == "invscaling":
-            return float((1 + n_updates) ** -self.power)
-        return 1.0
-
-
-SCHEDULES = ("constant", "linear", "invscaling", "adaptive")
 
 
 def _remembered(memory: Memory, name: str, like: Array) -> Array:

@@ -16,7 +16,7 @@ from skrbm.core.parallel import SERIAL_PRODUCTS
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.negative_phase import NegativePhase
-from skrbm.core.training.optimizer import SGD, Optimizer, Schedule
+from skrbm.core.training.optimizer import SGD, Optimizer, Schedule, constant_factor
 from skrbm.core.training.part import Part, Step, hooks
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import TrainingState
@@ -42,8 +42,8 @@ class Trainer:
         Largest number of rows in a mini-batch; the batches of an epoch differ by at most one row.
     optimizer : Optimizer, default=SGD()
         Update rule.
-    schedule : Schedule, default=Schedule()
-        Learning rate over time.
+    schedule : callable, default=constant_factor
+        Multiple of the learning rate, from the share of the planned run that is over.
     preconditioner : Preconditioner, default=Preconditioner()
         Metric in which a gradient becomes a direction.
     parts : tuple of Part, default=()
@@ -67,7 +67,7 @@ class Trainer:
     learning_rate: float
     batch_size: int
     optimizer: Optimizer = field(default_factory=SGD)
-    schedule: Schedule = field(default_factory=Schedule)
+    schedule: Schedule = constant_factor
     preconditioner: Preconditioner = field(default_factory=Preconditioner)
     parts: tuple[Part, ...] = ()
     shuffle: bool = True
@@ -170,4 +170,4 @@ class Trainer:
 
     def _rate(self, state: TrainingState, progress: float) -> float:
         """Learning rate of the next update."""
-        return self.learning_rate * state.slowdown * self.schedule.factor(state.n_updates, progress)
+        return self.learning_rate * state.slowdown * self.schedule(progress)

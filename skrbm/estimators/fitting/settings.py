@@ -13,7 +13,7 @@ from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.monitoring import Judge, Plateau
 from skrbm.core.training.negative_phase import ALGORITHMS, NegativePhase
-from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
+from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.part import Part
 from skrbm.core.training.parts.average import Average
 from skrbm.core.training.parts.constraints import Constraints
@@ -122,7 +122,7 @@ def trainer_of(
         rbm.learning_rate,
         n_batch,
         optimizer=optimizer,
-        schedule=Schedule(rbm.learning_rate_schedule, rbm.power_t),
+        schedule=SCHEDULES[rbm.learning_rate_schedule],
         preconditioner=preconditioner,
         parts=tuple(
             part for part in parts if part.needs <= phases.offers and part.name not in rbm._left_out

@@ -36,7 +36,7 @@ from skrbm.core.training.negative_phase import (
     OneTemperature,
     PersistentContrastiveDivergence,
 )
-from skrbm.core.training.optimizer import OPTIMIZERS, Schedule
+from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.parts.average import Average
 from skrbm.core.training.parts.guard import DivergenceError, Guard
 from skrbm.core.training.preconditioner import Preconditioner
@@ -199,7 +199,7 @@ def test_every_algorithm_learns_a_model_of_every_kind(kind, algorithm, seed, rng
         return oracles.log_likelihood(parameters_from(like, machine), v).mean()
 
     before, best = log_likelihood(), oracles.log_likelihood(teacher, v).mean()
-    adam, linear = OPTIMIZERS["adam"](0.9), Schedule("linear")
+    adam, linear = OPTIMIZERS["adam"](0.9), SCHEDULES["linear"]
     trainer = Trainer(
         phase, 0.1, 50, optimizer=adam, schedule=linear, preconditioner=Preconditioner(variance)
     )
