@@ -104,6 +104,7 @@ def trainer_of(
         rbm._metric_unit,
         rbm.max_gradient_norm,
     )
+    penalties = Penalties(rbm.l1, rbm.l2, rbm.sparsity_target, rbm.sparsity_cost)
     parts: tuple[Part, ...] = (
         Guard(precision),
         *([GreyValues()] if rbm.draw_states else ()),
@@ -113,8 +114,8 @@ def trainer_of(
             0 if "anchors" in rbm._left_out else N_ANCHORS,
         ),
         Damping(preconditioner, optimizer.momentum_gain),
-        Penalties(rbm.l1, rbm.l2, rbm.sparsity_target, rbm.sparsity_cost),
-        Constraints(rbm.max_norm, bounds),
+        *([penalties] if any((rbm.l1, rbm.l2, rbm.sparsity_cost)) else ()),
+        *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Average()] if rbm.average else ()),
     )
     return Trainer(

@@ -23,6 +23,8 @@ N_ANCHORS, N_OFFERED = 64, 8  # rows that are far apart; those of lowest free en
 CHOICE_PAUSE = 16  # updates from one choice of these to the next
 N_SEARCHED, MAX_ELEMENTS, N_DIRECTIONS = 2048, 2**20, 32  # rows among which these are sought
 
+SAME_PLACE = 1e-10  # squared distance, relative to the largest, of rows that are alike
+
 
 @final
 @dataclass(frozen=True)
@@ -139,8 +141,10 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
         unit = np.where(is_bounded | (deviation == 0), unit, deviation)
     directions = np.random.default_rng(0).standard_normal((v.shape[1], N_DIRECTIONS))
     place = (v - v.mean(axis=0)) @ (directions / unit[:, None])
-    distance, chosen = np.square(place).sum(axis=1), list[int]()
-    while len(chosen) < n_rows and distance.max() > 0:
-        chosen.append(int(distance.argmax()))
-        distance = np.minimum(distance, np.square(place - place[chosen[-1]]).sum(axis=1))
+    square, chosen = np.square(place).sum(axis=1), list[int]()
+    distance = square.copy()  # squared, from the nearest of the chosen rows; at first from the mean
+    while len(chosen) < n_rows and distance.max() > SAME_PLACE * square.max():
+        last = int(distance.argmax())
+        chosen.append(last)
+        np.minimum(distance, square + square[last] - 2 * (place @ place[last]), out=distance)
     return v[chosen or [0]]
