@@ -140,12 +140,7 @@ class LabelObjective:
         return self.negative_phase.n_chains
 
     def __call__(
-        self,
-        machine: Machine,
-        v: Any,
-        particles: Array,
-        rng: np.random.Generator,
-        buffers: UpdateBuffers,
+        self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> tuple[LabelledRows, Expectation, Array]:
         """Phases of a mini-batch of labelled rows.
 
@@ -155,18 +150,18 @@ class LabelObjective:
             Present model, whose last visible unit is the label.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch; zeros in all columns of a label that is not known.
-        particles : ndarray of shape (n_chains * n_particles, n_hidden)
+        h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains.
-        rng : numpy.random.Generator
-            Source of random numbers.
         buffers : UpdateBuffers
             Arrays of the update.
+        rng : numpy.random.Generator
+            Source of random numbers.
 
         Returns
         -------
         positive, negative : Expectation
             Expectations under the data and under the model, times their factors.
-        particles : ndarray of shape (n_chains * n_particles, n_hidden)
+        h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains after their steps.
         """
         labels, field, factors = (
@@ -183,8 +178,8 @@ class LabelObjective:
             # Chains that start at the data need the rows, other phases only the model.
             starts_at_data = not (self.negative_phase.is_exact or PERSISTENT_CHAINS in self.offers)
             rows = v if starts_at_data else v[:0]
-            _, model, particles = self.negative_phase(machine, rows, particles, rng, buffers)
-        return positive, self.generative_weight * model, particles
+            _, model, h = self.negative_phase(machine, rows, h, buffers, rng)
+        return positive, self.generative_weight * model, h
 
 
 def _assembled(

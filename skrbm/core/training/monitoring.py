@@ -12,11 +12,10 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 from skrbm.core.training.state import TrainingState
 
-RECORDED_ROWS = 100
-GAP_ROWS = 100, 1000
-GAP_SHARE = 50  # rows of a pass for one that is compared
-SLOWDOWN = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
-SMALLEST_RATE = 1e-6
+N_RECORD_ROWS = 100  # rows, and chains, whose free energies are recorded
+GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50  # rows compared: bounds, and rows of an epoch for each
+RATE_DIVISOR = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
+MIN_RATE = 1e-6  # learning rate at which "adaptive" ends, as there
 
 
 def record(
@@ -51,14 +50,14 @@ def record(
         "chain_gap", by how many nats the chains' mean free energy is above the data's, if there are
         chains; where values of the data are means of states, above that of such states.
     """
-    rows = spread_rows(v, RECORDED_ROWS).astype(machine.dtype, copy=False)
-    weight = None if sample_weight is None else spread_rows(sample_weight, RECORDED_ROWS)
+    rows = spread_rows(v, N_RECORD_ROWS).astype(machine.dtype, copy=False)
+    weight = None if sample_weight is None else spread_rows(sample_weight, N_RECORD_ROWS)
     notes = {
         "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight, is_counted),
         "mean_activation": mean_of_rows(machine.mean_hidden(rows).mean(axis=1), weight),
     }
     if particles is not None:
-        h = spread_rows(particles, RECORDED_ROWS).astype(machine.dtype, copy=False)
+        h = spread_rows(particles, N_RECORD_ROWS).astype(machine.dtype, copy=False)
         rng = np.random.default_rng(0)
         chains = machine.sample_visible(h, rng)
         # Means of states are likelier than the states: the free energy is concave.
@@ -102,7 +101,7 @@ def free_energy_gap(
     .. [1] Hinton (2012), "A practical guide to training restricted Boltzmann machines".
        :doi:`10.1007/978-3-642-35289-8_32`
     """
-    n_rows = int(np.clip((n_samples or reference.shape[0]) // GAP_SHARE, *GAP_ROWS))
+    n_rows = int(np.clip((n_samples or reference.shape[0]) // ROWS_PER_GAP_ROW, *GAP_ROWS))
     means = [
         mean_of_rows(
             machine.free_energy(spread_rows(rows, n_rows).astype(machine.dtype)),
@@ -226,8 +225,8 @@ class Judge:
             self.best = machine.astype(machine.dtype, copy=True)
         if not self.plateau.is_reached:
             return False
-        if self.slows_down and state.learning_rate > SMALLEST_RATE:
-            state.slowdown /= SLOWDOWN
+        if self.slows_down and state.learning_rate > MIN_RATE:
+            state.slowdown /= RATE_DIVISOR
             self.plateau.n_stale = 0
             return False
         return True

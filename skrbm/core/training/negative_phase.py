@@ -65,12 +65,7 @@ class NegativePhase(ABC):
 
     @abstractmethod
     def __call__(
-        self,
-        machine: Machine,
-        v: Any,
-        particles: Array,
-        rng: np.random.Generator,
-        buffers: UpdateBuffers,
+        self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> Phases:
         """Positive phase of a mini-batch and negative phase of the model.
 
@@ -80,19 +75,19 @@ class NegativePhase(ABC):
             Present model.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch.
-        particles : ndarray of shape (n_chains * n_particles, n_hidden)
+        h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains, those of the model itself first; the new states
             may be written to the same array.
-        rng : numpy.random.Generator
-            Source of random numbers.
         buffers : UpdateBuffers
             Arrays of the update.
+        rng : numpy.random.Generator
+            Source of random numbers.
 
         Returns
         -------
         positive, negative : DataExpectation, Expectation
             Expectations under the data and under the model.
-        particles : ndarray of shape (n_chains * n_particles, n_hidden)
+        h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains after their steps.
         """
 
@@ -126,20 +121,16 @@ class ContrastiveDivergence(OneTemperature):
     offers = frozenset({ROW_WEIGHTS})
 
     def __call__(
-        self,
-        machine: Machine,
-        v: Any,
-        particles: Array,
-        rng: np.random.Generator,
-        buffers: UpdateBuffers,
+        self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> Phases:
         states = buffers.phases(v, v.shape[0], machine)
         mean = states.data_mean
-        h = buffers.hidden_states(mean)
-        machine.hidden.mean_and_sample(machine.hidden_field(states.v, out=mean), rng, out=(mean, h))
-        _advance(machine, h, self.n_gibbs_steps, rng, states.model)
+        start = buffers.hidden_states(mean)
+        field = machine.hidden_field(states.v, out=mean)
+        machine.hidden.mean_and_sample(field, rng, out=(mean, start))
+        _advance(machine, start, self.n_gibbs_steps, rng, states.model)
         machine.mean_hidden(states.model, out=states.model_mean)
-        return *states.samples(), particles
+        return *states.samples(), h
 
 
 @final
@@ -154,18 +145,13 @@ class PersistentContrastiveDivergence(OneTemperature):
     """
 
     def __call__(
-        self,
-        machine: Machine,
-        v: Any,
-        particles: Array,
-        rng: np.random.Generator,
-        buffers: UpdateBuffers,
+        self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> Phases:
-        states = buffers.phases(v, len(particles), machine)
-        _advance(machine, particles, self.n_gibbs_steps, rng, states.model)
+        states = buffers.phases(v, len(h), machine)
+        _advance(machine, h, self.n_gibbs_steps, rng, states.model)
         states.write_fields(machine)
-        machine.hidden.mean_and_sample(states.mean, rng, out=(states.mean, particles))
-        return *states.samples(), particles
+        machine.hidden.mean_and_sample(states.mean, rng, out=(states.mean, h))
+        return *states.samples(), h
 
 
 @final
@@ -177,17 +163,12 @@ class Exact(OneTemperature):
     offers = frozenset()
 
     def __call__(
-        self,
-        machine: Machine,
-        v: Any,
-        particles: Array,
-        rng: np.random.Generator,
-        buffers: UpdateBuffers,
+        self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> Phases:
         states = buffers.phases(v, 0, machine)
         machine.mean_hidden(states.v, out=states.mean)
         positive, _ = states.samples()
-        return positive, AllStates(), particles
+        return positive, AllStates(), h
 
 
 @final
@@ -228,16 +209,11 @@ class ParallelTempering(NegativePhase):
         return {"swap_acceptance": self.ladder.settle()}
 
     def __call__(
-        self,
-        machine: Machine,
-        v: Any,
-        particles: Array,
-        rng: np.random.Generator,
-        buffers: UpdateBuffers,
+        self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> Phases:
         path = TemperedPath.to(machine, self.base)
         n_hidden = machine.hidden.n_columns
-        h = particles.reshape(self.n_chains, -1, n_hidden)
+        h = h.reshape(self.n_chains, -1, n_hidden)
         states, h = parallel_tempering(path, h, self.ladder, self.n_gibbs_steps, rng)
         phases = buffers.phases(v, len(states[0]), machine)
         phases.model[...] = states[0]

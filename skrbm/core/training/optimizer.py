@@ -16,8 +16,8 @@ Memory = dict[str, Any]
 # From the share of the planned run that is over (0 without a plan) to a factor of the rate.
 Schedule = Callable[[float], float]
 
-SQUARE_DECAY = 0.999
-SMALLEST_ROOT = 1e-6  # above single precision's rounding of gradients that are zero
+SQUARE_DECAY = 0.999  # of the mean square, as published
+MIN_ROOT = 1e-6  # above single precision's rounding of gradients that are zero
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Adam(Optimizer):
             mean += np.multiply(direction, 1 - self.momentum, out=direction)
             direction = mean
         root = np.sqrt(square / (1 - SQUARE_DECAY**n_steps))
-        root += SMALLEST_ROOT
+        root += MIN_ROOT
         rate = learning_rate / (1 - self.momentum**n_steps)
         array += np.divide(rate * direction, root, out=root)
 

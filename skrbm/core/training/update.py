@@ -125,7 +125,7 @@ class Trainer:
         centred = buffers.rounded(machine)
         plain = recenter(centred, None, None) if self.centering else centred
 
-        positive, negative, state.particles = self.phases(plain, v, state.particles, rng, buffers)
+        positive, negative, state.particles = self.phases(plain, v, state.particles, buffers, rng)
         if sample_weight is not None:
             rate *= float(sample_weight.mean())
             positive = positive.weighted((sample_weight / sample_weight.sum()).astype(v.dtype))

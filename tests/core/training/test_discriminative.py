@@ -46,7 +46,7 @@ def gradient_of(q, rows, weight, objective, particles=None):
     machine, buffers = labelled_machine(q), UpdateBuffers()
     plain = recenter(machine, None, None)
     particles = np.zeros((0, machine.hidden.n_columns)) if particles is None else particles
-    phases = objective(plain, rows, particles, np.random.default_rng(0), buffers)
+    phases = objective(plain, rows, particles, buffers, np.random.default_rng(0))
     positive, negative, _ = phases
     positive = positive if weight is None else positive.weighted(weight)
     gradient = (positive - negative).gradient(machine, buffers)
@@ -96,7 +96,7 @@ def test_without_discriminative_weight_it_is_the_plain_machine(algorithm, contai
     machine, buffers = labelled_machine(q), UpdateBuffers()
     plain = recenter(machine, None, None)
     positive, negative, moved = algorithm()(
-        plain, rows, particles, np.random.default_rng(0), buffers
+        plain, rows, particles, buffers, np.random.default_rng(0)
     )
     np.testing.assert_array_equal(phases[2], moved)
     for average, own in zip(phases[0].averages(), positive.averages(), strict=True):

@@ -83,7 +83,7 @@ class Scripted(OneTemperature):
     means: list = field(default_factory=list)
     breaks: dict = field(default_factory=dict)
 
-    def __call__(self, machine, v, particles, rng, buffers):
+    def __call__(self, machine, v, particles, buffers, rng):
         self.means.append(machine.mean_hidden(v))
         rows = ScriptedRows(v, self.means[-1], self.breaks.get(len(self.means)))
         return rows, None, particles + 1

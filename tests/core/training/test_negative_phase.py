@@ -60,7 +60,7 @@ def negative(phase, machine, v, particles, rng):
     """The model's part of the gradient, and the particles' new states."""
     buffers = UpdateBuffers()
     own = particles.copy() if PERSISTENT_CHAINS in phase.offers else particles
-    positive, negative, own = phase(machine, v, own, rng, buffers)
+    positive, negative, own = phase(machine, v, own, buffers, rng)
     (rows, mean), *_ = positive.blocks
     np.testing.assert_array_equal(rows, v)
     np.testing.assert_allclose(mean, machine.mean_hidden(v), rtol=1e-12)
@@ -176,7 +176,7 @@ def test_weighted_rows_are_copies_and_the_model_is_not_weighted(algorithm, conta
     for rows, share in ((v, n_copies / n_copies.sum()), (np.repeat(v, n_copies, axis=0), None)):
         buffers, rng = UpdateBuffers(), np.random.default_rng(0)
         own = particles.copy()
-        positive, negative, _ = algorithm()(machine, container(rows), own, rng, buffers)
+        positive, negative, _ = algorithm()(machine, container(rows), own, buffers, rng)
         positive = positive if share is None else positive.weighted(share)
         gradients.append((positive - negative).gradient(machine, buffers))
     assert_same_arrays(*gradients, atol=1e-12)

@@ -19,18 +19,19 @@ from skrbm.core.units import Units
 
 # Multiples of Newton's step: chains answer many updates late, and longer ones overshoot; from the
 # second one on, steps diverge even if chains answer at once.
-LONGEST_STEP, UNSTABLE_STEP = 0.5, 2
-# Of the whole curvature: what a direction that leads has at least, and what is left to each. Where twice
-# as much is left, more passes make grey photographs less likely; at 1 % black and white ones take longer.
-LEADING_SHARE, COMMON_SHARE = 0.06, 0.015
-OWN_SHARES = 2  # multiples of what a single row has, which seems to be a direction of its own
-N_DIRECTIONS = 4  # whose eigenvalues are found
-ROUNDING = 1e-6  # of their products, relative
-MANY_ROWS = 256  # of both phases: their inner products would take longer than the gradient
-# Share of looks that find steps which diverge, below which they become fewer. A rare mode, which must
-# not be missed, has rows in few mini-batches.
-RARE = 0.1
-LONGEST_PAUSE = 16  # updates
+MAX_NEWTON_STEPS, DIVERGENT_NEWTON_STEPS = 0.5, 2
+# Smallest share of the total curvature that is damped, and the share kept: with twice as much, more
+# epochs make grey photographs less likely; with 1 %, black and white ones take longer
+# (benchmarks/results/clusters.json).
+MIN_LEADING_SHARE, KEPT_SHARE = 0.06, 0.015
+MIN_ROW_SHARES = 2  # multiples of a single row's curvature, which looks like a direction
+N_LANCZOS_STEPS = 4  # so many directions of large curvature are found
+LANCZOS_TOLERANCE = 1e-6  # length of the next direction, relative to the total curvature
+MAX_DAMPED_ROWS = 256  # rows of both phases: products of more take longer than the gradient
+# Share of looks that find divergent steps, below which they become fewer: a rare mode, which must not
+# be missed, has rows in few mini-batches.
+RARE_DIVERGENCE = 0.1
+MAX_LOOK_PAUSE = 16  # updates
 
 
 def correction(rate: float, weights: Array, products: Array) -> tuple[Array | None, bool]:
@@ -57,7 +58,7 @@ def correction(rate: float, weights: Array, products: Array) -> tuple[Array | No
     size, mean = np.sqrt(weight), products @ weight
     total = float(weight @ (products.diagonal() - mean))
     # Squares of larger numbers are infinite; a row that is its whole phase is all directions.
-    if not 0 < total < np.sqrt(np.finfo(products.dtype).max) or OWN_SHARES * largest >= 1:
+    if not 0 < total < np.sqrt(np.finfo(products.dtype).max) or MIN_ROW_SHARES * largest >= 1:
         return None, False
 
     def covariance(x: Array) -> Array:
@@ -68,13 +69,13 @@ def correction(rate: float, weights: Array, products: Array) -> tuple[Array | No
 
     start = 2 * np.copysign(size, weights)  # weights by size
     values, vectors = _leading(covariance, start, total)
-    least = total * max(LEADING_SHARE, OWN_SHARES * largest)
-    bearable = max(LONGEST_STEP / rate, total * max(COMMON_SHARE, largest))
+    least = total * max(MIN_LEADING_SHARE, MIN_ROW_SHARES * largest)
+    bearable = max(MAX_NEWTON_STEPS / rate, total * max(KEPT_SHARE, largest))
     if not values[-1] > max(least, bearable):
         return None, False
     lost = 1 - bearable / np.maximum(values, bearable)
     change = -size * (vectors @ (lost * (start @ vectors)))
-    return change, bool(rate * values[-1] > UNSTABLE_STEP)
+    return change, bool(rate * values[-1] > DIVERGENT_NEWTON_STEPS)
 
 
 @final
@@ -144,11 +145,13 @@ class Damping(Part):
         )
         rate = step.rate * self.momentum_gain
         is_due = rate > 0 and n_updates >= memory.get("next_look", 0)
-        if not is_due or len(weights) > MANY_ROWS:
+        if not is_due or len(weights) > MAX_DAMPED_ROWS:
             return difference
         change, diverges = self.correction(rate, weights, self._inner_products(machine, difference))
         memory["divergent_share"] = recent_success(memory.get("divergent_share", 1.0), diverges)
-        memory["next_look"] = n_updates + pause(memory["divergent_share"], RARE, 1, LONGEST_PAUSE)
+        memory["next_look"] = n_updates + pause(
+            memory["divergent_share"], RARE_DIVERGENCE, 1, MAX_LOOK_PAUSE
+        )
         return difference if change is None else difference.weighted(weights + change)
 
     def _inner_products(self, machine: Machine, difference: Samples) -> Array:
@@ -194,14 +197,14 @@ def _leading(
     """
     basis: list[Array] = []
     images: list[Array] = []
-    while len(basis) < N_DIRECTIONS:
+    while len(basis) < N_LANCZOS_STEPS:
         basis.append(start / np.linalg.norm(start))
         images.append(covariance(basis[-1]))
         known = np.array(basis)
         start = images[-1]
         for _ in range(2):  # the first time leaves rounding of its own, which is no direction
             start = start - (known @ start) @ known
-        if not np.linalg.norm(start) > ROUNDING * total:
+        if not np.linalg.norm(start) > LANCZOS_TOLERANCE * total:
             break
     values, vectors = np.linalg.eigh(known @ np.transpose(images))
     return values, known.T @ vectors

@@ -8,22 +8,25 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from skrbm.core.chains.jumps import jump, mixed_rows
+from skrbm.core.chains.jumps import jump
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.state import TrainingState, pause, recent_success
 
-# Of a try, and updates from one to the next: as many jumps by fewer and larger calls.
-N_CHAINS, N_ROWS, SHORTEST_PAUSE, LONGEST_PAUSE = 16, 16, 4, 40
-# Share of tries with mixed rows, and rows in each: more of them make jumps to data rare.
-MIXED_SHARE, N_MIXED = 0.1, 8
-N_ANCHORS, N_OFFERED = 64, 8  # rows that are far apart; those of lowest free energy in every try
-CHOICE_PAUSE = 16  # updates from one choice of these to the next
-N_SEARCHED, MAX_ELEMENTS, N_DIRECTIONS = 2048, 2**20, 32  # rows among which these are sought
-
-SAME_PLACE = 1e-10  # squared distance, relative to the largest, of rows that are alike
+# A try, and updates from one to the next: 8 chains every 2 updates reach the same likelihoods, and
+# take 5 to 20 % longer (tests/core/training/parts/test_jump_to_data.py checks the pace).
+CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 40
+# Rows that are far apart, and those of lowest free energy that every try offers: six rare rows of
+# 2,000 are then learned by all of 16 fits (benchmarks/results/leave_one_out.json).
+N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
+CHOICE_PAUSE = (
+    16  # updates from one choice of the offered rows to the next, a third of a try's time
+)
+# Rows and numbers among which far rows are sought, in so many random directions: milliseconds.
+MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2048, 2**20, 32
+SAME_PLACE = 1e-10  # squared distance of rows that are alike, relative to the largest
 
 
 @final
@@ -44,10 +47,7 @@ class JumpToData(Part):
     ----------
     n_chains : int, default=1
         Markov chains of a particle, of which the first samples the machine itself.
-    mixed_share : float, default=MIXED_SHARE
-        Share of the tries in which chains may also jump to mixtures of two rows: training cannot
-        remove a mode without data that no chain visits.
-    n_anchors : int, default=N_ANCHORS
+    n_anchors : int, default=N_FAR_ROWS
         Number of rows that are far apart; zero offers rows of the mini-batch alone.
     kernel : callable, default=jump
         Move of chains to the surroundings of rows, with the signature of `chains.jumps.jump`.
@@ -57,8 +57,7 @@ class JumpToData(Part):
     needs: ClassVar[frozenset[str]] = frozenset({PERSISTENT_CHAINS})
 
     n_chains: int = 1
-    mixed_share: float = MIXED_SHARE
-    n_anchors: int = N_ANCHORS
+    n_anchors: int = N_FAR_ROWS
     kernel: Callable[..., tuple[Array, Array]] = jump
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
@@ -66,7 +65,9 @@ class JumpToData(Part):
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds
-        rows = dense(spread_rows(v, max(1, min(N_SEARCHED, MAX_ELEMENTS // v.shape[1]))))
+        rows = dense(
+            spread_rows(v, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // v.shape[1])))
+        )
         memory = self.memory(state)
         before = memory.get("anchors")
         if before is not None and before.shape[1] == rows.shape[1]:
@@ -79,32 +80,29 @@ class JumpToData(Part):
         if state.n_updates < memory.get("next_try", 0):
             return
         n_particles = len(state.particles) // self.n_chains
-        n_groups = -(-n_particles // N_CHAINS)
+        n_groups = -(-n_particles // CHAINS_PER_TRY)
         group = int(n_groups * rng.random())
         members = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
         chains = state.particles[members]
-        rows, longest, modes = spread_rows(step.v, N_ROWS), LONGEST_PAUSE, memory.get("modes")
+        rows, longest, modes = spread_rows(step.v, ROWS_PER_TRY), MAX_TRY_PAUSE, memory.get("modes")
         if "anchors" in memory:
             rows = np.concatenate([dense(rows), self._offered(step, memory)])
         if modes is not None:
             rows, longest = np.concatenate([dense(rows), modes.astype(rows.dtype)]), 1
-        is_mixed = self.mixed_share > 0 and rng.random() < self.mixed_share
-        if is_mixed:
-            mixtures = mixed_rows(step.machine, rows, N_MIXED, rng)
-            rows = np.concatenate([dense(rows), mixtures])
         chains[...], has_jumped = self.kernel(step.machine, chains, rows, rng)
-        if not is_mixed:
-            share = np.count_nonzero(has_jumped) / len(chains)
-            memory["acceptance"] = recent_success(memory.get("acceptance", 1.0), share)
-        acceptance, least = memory.get("acceptance", 1.0), 0.5 * SHORTEST_PAUSE
-        memory["next_try"] = state.n_updates + pause(acceptance, least, SHORTEST_PAUSE, longest)
+        share = np.count_nonzero(has_jumped) / len(chains)
+        acceptance = memory["acceptance"] = recent_success(memory.get("acceptance", 1.0), share)
+        least = 0.5 * MIN_TRY_PAUSE
+        memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)
 
     def _offered(self, step: Step, memory: dict[str, Any]) -> Array:
         """Anchors of lowest free energy, chosen anew now and then."""
         n_updates = step.state.n_updates
         if n_updates >= memory.get("next_choice", 0):
             anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
-            memory["offered"] = anchors[np.argsort(step.machine.free_energy(anchors))[:N_OFFERED]]
+            memory["offered"] = anchors[
+                np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]
+            ]
             memory["next_choice"] = n_updates + CHOICE_PAUSE
         offered: Array = memory["offered"]
         return offered
@@ -139,7 +137,7 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
     if not is_bounded.all():
         deviation = v.std(axis=0, dtype=np.float64)
         unit = np.where(is_bounded | (deviation == 0), unit, deviation)
-    directions = np.random.default_rng(0).standard_normal((v.shape[1], N_DIRECTIONS))
+    directions = np.random.default_rng(0).standard_normal((v.shape[1], N_PROJECTIONS))
     place = (v - v.mean(axis=0)) @ (directions / unit[:, None])
     square, chosen = np.square(place).sum(axis=1), list[int]()
     distance = square.copy()  # squared, from the nearest of the chosen rows; at first from the mean

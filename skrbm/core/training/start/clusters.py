@@ -15,19 +15,20 @@ from scipy.spatial.distance import cdist
 from skrbm.core.numerics import Array, dense
 from skrbm.core.units.gaussian import SMALLEST_SHARE
 
-MOST_MODES = 8
-MANY_ROWS, MANY_ELEMENTS = 1000, 2**19  # that are looked at
-MANY_COMPLETE = 0.75  # share of the rows
-FEW_ROWS = 5  # of a mode, in either half of them
-N_PIECES, N_STEPS = 16, 20  # of k-means
-EMPTY_STRETCH = 4.0  # standard deviations
-MANY_TIES = 0.5  # share of the steps between a column's values, in order
-N_FLIPS, N_NUMBERS = 3.0, 1.25  # columns of few values that together do not bridge a gap
-ROUNDING = 1e-6  # relative
-LARGEST = 1e6  # standard deviations from the mean
-# Log-variances move the modes' log-odds by a tenth at most of what other parameters do.
-CAUTION = 10
-ONE_AT_A_TIME = threading.Lock()  # filters of warnings are those of all threads
+MAX_CLUSTERS = 8  # more are no modes that a few hidden units can lead to
+MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # rows and numbers: 55 ms for MNIST
+MIN_COMPLETE_SHARE = 0.75  # share of the rows without a missing value
+MIN_CLUSTER_ROWS = 5  # rows of a cluster in either half
+N_PIECES, N_KMEANS_STEPS = 16, 20  # pieces of k-means that are then joined
+MIN_GAP = 4.0  # standard deviations that rows leave empty between two clusters
+MIN_TIE_SHARE = 0.5  # share of equal neighbours among a column's sorted values: few values
+# Columns of few values, all but so many of which a gap must span: flips of bits, steps of numbers.
+MIN_FLIPS, MIN_VALUE_GAPS = 3.0, 1.25
+RELATIVE_ROUNDING = 1e-6  # of deviations
+MAX_DEVIATIONS = 1e6  # standard deviations from the mean, beyond which k-means crashes
+# Steps of log-variances move the log-odds of modes by at most a tenth of other parameters' effect.
+LOG_VARIANCE_SAFETY = 10
+KMEANS_LOCK = threading.Lock()  # filters of warnings are those of all threads
 
 
 @final
@@ -73,13 +74,13 @@ class Modes:
         Returns
         -------
         kurtosis : float
-            With `CAUTION` times that eigenvalue.
+            With `LOG_VARIANCE_SAFETY` times that eigenvalue.
         """
         squares = (self.centers - self.shares @ self.centers) ** 2
         squares /= np.where(variance > 0, variance, np.inf)
         squares -= self.shares @ squares
         eigenvalue = np.linalg.norm(np.sqrt(self.shares)[:, None] * squares, ord=2) ** 2
-        return float(3 + 2 * CAUTION * eigenvalue)
+        return float(3 + 2 * LOG_VARIANCE_SAFETY * eigenvalue)
 
 
 def find_modes(
@@ -107,7 +108,7 @@ def find_modes(
     step : float
         Distance of the two values of every column; 0 for numbers.
     most : int
-        Largest number of groups; more than `MOST_MODES` are no modes either.
+        Largest number of groups; more than `MAX_CLUSTERS` are no modes either.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -117,32 +118,36 @@ def find_modes(
         None where rows are few, have no such groups, or have them by the value of one number.
     """
     n_own = v.shape[0] if numbers is None else len(numbers)
-    n_rows = min(n_own, MANY_ROWS, MANY_ELEMENTS // v.shape[1])
+    n_rows = min(n_own, MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS // v.shape[1])
     chosen = rng.choice(n_own if numbers is None else numbers, n_rows, replace=False)
     rows = dense(v[chosen]).astype(np.float64)
     rows = rows[~np.isnan(rows).any(axis=1)]
-    is_incomplete = len(rows) < MANY_COMPLETE * n_rows  # and perhaps those of one mode more often
+    is_incomplete = (
+        len(rows) < MIN_COMPLETE_SHARE * n_rows
+    )  # and perhaps those of one mode more often
     with np.errstate(over="ignore"):
         scaled = (rows - mean) / (step or np.sqrt(np.where(variance > 0, variance, np.inf)))
     half = len(rows) // 2
-    is_large = not (np.abs(scaled) < LARGEST).all()  # k-means crashes where squares are infinite
-    if half < 2 * FEW_ROWS or is_incomplete or is_large:
+    is_large = not (
+        np.abs(scaled) < MAX_DEVIATIONS
+    ).all()  # k-means crashes where squares are infinite
+    if half < 2 * MIN_CLUSTER_ROWS or is_incomplete or is_large:
         return None
     means, within = _pieces(scaled[:half], rng)
     if not step:  # groups that are near in standard deviations may be far beside their noise
         scaled /= np.sqrt(_positive(within))
         means, _ = _pieces(scaled[:half], rng)
-    bridge = np.full(v.shape[1], N_FLIPS) if step else N_NUMBERS * _own_gaps(scaled)
+    bridge = np.full(v.shape[1], MIN_FLIPS) if step else MIN_VALUE_GAPS * _own_gaps(scaled)
     label = np.unique(vq(scaled, means)[0], return_inverse=True)[1]
     while not (is_apart := are_apart(scaled, label, step, bridge)).all():
         label = connected_components(~is_apart)[1][label]
-    if not 1 < len(is_apart) <= min(most, MOST_MODES):
+    if not 1 < len(is_apart) <= min(most, MAX_CLUSTERS):
         return None
     counts = np.bincount(label)
     order = np.argsort(-counts, kind="stable")
     centers = np.stack([rows[label == k].mean(axis=0) for k in order])
     within = np.square(rows - centers[np.argsort(order)[label]]).mean(axis=0)
-    is_told_by_value = (variance > 0) & (within <= ROUNDING**2 * variance)
+    is_told_by_value = (variance > 0) & (within <= RELATIVE_ROUNDING**2 * variance)
     if not step and is_told_by_value.any():
         return None
     return Modes(
@@ -154,7 +159,7 @@ def are_apart(rows: Array, label: Array, step: float, bridge: Array) -> Array:
     """Which groups have a gap between them.
 
     On the line through the means of two groups in the first half of the rows, those of the second
-    half have to leave `EMPTY_STRETCH` standard deviations of either empty.
+    half have to leave `MIN_GAP` standard deviations of either empty.
 
     Parameters
     ----------
@@ -186,8 +191,8 @@ def are_apart(rows: Array, label: Array, step: float, bridge: Array) -> Array:
         reach[k], spread[k] = beyond.min(axis=0), beyond.std(axis=0)
         bridged[k] = (np.abs(lines[k] - lines) * bridge).max(axis=1)
     gap = reach + reach.T
-    is_apart = (gap >= EMPTY_STRETCH * np.maximum(spread, spread.T)) & (gap >= bridged)
-    is_small = np.minimum(first.sum(axis=1), is_of[:, half:].sum(axis=1)) < FEW_ROWS
+    is_apart = (gap >= MIN_GAP * np.maximum(spread, spread.T)) & (gap >= bridged)
+    is_small = np.minimum(first.sum(axis=1), is_of[:, half:].sum(axis=1)) < MIN_CLUSTER_ROWS
     nearest = (cdist(means, means) + np.diag(np.full(len(groups), np.inf))).argmin(axis=1)
     is_apart[is_small] = is_apart[:, is_small] = True
     is_apart[groups[is_small], nearest[is_small]] = False
@@ -198,19 +203,19 @@ def are_apart(rows: Array, label: Array, step: float, bridge: Array) -> Array:
 def _own_gaps(rows: Array) -> Array:
     """Widest gap between the values of each column of few values; zero for other columns."""
     steps = np.diff(np.sort(rows, axis=0), axis=0)
-    has_few_values = (steps == 0).mean(axis=0) > MANY_TIES
+    has_few_values = (steps == 0).mean(axis=0) > MIN_TIE_SHARE
     return np.asarray(np.where(has_few_values, steps.max(axis=0), 0))
 
 
 def _pieces(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Means of many groups of k-means, and the variance of each column within them."""
-    with ONE_AT_A_TIME, warnings.catch_warnings():
+    with KMEANS_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of groups that are empty, and of rows that are alike
-        n_pieces = min(N_PIECES, len(rows) // FEW_ROWS)
-        means, label = kmeans2(rows, n_pieces, N_STEPS, minit="++", seed=rng)
+        n_pieces = min(N_PIECES, len(rows) // MIN_CLUSTER_ROWS)
+        means, label = kmeans2(rows, n_pieces, N_KMEANS_STEPS, minit="++", seed=rng)
     return means, np.square(rows - means[label]).mean(axis=0)
 
 
 def _positive(variance: Array) -> Array:
     """Variances to divide by: one in place of none."""
-    return np.where(variance > ROUNDING**2, variance, 1.0)
+    return np.where(variance > RELATIVE_ROUNDING**2, variance, 1.0)

@@ -8,22 +8,21 @@ from scipy.sparse.linalg import LinearOperator, cg
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.training.start.statistics import BLOCK_ELEMENTS
+from skrbm.core.training.start.statistics import MOMENT_BLOCK_ELEMENTS
 from skrbm.core.units import Units
 
-# Rare hidden units of some effect become detectors; undecided ones of no effect have to find out
-# what to part over, and leave a continuous layer that has the data's variance as it is.
-START_FIELD = 0.5  # nats
-START_ACTIVITY = 0.1
-LEAST_SPREAD = 0.25  # variance of a fair bit: rare ones may be moved as little
-SMALL_FIELD = 0.03  # standard deviations, of finite differences
-N_STEPS = 50  # of conjugate gradients
-SMALL_RESIDUE = 1e-3  # of their solution, relative
-ROUNDING = 1e-10  # of second differences of means
-MANY = 10**6  # rows, behind a mean that is chosen
+# Rarely active units with small weights become feature detectors; units at 1/2 without weights learn
+# slowly, and make the variance of a continuous layer too large.
+START_FIELD = 0.5  # nats, standard deviation of the hidden fields under the data
+START_ACTIVITY = 0.1  # of the way from the low to the high state
+MIN_VARIANCE = 0.25  # that of a fair bit: rare ones may be moved as little
+DIFFERENCE_STEP = 0.03  # standard deviations
+N_CG_STEPS, CG_TOLERANCE = 50, 1e-3  # steps of conjugate gradients, residual relative to the target
+DIFFERENCE_ROUNDING = 1e-10  # second differences of means that are rounding
+N_ASSUMED_ROWS = 10**6  # rows behind a prescribed mean
 
 
-def resting_layer(kind: type[Units], n_columns: int) -> Units:
+def resting_layer(kind: type[Units], n_columns: int, activity: float = START_ACTIVITY) -> Units:
     """Hidden layer whose units are rarely in the higher of their states without a field.
 
     Parameters
@@ -32,11 +31,13 @@ def resting_layer(kind: type[Units], n_columns: int) -> Units:
         Of the units, whose states have bounds.
     n_columns : int
         How many.
+    activity : float, default=START_ACTIVITY
+        Mean of a unit, between 0 and 1 on the way from its low to its high state.
 
     Returns
     -------
     units : Units
-        Plain; `START_ACTIVITY` of the way from the least to the greatest state on average.
+        Plain; `activity` of the way from the least to the greatest state on average.
 
     Raises
     ------
@@ -48,8 +49,8 @@ def resting_layer(kind: type[Units], n_columns: int) -> Units:
         raise ValueError(
             f"Hidden units expected to have bounded states, got {kind.__name__} units."
         )
-    activity = np.full(n_columns, low + START_ACTIVITY * (high - low))
-    return kind.start(activity, np.zeros(n_columns), MANY)
+    mean = np.full(n_columns, low + activity * (high - low))
+    return kind.start(mean, np.zeros(n_columns), N_ASSUMED_ROWS)
 
 
 def initial_machine(
@@ -93,7 +94,7 @@ def initial_machine(
     hidden_variance = column_variances(hidden) * hidden.affine_signal[1]
     slope = visible.affine_signal[1]
     visible_variance = column_variances(visible)
-    widest = max((metric * slope * visible_variance).max(), LEAST_SPREAD)
+    widest = max((metric * slope * visible_variance).max(), MIN_VARIANCE)
     largest = max(metric @ (slope**2 * variance), widest * (hidden_metric @ hidden_variance), 1.0)
     weights = rng.standard_normal((visible.n_columns, hidden.n_columns))
     weights *= START_FIELD * np.sqrt(metric / largest)[:, None]
@@ -138,8 +139,8 @@ def _signal_metric(layer: Units, variance: Array | None) -> Array:
 
 def _response(layer: Units, field: Array) -> Array:
     """Derivative of the mean along a field."""
-    below, above = layer.mean(SMALL_FIELD * np.stack([-field, field]))
-    return np.asarray((above - below) / (2 * SMALL_FIELD))
+    below, above = layer.mean(DIFFERENCE_STEP * np.stack([-field, field]))
+    return np.asarray((above - below) / (2 * DIFFERENCE_STEP))
 
 
 def _self_coupling(
@@ -155,12 +156,12 @@ def _self_coupling(
     """
     still = visible.mean(visible.zero_field(1))
     shift = np.zeros(visible.n_columns)
-    n_rows = max(1, BLOCK_ELEMENTS // visible.n_columns)
+    n_rows = max(1, MOMENT_BLOCK_ELEMENTS // visible.n_columns)
     for begin in range(0, weights.shape[1], n_rows):
         block = slice(begin, begin + n_rows)
-        field = SMALL_FIELD * weights[:, block].T
+        field = DIFFERENCE_STEP * weights[:, block].T
         bend = (visible.mean(field) - still) + (visible.mean(-field) - still)
-        shift += hidden_variance[block] @ bend / (2 * SMALL_FIELD**2)
+        shift += hidden_variance[block] @ bend / (2 * DIFFERENCE_STEP**2)
     does_vary = variances > 0
     to_field = np.where(does_vary, 1 / np.sqrt(np.where(does_vary, variances, 1)), 0.0)
 
@@ -175,10 +176,12 @@ def _self_coupling(
     target = to_field * shift
     # A smaller residue than finite differences have sends the directions astray.
     size = float(np.linalg.norm(target))
-    if size < ROUNDING:  # symmetric columns: no direction, perhaps one that no field moves
+    if (
+        size < DIFFERENCE_ROUNDING
+    ):  # symmetric columns: no direction, perhaps one that no field moves
         return np.zeros_like(shift)
-    residue = SMALL_RESIDUE * size
-    solution, _ = cg(operator, target, atol=residue, maxiter=N_STEPS)
+    residue = CG_TOLERANCE * size
+    solution, _ = cg(operator, target, atol=residue, maxiter=N_CG_STEPS)
     return np.asarray(to_field * solution)
 
 

@@ -20,13 +20,14 @@ from skrbm.core.training.start.initialization import (
 )
 from skrbm.core.units import Units
 
-MOST_UNITS = 10  # whose 1024 states are summed in every step
-N_STEPS, N_MORE_STEPS = 100, 300  # towards the greatest likelihood; with further units
-HEAD_START = 2.0  # nats of a hidden state of one unit over that of none
-# Nats of log-likelihood below that of a mixture: further units help, training does better alone.
-TOLERANCE, MOST_LOST = 3.0, 12.0
-N_LIKELIEST = 32  # hidden states
-SMALL_GAIN = 1e-6  # of a step, relative
+MAX_PRETRAINED_UNITS = 10  # hidden units, whose 1,024 states are summed in every step
+N_LBFGS_STEPS, N_WIDENED_STEPS = 100, 300  # steps, with a unit for each cluster and with more
+INITIAL_LOG_ODDS = 2.0  # nats of a hidden state of one unit over that of none
+# Loss against a mixture of the clusters, in nats: beyond the first hidden units are added, beyond the
+# second training does better alone (tests/core/training/start/test_pretraining.py).
+SMALL_LIKELIHOOD_LOSS, MAX_LIKELIHOOD_LOSS = 3.0, 12.0
+N_LIKELIEST_STATES = 32  # hidden states that chains may jump to
+MIN_RELATIVE_GAIN = 1e-6  # of the log-likelihood, in a step
 
 Bounds = dict[str, tuple[Any, Any]]  # by the names of `Machine.parameters`
 
@@ -39,6 +40,9 @@ def pretrained_machine(
     n_hidden: int,
     variance: Array,
     rng: np.random.Generator,
+    *,
+    n_steps: tuple[int, int] = (N_LBFGS_STEPS, N_WIDENED_STEPS),
+    max_loss: float = MAX_LIKELIHOOD_LOSS,
 ) -> Machine | None:
     """Machine of few hidden units that has modes of the data, and hardly any other.
 
@@ -61,11 +65,15 @@ def pretrained_machine(
         Of the data.
     rng : numpy.random.Generator
         Source of random numbers.
+    n_steps : tuple of int, default=(N_LBFGS_STEPS, N_WIDENED_STEPS)
+        Largest numbers of quasi-Newton steps, with a unit for each cluster and with more.
+    max_loss : float, default=MAX_LIKELIHOOD_LOSS
+        Allowed loss of log-likelihood against the mixture, in nats.
 
     Returns
     -------
     machine : Machine or None
-        Plain. None where it is less likely by `MOST_LOST` than a mixture of the modes.
+        Plain. None where it is less likely by `max_loss` than a mixture of the modes.
 
     References
     ----------
@@ -84,23 +92,23 @@ def pretrained_machine(
     if len(fields) == 2:
         fields, bias = fields[1:], bias[1:] - bias[0]
     else:
-        bias += visible.log_partition(visible.zero_field(1)) + HEAD_START
+        bias += visible.log_partition(visible.zero_field(1)) + INITIAL_LOG_ODDS
     low, distance = hidden.support.low, hidden.support.high - hidden.support.low
     layer = resting_layer(hidden, len(fields))
     layer = layer.recentered(np.full(len(fields), low), layer.zero_field(1)[0])
     machine = Machine(visible, layer, fields.T / distance)
     machine.assign(machine.parameters | {"hidden_bias": bias / distance})
     bounds = parameter_bounds(machine, variance, n_origin, counts[-len(fields) :])
-    machine = climbed(machine, v, data, bounds, N_STEPS)
-    is_likely = log_likelihood(machine, v) >= mixture - TOLERANCE
+    machine = climbed(machine, v, data, bounds, n_steps[0])
+    is_likely = log_likelihood(machine, v) >= mixture - SMALL_LIKELIHOOD_LOSS
     if not is_likely and n_hidden > len(fields):
-        more = min(n_hidden, MOST_UNITS)
+        more = min(n_hidden, MAX_PRETRAINED_UNITS)
         machine = widened(recenter(machine, None, None), more, v.mean(axis=0), modes.variance, rng)
         machine = recenter(machine, origin, np.full(more, low))
         n_rows = np.append(counts, np.full(more - len(counts), counts.mean()))
         bounds = parameter_bounds(machine, variance, n_origin, n_rows[-more:])
-        machine = climbed(machine, v, data, bounds, N_MORE_STEPS)
-    is_likely = is_likely or log_likelihood(machine, v) >= mixture - MOST_LOST
+        machine = climbed(machine, v, data, bounds, n_steps[1])
+    is_likely = is_likely or log_likelihood(machine, v) >= mixture - max_loss
     return recenter(machine, None, None) if is_likely else None
 
 
@@ -214,7 +222,7 @@ def climbed(machine: Machine, v: Array, data: Units, bounds: Bounds, n_steps: in
 
     with np.errstate(all="ignore"):
         box = np.stack([low, high], axis=1) / unit[:, None]
-        factor = SMALL_GAIN / np.finfo(float).eps
+        factor = MIN_RELATIVE_GAIN / np.finfo(float).eps
         best, *_ = fmin_l_bfgs_b(loss, start / unit, bounds=box, factr=factor, maxiter=n_steps)
     assign(best)
     return machine
@@ -264,8 +272,8 @@ def likeliest_means(machine: Machine) -> Array:
     Returns
     -------
     v : ndarray of shape (n_states, n_visible)
-        Of at most `N_LIKELIEST` states: the modes, and what might become one.
+        Of at most `N_LIKELIEST_STATES` states: the modes, and what might become one.
     """
     h = machine.hidden.states(0, int(machine.hidden.n_states))
     order = np.argsort(machine.transposed.free_energy(h))
-    return machine.mean_visible(h[order[:N_LIKELIEST]])
+    return machine.mean_visible(h[order[:N_LIKELIEST_STATES]])

@@ -10,10 +10,12 @@ import numpy as np
 
 from skrbm.core.numerics import Array, dense, is_sparse
 
-BLOCK_ELEMENTS = 2**19  # of the data, in double precision at a time
+MOMENT_BLOCK_ELEMENTS = 2**19  # numbers of the data in double precision at a time: 4 MB
 
 
-def column_statistics(v: Any, sample_weight: Array | None = None) -> tuple[Array, Array]:
+def column_statistics(
+    v: Any, sample_weight: Array | None = None, *, block_elements: int = MOMENT_BLOCK_ELEMENTS
+) -> tuple[Array, Array]:
     """Mean and variance of every column in double precision, without a copy of the data.
 
     Parameters
@@ -22,6 +24,8 @@ def column_statistics(v: Any, sample_weight: Array | None = None) -> tuple[Array
         Data of any numeric type; NaN is what is not known.
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows; None weighs them alike.
+    block_elements : int, default=MOMENT_BLOCK_ELEMENTS
+        Numbers that are cast at a time.
 
     Returns
     -------
@@ -31,18 +35,22 @@ def column_statistics(v: Any, sample_weight: Array | None = None) -> tuple[Array
         Exactly zero for a constant column, and for no other.
     """
     if is_sparse(v):
-        mean, variance = _sparse_statistics(v, sample_weight)
+        mean, variance = _sparse_statistics(v, sample_weight, block_elements)
         constant = (v.min(axis=0).toarray() == v.max(axis=0).toarray()).ravel()
     else:
-        statistics = (_block_statistics(*block) for block in _blocks(v, sample_weight))
+        statistics = (
+            _block_statistics(*block) for block in _blocks(v, sample_weight, block_elements)
+        )
         n_known, mean, variance, low, high = reduce(_merged_blocks, statistics)
         mean, constant = np.where(n_known > 0, mean, np.nan), ~(low < high)
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
-def _blocks(v: Any, sample_weight: Array | None) -> Iterator[tuple[Array, Array]]:
-    """Rows in blocks of `BLOCK_ELEMENTS`, as arrays, with their weights: one each without any."""
-    n_rows = max(1, BLOCK_ELEMENTS // v.shape[1])
+def _blocks(
+    v: Any, sample_weight: Array | None, block_elements: int
+) -> Iterator[tuple[Array, Array]]:
+    """Rows in blocks, as arrays, with their weights: one each without any."""
+    n_rows = max(1, block_elements // v.shape[1])
     for begin in range(0, v.shape[0], n_rows):
         own = slice(begin, begin + n_rows)
         rows = dense(v[own])
@@ -76,11 +84,13 @@ def _merged_blocks(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, .
     return *merged_statistics(one[:3], other[:3]), low, high
 
 
-def _sparse_statistics(v: Any, sample_weight: Array | None) -> tuple[Array, Array]:
+def _sparse_statistics(
+    v: Any, sample_weight: Array | None, block_elements: int
+) -> tuple[Array, Array]:
     """Mean and variance of every column, from blocks of the stored values."""
     n_visible, total = v.shape[1], v.shape[0]
-    starts = range(0, max(v.nnz, 1), BLOCK_ELEMENTS)
-    blocks = [slice(i, min(i + BLOCK_ELEMENTS, v.nnz)) for i in starts]
+    starts = range(0, max(v.nnz, 1), block_elements)
+    blocks = [slice(i, min(i + block_elements, v.nnz)) for i in starts]
     weights: list[Any] = [None] * len(blocks)
     if sample_weight is not None:
         total = sample_weight.sum()
@@ -136,7 +146,12 @@ def merged_statistics(
 
 
 def column_kurtosis(
-    v: Any, mean: Array, variance: Array, sample_weight: Array | None = None
+    v: Any,
+    mean: Array,
+    variance: Array,
+    sample_weight: Array | None = None,
+    *,
+    block_elements: int = MOMENT_BLOCK_ELEMENTS,
 ) -> Array:
     """Mean fourth power of every column's distance from its mean, in standard deviations.
 
@@ -148,6 +163,8 @@ def column_kurtosis(
         Of these data or of more.
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows; None weighs them alike.
+    block_elements : int, default=MOMENT_BLOCK_ELEMENTS
+        Numbers that are cast at a time.
 
     Returns
     -------
@@ -156,7 +173,7 @@ def column_kurtosis(
     """
     total, n_known = np.zeros((2, v.shape[1]))
     per_deviation = np.where(variance > 0, variance, np.inf) ** -0.5
-    for rows, weight in _blocks(v, sample_weight):
+    for rows, weight in _blocks(v, sample_weight, block_elements):
         powers = (rows - mean) * per_deviation
         for _ in range(2):  # a power of four takes ten times as long as two squares
             np.square(powers, out=powers)

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from skrbm.core.training.gradient import Samples, UpdateBuffers
 from skrbm.core.training.part import Step
-from skrbm.core.training.parts.damping import LONGEST_PAUSE, MANY_ROWS, Damping, correction
+from skrbm.core.training.parts.damping import MAX_DAMPED_ROWS, MAX_LOOK_PAUSE, Damping, correction
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import TrainingState
 
@@ -115,7 +115,7 @@ def test_a_gradient_without_a_direction_that_leads_stays_as_it_is(seed, rng):
         (0.0, v[[0, 0, 1, 1]], machine),
         (1e-3, np.repeat(v[:2], 50, axis=0), machine),
         (1e6, v[[0, 0, 0, 0]], machine),
-        (1e6, np.repeat(v[:2], MANY_ROWS, axis=0), machine),
+        (1e6, np.repeat(v[:2], MAX_DAMPED_ROWS, axis=0), machine),
         (1e6, v, broken),
     ):
         difference = difference_of(own, states)
@@ -181,4 +181,4 @@ def test_looks_become_rare_where_nothing_is_found(found_every, most_looks, seed,
     for step.state.n_updates in range(600):
         part.weigh_rows(step, machine, difference)
     assert 0.75 * most_looks < len(looks) <= most_looks
-    assert np.diff(looks).max() == (LONGEST_PAUSE if most_looks < 600 else 1)
+    assert np.diff(looks).max() == (MAX_LOOK_PAUSE if most_looks < 600 else 1)

@@ -8,9 +8,9 @@ from scipy import sparse
 from skrbm.core.machine import Machine
 from skrbm.core.training.part import Step
 from skrbm.core.training.parts.jump_to_data import (
-    LONGEST_PAUSE,
-    N_CHAINS,
-    SHORTEST_PAUSE,
+    CHAINS_PER_TRY,
+    MAX_TRY_PAUSE,
+    MIN_TRY_PAUSE,
     JumpToData,
     far_rows,
 )
@@ -49,7 +49,7 @@ def test_jumps_that_are_accepted_are_tried_at_the_shortest_pace(machine, rng):
     # Slips: replicas at other temperatures that jump too; chains that are never chosen.
     v = np.zeros((20, 4))
     numbers, particles = tried(machine, v, rng, 60, True)
-    np.testing.assert_array_equal(numbers, np.arange(0, 60, SHORTEST_PAUSE))
+    np.testing.assert_array_equal(numbers, np.arange(0, 60, MIN_TRY_PAUSE))
     np.testing.assert_array_equal(particles[:N_PARTICLES], 1)
     np.testing.assert_array_equal(particles[N_PARTICLES:], 0)
 
@@ -58,20 +58,8 @@ def test_jumps_that_are_never_accepted_become_rare_and_do_not_end(machine, rng):
     # Slips: a pace that does not follow the acceptance; none at all after the first failures.
     v = np.zeros((20, 4))
     numbers, _ = tried(machine, v, rng, 2000, False)
-    assert set(np.diff(numbers)[-5:]) == {LONGEST_PAUSE}
+    assert set(np.diff(numbers)[-5:]) == {MAX_TRY_PAUSE}
     assert len(numbers) < 100
-
-
-def test_refused_jumps_to_mixed_rows_do_not_slow_those_to_data(machine, rng):
-    # Slip: an acceptance of both.
-    def scripted(machine, h, v, rng):
-        return h, np.full(len(h), len(v) == 10)
-
-    part = JumpToData(mixed_share=0.9, kernel=scripted)
-    state, v = TrainingState(np.zeros((N_PARTICLES, 3))), np.zeros((10, 4))
-    for n_updates in range(500):
-        update(part, machine, state, v, rng)
-        assert part.memory(state)["next_try"] <= n_updates + SHORTEST_PAUSE
 
 
 def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
@@ -84,31 +72,16 @@ def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
     for n_updates in range(200):
         update(part, machine, state, modes[:1], rng)
         assert memory["next_try"] == n_updates + 1
-    assert state.particles[:, 1].mean() > 0.5
-
-
-def test_chains_find_a_mode_without_rows(rng):
-    # Slip: jumps to rows of data alone.
-    halves = np.repeat(np.eye(2), 20, axis=0)  # each hidden unit turns on twenty of forty bits
-    v = halves.T[rng.integers(2, size=50)]
-    machine = Machine(Bernoulli(np.full(40, -4.0)), Bernoulli(np.full(2, -75.0)), 8 * halves)
-    particles = machine.sample_hidden(v[:40], rng)
-    assert set(particles.sum(axis=1)) == {1}
-    both_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1] + np.eye(2)[1:]))
-    one_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1]))
-    assert 3 < both_on[0] - one_on[0] - 75 < 10  # what most of the model's weight lies in
-    state, part = TrainingState(particles), JumpToData()
-    for _ in range(6000):
-        update(part, machine, state, v, rng)
-    assert (state.particles.sum(axis=1) == 2).mean() > 0.8
+    # Half of them or more, within four standard errors.
+    assert state.particles[:, 1].mean() > 0.5 - 4 * 0.5 / np.sqrt(40)
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 500])
-@pytest.mark.parametrize("n_particles", [1, 5, N_CHAINS])
+@pytest.mark.parametrize("n_particles", [1, 5, CHAINS_PER_TRY])
 def test_few_chains_and_few_rows_will_do(n_rows, n_particles, machine, rng, seed):
     v = draw_rows(balanced_model(sized("bernoulli", 4, 3), seed), n_rows, rng)
     state, part = TrainingState(np.full((n_particles, 3), 0.5)), JumpToData()
-    for _ in range(2 * LONGEST_PAUSE * n_particles):
+    for _ in range(2 * MAX_TRY_PAUSE * n_particles):
         update(part, machine, state, v, rng)
     assert np.isin(state.particles, (0, 1)).all()
 
@@ -133,7 +106,7 @@ def test_a_mode_of_one_row_is_offered_when_its_free_energy_is_lowest(rng):
     machine = Machine(
         Bernoulli(np.full(40, -2.0)), Bernoulli(np.full(1, -75.0)), np.full((40, 1), 4.0)
     )
-    state, part = TrainingState(np.zeros((40, 1))), JumpToData(mixed_share=0.0)
+    state, part = TrainingState(np.zeros((40, 1))), JumpToData()
     part.begin(machine, state, v)
     for _ in range(400):
         update(part, machine, state, bulk[:20], rng)

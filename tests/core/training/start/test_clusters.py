@@ -8,7 +8,13 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from skrbm.core.training.start.clusters import CAUTION, FEW_ROWS, MANY_ROWS, Modes, find_modes
+from skrbm.core.training.start.clusters import (
+    LOG_VARIANCE_SAFETY,
+    MAX_CLUSTERED_ROWS,
+    MIN_CLUSTER_ROWS,
+    Modes,
+    find_modes,
+)
 
 SHARES = {"two": (0.5, 0.5), "rare": (0.95, 0.05), "five": (0.2,) * 5}
 
@@ -35,7 +41,7 @@ def found(X, rng, most=8, container=np.asarray, step=0.0):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_groups_are_found_with_means_shares_and_variance(shares, container, rng):
     # Slips: the smallest first; shares in another order than means; the variance of all rows.
-    X, centers = grouped(shares, rng, distance=20.0, n_rows=MANY_ROWS)
+    X, centers = grouped(shares, rng, distance=20.0, n_rows=MAX_CLUSTERED_ROWS)
     modes = found(X, rng, container=container)
     nearest = [np.abs(centers - own).max(axis=1).argmin() for own in modes.centers]
     assert sorted(nearest) == list(range(len(shares)))
@@ -44,7 +50,7 @@ def test_groups_are_found_with_means_shares_and_variance(shares, container, rng)
     assert (np.diff(modes.shares) <= 0).all()
     np.testing.assert_allclose(modes.variance, 1, atol=0.25)
     assert modes.shares.sum() == pytest.approx(1)
-    assert len(modes.rows) == MANY_ROWS
+    assert len(modes.rows) == MAX_CLUSTERED_ROWS
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-1, 1)])
@@ -198,9 +204,9 @@ def test_no_more_groups_than_are_asked_for(rng):
 
 
 def test_few_rows_have_no_groups_and_some_more_do(rng):
-    X, _ = grouped(SHARES["two"], rng, n_rows=4 * FEW_ROWS - 1)
+    X, _ = grouped(SHARES["two"], rng, n_rows=4 * MIN_CLUSTER_ROWS - 1)
     assert found(X, rng) is None
-    X, _ = grouped(SHARES["two"], rng, n_rows=16 * FEW_ROWS)
+    X, _ = grouped(SHARES["two"], rng, n_rows=16 * MIN_CLUSTER_ROWS)
     assert len(found(X, rng).shares) == 2
 
 
@@ -223,4 +229,4 @@ def test_kurtosis_is_that_of_columns_whose_squares_have_the_same_covariance(n_co
     spread = shares @ square**2 - (shares @ square) ** 2
     modes = Modes(None, np.repeat(place, n_columns, axis=1), shares, None)
     actual = modes.kurtosis(np.full(n_columns, 2.0))
-    assert actual == pytest.approx(3 + 2 * CAUTION * n_columns * float(spread[0]))
+    assert actual == pytest.approx(3 + 2 * LOG_VARIANCE_SAFETY * n_columns * float(spread[0]))

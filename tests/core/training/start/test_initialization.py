@@ -24,7 +24,7 @@ from skrbm.core.training.start.initialization import (
 from skrbm.core.units import Bernoulli, Spin
 
 
-def start(kind, n_visible, n_hidden, seed, rng):
+def start(kind, n_visible, n_hidden, seed, rng, **options):
     """Statistics of some data, a machine started from them, and its oracle parameters."""
     n_visible = 8 if kind == "composite" else n_visible
     p = oracles.random_parameters(kind, n_visible, n_hidden, rng, offsets=False)
@@ -39,19 +39,17 @@ def start(kind, n_visible, n_hidden, seed, rng):
         mean[own], variance[own] = 10 * mean[own], np.exp(p.log_variance)
     visible = started_layer(p, mean, variance, 99)
     variance = column_variances(visible.natural())
-    hidden = resting_layer(type(machine_from(p).hidden), n_hidden)
+    hidden = resting_layer(type(machine_from(p).hidden), n_hidden, **options)
     machine = initial_machine(visible, hidden, mean, variance, np.random.default_rng(seed))
     return mean, variance, machine, parameters_from(p, machine)
 
 
 @pytest.mark.parametrize("kind", oracles.KINDS)
-def test_initial_weights_are_alike_in_the_effect_of_a_standard_deviation(
-    kind, seed, rng, monkeypatch
-):
+def test_initial_weights_are_alike_in_the_effect_of_a_standard_deviation(kind, seed, rng):
     # Slips: one scale for all widths, the deviation for the variance, a field that grows with sigma,
     # the metric of one part of a layer used for another.
-    monkeypatch.setattr(initialization, "START_ACTIVITY", 1e-6)  # for hidden units without effect
-    _, variance, _, p = start(kind, 200, 300, seed, rng)
+    # Hidden units without effect on each other: hardly any is on.
+    _, variance, _, p = start(kind, 200, 300, seed, rng, activity=1e-6)
     n_visible = len(variance)
     energies = oracles.energy(p, np.eye(n_visible + 1, n_visible, k=-1), np.eye(301, 300, k=-1))
     origin, *steps = energies[:, :1] - energies[:, 1:]  # a hidden unit's field lowers the energy
@@ -141,7 +139,7 @@ def test_initial_weights_stay_small_where_the_data_hardly_vary(variance, rng):
         visible, resting_layer(Bernoulli, 100), np.full(20, 0.5), np.full(20, variance), rng
     )
     activity = initialization.START_ACTIVITY
-    spread = initialization.LEAST_SPREAD * 100 * activity * (1 - activity)
+    spread = initialization.MIN_VARIANCE * 100 * activity * (1 - activity)
     assert_mean(machine.weights.ravel() ** 2, initialization.START_FIELD**2 / spread)
 
 

@@ -7,10 +7,9 @@ from core.models import machine_from, model, parameters_from, sized, started_lay
 from core.training.start.test_clusters import SHARES, found, grouped, patterned
 from scipy.special import logsumexp
 
-from skrbm.core.training.start import pretraining
 from skrbm.core.training.start.initialization import initial_machine, resting_layer
 from skrbm.core.training.start.pretraining import (
-    N_LIKELIEST,
+    N_LIKELIEST_STATES,
     climbed,
     likeliest_means,
     log_likelihood,
@@ -42,12 +41,13 @@ def mixture(X, centers, shares):
     return logsumexp(density, axis=1).mean()
 
 
-def pretrained(kind, X, rng, n_hidden=8, hidden=Bernoulli):
+def pretrained(kind, X, rng, n_hidden=8, hidden=Bernoulli, **options):
     mean, variance = X.mean(axis=0), X.var(axis=0)
     support = layer_of(kind, mean, variance).support
     modes = found(X, rng, step=support.high - support.low if support.values else 0.0)
     data, mode = layer_of(kind, mean, variance), layer_of(kind, modes.origin, modes.variance)
-    return pretrained_machine(data, mode, hidden, modes, n_hidden, variance, rng), modes
+    machine = pretrained_machine(data, mode, hidden, modes, n_hidden, variance, rng, **options)
+    return machine, modes
 
 
 @pytest.mark.parametrize("shares", SHARES.values(), ids=SHARES)
@@ -86,13 +86,12 @@ def test_bits_are_as_likely_as_under_their_own_law(kind, hidden, shares, rng):
 
 
 @pytest.mark.parametrize("shares", SHARES.values(), ids=SHARES)
-def test_spins_start_where_bits_do(shares, rng, monkeypatch):
+def test_spins_start_where_bits_do(shares, rng):
     # Slips: fields from the middle of hidden spins; weights as long as if their states were bits.
-    for name, value in {"N_STEPS": 0, "N_MORE_STEPS": 0, "MOST_LOST": np.inf}.items():
-        monkeypatch.setattr(pretraining, name, value)
+    options = {"n_steps": (0, 0), "max_loss": np.inf}
     X, _ = patterned(shares, rng)
-    bits, _ = pretrained("bernoulli", X, np.random.default_rng(0))
-    spins, _ = pretrained("spin", 2 * X - 1, np.random.default_rng(0), hidden=Spin)
+    bits, _ = pretrained("bernoulli", X, np.random.default_rng(0), **options)
+    spins, _ = pretrained("spin", 2 * X - 1, np.random.default_rng(0), hidden=Spin, **options)
     assert log_likelihood(spins, 2 * X - 1) == pytest.approx(log_likelihood(bits, X), abs=0.05)
 
 
@@ -174,6 +173,6 @@ def test_likeliest_means_are_in_all_modes(rng):
     X, _ = grouped(SHARES["five"], rng)
     machine, modes = pretrained("cho", X, rng, n_hidden=5)
     means = likeliest_means(machine)
-    assert means.shape == (N_LIKELIEST, N_COLUMNS)
+    assert means.shape == (N_LIKELIEST_STATES, N_COLUMNS)
     nearest = np.abs(means[:5, None] - modes.centers).max(axis=2).argmin(axis=1)
     assert set(nearest) == set(range(5))

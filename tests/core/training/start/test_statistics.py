@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from skrbm.core.training.start import statistics
 from skrbm.core.training.start.statistics import column_kurtosis, column_statistics
+
+BLOCK = {"block_elements": 300}
 
 DATA = {
     "double": lambda rng: rng.normal(50, [1, 10, 0.1], (501, 3)),
@@ -21,12 +22,11 @@ CONTAINERS = [np.asarray, sparse.csr_array, sparse.csr_matrix]
 
 
 @pytest.mark.parametrize("kind", DATA)
-def test_column_statistics_are_mean_and_variance(kind, rng, monkeypatch):
+def test_column_statistics_are_mean_and_variance(kind, rng):
     # Slips: E[v^2] - E[v]^2 far from zero, integers that overflow, float32 accumulation.
-    monkeypatch.setattr(statistics, "BLOCK_ELEMENTS", 300)
     v = DATA[kind](rng)
     dense = np.asarray(v.todense() if sparse.issparse(v) else v, dtype=np.longdouble)
-    mean, variance = column_statistics(v)
+    mean, variance = column_statistics(v, **BLOCK)
     assert mean.dtype == variance.dtype == np.float64
     assert mean.shape == variance.shape == (3,)
     np.testing.assert_allclose(mean, dense.mean(axis=0).astype(float), rtol=1e-12, atol=1e-12)
@@ -34,15 +34,14 @@ def test_column_statistics_are_mean_and_variance(kind, rng, monkeypatch):
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
-def test_column_statistics_are_those_of_the_known_values(is_weighted, rng, monkeypatch):
+def test_column_statistics_are_those_of_the_known_values(is_weighted, rng):
     # Slips: missing values taken for zeros in the mean, or for zero deviations in the number; blocks
     # in which a column has none not left out, no column without any; the weights forgotten.
-    monkeypatch.setattr(statistics, "BLOCK_ELEMENTS", 300)
     v = rng.normal(50, [1, 10, 0.1, 1], (501, 4))
     v[rng.random(v.shape) < 0.3] = np.nan
     v[:220, 1], v[:, 3] = np.nan, np.nan
     weight = rng.uniform(0.1, 3, 501) if is_weighted else None
-    mean, variance = column_statistics(v, weight)
+    mean, variance = column_statistics(v, weight, **BLOCK)
     for i in range(3):
         is_known = ~np.isnan(v[:, i])
         own, share = v[is_known, i], None if weight is None else weight[is_known]
@@ -72,28 +71,26 @@ def test_column_that_varies_far_from_zero_is_not_constant(rng):
 
 
 @pytest.mark.parametrize("kind", DATA)
-def test_weighted_statistics_are_those_of_copies(kind, rng, monkeypatch):
+def test_weighted_statistics_are_those_of_copies(kind, rng):
     # Slips: entries of a sparse row weighted by the next one's weight, zeros that are not stored
     # weighted alike, blocks merged by their numbers of rows.
-    monkeypatch.setattr(statistics, "BLOCK_ELEMENTS", 300)
     v = DATA[kind](rng)
     n_copies = rng.integers(1, 4, v.shape[0])
     copies = v[np.repeat(np.arange(v.shape[0]), n_copies)]
-    mean, variance = column_statistics(v, 0.7 * n_copies)
-    expected_mean, expected_variance = column_statistics(copies)
+    mean, variance = column_statistics(v, 0.7 * n_copies, **BLOCK)
+    expected_mean, expected_variance = column_statistics(copies, **BLOCK)
     np.testing.assert_allclose(mean, expected_mean, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(variance, expected_variance, rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
 @pytest.mark.parametrize("kind", DATA)
-def test_kurtosis_is_that_of_each_column(kind, is_weighted, rng, monkeypatch):
+def test_kurtosis_is_that_of_each_column(kind, is_weighted, rng):
     # Slips: blocks that are not added up, weights of other blocks, powers of two.
-    monkeypatch.setattr(statistics, "BLOCK_ELEMENTS", 300)
     v = DATA[kind](rng)
     n_copies = rng.integers(1, 4, v.shape[0]) if is_weighted else np.ones(v.shape[0], int)
     weight = 0.7 * n_copies if is_weighted else None
-    kurtosis = column_kurtosis(v, *column_statistics(v, weight), weight)
+    kurtosis = column_kurtosis(v, *column_statistics(v, weight), weight, **BLOCK)
     rows = v.toarray() if sparse.issparse(v) else v
     if len(rows) == 1:
         assert not kurtosis.any()
