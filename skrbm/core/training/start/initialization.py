@@ -89,14 +89,16 @@ def initial_machine(
     .. [1] LeCun, Bottou, Orr, Müller (2012), "Efficient backprop", Neural Networks: Tricks of the
        Trade, 9-48, section 4.6. :doi:`10.1007/978-3-642-35289-8_3`
     """
-    metric, hidden_metric = _signal_metric(visible, variance), _signal_metric(hidden, None)
     no_field = hidden.zero_field(1)
+    shape = len(mean), no_field.shape[1]
+    metric = np.broadcast_to(visible.metric(variance).signal, shape[0])
+    hidden_metric = np.broadcast_to(hidden.metric(None).signal, shape[1])
     hidden_variance = column_variances(hidden) * hidden.affine_signal[1]
     slope = visible.affine_signal[1]
     visible_variance = column_variances(visible)
     widest = max((metric * slope * visible_variance).max(), MIN_VARIANCE)
     largest = max(metric @ (slope**2 * variance), widest * (hidden_metric @ hidden_variance), 1.0)
-    weights = rng.standard_normal((visible.n_columns, hidden.n_columns))
+    weights = rng.standard_normal(shape)
     weights *= START_FIELD * np.sqrt(metric / largest)[:, None]
     weights *= np.sqrt(hidden_metric)
     coupling = _self_coupling(visible, visible_variance, weights, hidden_variance)
@@ -121,20 +123,17 @@ def column_variances(layer: Units) -> Array:
     variances : ndarray of shape (n_columns,)
         By a finite difference of the mean. Columns of one unit have a field in turn.
     """
-    position = np.zeros(layer.n_columns, dtype=int)
-    if layer.n_units < layer.n_columns:
-        for own in map(layer.unit_columns, range(layer.n_units)):
-            position[own] = np.arange(len(own))
-    variances = np.zeros(layer.n_columns)
-    unit = np.sqrt(_signal_metric(layer, None))
+    n_columns, n_units = layer.n_columns, layer.n_units
+    position = np.zeros(n_columns, dtype=int)
+    if n_units < n_columns:
+        for columns in map(layer.unit_columns, range(n_units)):
+            position[columns] = np.arange(len(columns))
+    variances = np.zeros(n_columns)
+    unit = np.broadcast_to(np.sqrt(layer.metric(None).signal), n_columns)
     for number in range(position.max() + 1):
         is_own = position == number
         variances[is_own] = _response(layer, is_own * unit)[is_own] / unit[is_own]
     return variances
-
-
-def _signal_metric(layer: Units, variance: Array | None) -> Array:
-    return np.broadcast_to(layer.metric(variance).signal, layer.n_columns)
 
 
 def _response(layer: Units, field: Array) -> Array:
@@ -154,18 +153,19 @@ def _self_coupling(
     conjugate gradients, in which units of one column take a single step; `variances` has the
     visible columns' own.
     """
-    still = visible.mean(visible.zero_field(1))
-    shift = np.zeros(visible.n_columns)
-    n_rows = max(1, MOMENT_BLOCK_ELEMENTS // visible.n_columns)
-    for begin in range(0, weights.shape[1], n_rows):
+    n_visible, n_hidden = weights.shape
+    mean = visible.mean(np.zeros((1, n_visible)))
+    shift = np.zeros(n_visible)
+    n_rows = max(1, MOMENT_BLOCK_ELEMENTS // n_visible)
+    for begin in range(0, n_hidden, n_rows):
         block = slice(begin, begin + n_rows)
         field = DIFFERENCE_STEP * weights[:, block].T
-        bend = (visible.mean(field) - still) + (visible.mean(-field) - still)
+        bend = (visible.mean(field) - mean) + (visible.mean(-field) - mean)
         shift += hidden_variance[block] @ bend / (2 * DIFFERENCE_STEP**2)
     does_vary = variances > 0
     to_field = np.where(does_vary, 1 / np.sqrt(np.where(does_vary, variances, 1)), 0.0)
 
-    unit = np.sqrt(_signal_metric(visible, None))
+    unit = np.sqrt(visible.metric(None).signal)
 
     def response(x: Array) -> Array:
         field = to_field * x
@@ -176,9 +176,7 @@ def _self_coupling(
     target = to_field * shift
     # A smaller residue than finite differences have sends the directions astray.
     size = float(np.linalg.norm(target))
-    if (
-        size < DIFFERENCE_ROUNDING
-    ):  # symmetric columns: no direction, perhaps one that no field moves
+    if size < DIFFERENCE_ROUNDING:  # symmetric columns, perhaps of units that no field moves
         return np.zeros_like(shift)
     residue = CG_TOLERANCE * size
     solution, _ = cg(operator, target, atol=residue, maxiter=N_CG_STEPS)
