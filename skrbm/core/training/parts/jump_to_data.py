@@ -11,6 +11,7 @@ import numpy as np
 from skrbm.core.chains.jumps import jump
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, spread_rows
+from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.state import TrainingState, pause, recent_success
@@ -24,8 +25,8 @@ N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
 CHOICE_PAUSE = (
     16  # updates from one choice of the offered rows to the next, a third of a try's time
 )
-# Rows and numbers among which far rows are sought, in so many random directions: milliseconds.
-MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2048, 2**20, 32
+# Rows and numbers among which far rows are sought, in so many random directions: 30 ms at most.
+MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2**14, 2**20, 32
 SAME_PLACE = 1e-10  # squared distance of rows that are alike, relative to the largest
 
 
@@ -72,7 +73,9 @@ class JumpToData(Part):
         before = memory.get("anchors")
         if before is not None and before.shape[1] == rows.shape[1]:
             rows = np.concatenate([before, rows])
-        memory |= {"anchors": far_rows(rows, high - low, self.n_anchors), "next_choice": 0}
+        with one_blas_thread():  # products of a few megabytes with a vector
+            anchors = far_rows(rows, high - low, self.n_anchors)
+        memory |= {"anchors": anchors, "next_choice": 0}
 
     def move_chains(self, step: Step) -> None:
         """Let a group of the chains try to jump, if it is time."""
