@@ -39,7 +39,7 @@ from benchmarks.structured import DataSet
 from benchmarks.timing import take_turns
 from skrbm import BernoulliRBM, GaussianBernoulliRBM
 
-PARTS = "jumps", "mixed rows", "anchors", "damping", "clusters", "kurtosis", "average"
+PARTS = "jumps", "anchors", "damping", "clusters", "kurtosis", "average"
 ALL, NONE = "all parts", "no parts"
 FOR_NUMBERS = {"kurtosis"}  # parts that act on log-variances alone
 N_SEEDS, N_ITER, N_ROUNDS = 8, 10, 7
