@@ -113,6 +113,18 @@ def clusters() -> Iterator[DataSet]:
         yield DataSet(f"numbers, {name}", GaussianBernoulliRBM, numbers, density)
 
 
+def tables_in_clusters() -> Iterator[DataSet]:
+    """Tables of bits, in which no clusters are looked for before training."""
+    rng, shares = np.random.default_rng([0, 1]), (0.4, 0.3, 0.3)
+    patterns = rng.random((3, 50)) < 0.5
+    patterns[1] = ~patterns[0]
+    group = rng.choice(3, N_ROWS, p=shares)
+    bits = patterns[group] ^ (rng.random((N_ROWS, 50)) < NOISE)
+    density = mixture_of_bits(bits, np.abs(patterns - NOISE), shares)
+    options = {"kinds": dict.fromkeys(range(50), "binary")}
+    yield DataSet("tables, three", TabularRBM, bits.astype(float), density, options=options)
+
+
 def lattices() -> Iterator[DataSet]:
     """Ising spins below, about and above the temperature at which they order."""
     for temperature in (1.8, 2.3, 3.5):

@@ -2,7 +2,7 @@
 
 Parts are what acts on an update or an epoch besides the gradient step, and what prepares the start.
 Each row is one kind of data and one width: mean log-likelihood of the training rows after 10 passes (100
-for one far number), as in clusters.py, with all parts and with one of them, or all, left out, eight
+for one far number, 30 for tables), as in clusters.py, with all parts and with one of them, or all, left out, eight
 seeds. Printed are the nats lost without the part, the seeds taken in pairs: mean, standard error of the
 mean, and the largest loss. A fit that diverged counts as independent features.
 
@@ -39,7 +39,7 @@ from benchmarks.structured import DataSet
 from benchmarks.timing import take_turns
 from skrbm import BernoulliRBM, GaussianBernoulliRBM
 
-PARTS = "jumps", "anchors", "damping", "clusters", "kurtosis", "average"
+PARTS = "jumps", "mixed rows", "anchors", "damping", "clusters", "kurtosis", "average"
 ALL, NONE = "all parts", "no parts"
 FOR_NUMBERS = {"kurtosis"}  # parts that act on log-variances alone
 N_SEEDS, N_ITER, N_ROUNDS = 8, 10, 7
@@ -53,6 +53,7 @@ WIDTHS = {
     "numbers, two": (18,),
     "numbers, two, 5 %": (18,),
     "numbers, five": (18,),
+    "tables, three": (10,),
     "Ising spins, T = 1.8": (18,),
     "Ising spins, T = 2.3": (18,),
     "one factor, 300 columns": (18, 256),
@@ -70,7 +71,7 @@ WIDTHS = {
     "numbers, scattered, 6 of 1000": (18,),
     "MNIST, 5,000 rows": (100,),
 }
-N_PASSES = {"numbers, one far number, 3 of 1000": 100}
+N_PASSES = {"numbers, one far number, 3 of 1000": 100, "tables, three": 30}
 N_PASSES_TIMED = 5
 FEATURES, OPTIONS = "digits' features", "options"
 N_FEATURES, N_ITER_FEATURES = 100, 30
@@ -95,6 +96,7 @@ def data_sets() -> Iterator[DataSet]:
         data
         for data in chain(
             structured.clusters(),
+            structured.tables_in_clusters(),
             structured.lattices(),
             structured.one_factor(),
             structured.photographs((16,)),

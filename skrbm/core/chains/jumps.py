@@ -92,6 +92,35 @@ def propose(
     return h, _log_ratio(machine, h, field)
 
 
+def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
+    """Draw visible states given hidden ones whose units are those of two rows, far from each other.
+
+    Where a model has a mode without data, its hidden state is often made of those of the data's
+    modes: all units are on, say, of which every row has some.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+        Visible states.
+    n_samples : int
+        Number of states.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states.
+    """
+    h = machine.sample_hidden(v, rng)
+    one = h[rng.integers(len(h), size=n_samples)]
+    other = h[(one[:, None] != h).sum(axis=2).argmax(axis=1)]
+    takes_other = machine.hidden.by_column(rng.random((n_samples, machine.hidden.n_units)) < 0.5)
+    return np.asarray(machine.sample_visible(np.where(takes_other, other, one), rng))
+
+
 def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
     """Hidden states given rows that are chosen at random, of which the fields are given."""
     rows = (len(field) * rng.random(n_samples)).astype(np.intp)  # `integers` takes twice as long

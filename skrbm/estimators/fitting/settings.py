@@ -20,7 +20,7 @@ from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.damping import Damping
 from skrbm.core.training.parts.grey_values import GreyValues
 from skrbm.core.training.parts.guard import Guard
-from skrbm.core.training.parts.jump_to_data import N_FAR_ROWS, JumpToData
+from skrbm.core.training.parts.jump_to_data import MIXED_SHARE, N_FAR_ROWS, JumpToData
 from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.update import Trainer
@@ -108,7 +108,11 @@ def trainer_of(
     parts: tuple[Part, ...] = (
         Guard(precision),
         *([GreyValues()] if rbm.draw_states else ()),
-        JumpToData(phases.n_chains, 0 if "anchors" in rbm._left_out else N_FAR_ROWS),
+        JumpToData(
+            phases.n_chains,
+            0.0 if "mixed rows" in rbm._left_out else MIXED_SHARE,
+            0 if "anchors" in rbm._left_out else N_FAR_ROWS,
+        ),
         Damping(preconditioner, optimizer.momentum_gain),
         *([penalties] if any((rbm.l1, rbm.l2, rbm.sparsity_cost)) else ()),
         *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),

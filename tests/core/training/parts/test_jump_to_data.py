@@ -76,6 +76,34 @@ def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
     assert state.particles[:, 1].mean() > 0.5 - 4 * 0.5 / np.sqrt(40)
 
 
+def test_refused_jumps_to_mixed_rows_do_not_slow_those_to_data(machine, rng):
+    # Slip: an acceptance of both.
+    def scripted(machine, h, v, rng):
+        return h, np.full(len(h), len(v) == 10)
+
+    part = JumpToData(mixed_share=0.9, kernel=scripted)
+    state, v = TrainingState(np.zeros((N_PARTICLES, 3))), np.zeros((10, 4))
+    for n_updates in range(500):
+        update(part, machine, state, v, rng)
+        assert part.memory(state)["next_try"] <= n_updates + MIN_TRY_PAUSE
+
+
+def test_chains_find_a_mode_without_rows(rng):
+    # Slip: jumps to rows of data alone.
+    halves = np.repeat(np.eye(2), 20, axis=0)  # each hidden unit turns on twenty of forty bits
+    v = halves.T[rng.integers(2, size=50)]
+    machine = Machine(Bernoulli(np.full(40, -4.0)), Bernoulli(np.full(2, -75.0)), 8 * halves)
+    particles = machine.sample_hidden(v[:40], rng)
+    assert set(particles.sum(axis=1)) == {1}
+    both_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1] + np.eye(2)[1:]))
+    one_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1]))
+    assert 3 < both_on[0] - one_on[0] - 75 < 10  # what most of the model's weight lies in
+    state, part = TrainingState(particles), JumpToData()
+    for _ in range(6000):
+        update(part, machine, state, v, rng)
+    assert (state.particles.sum(axis=1) == 2).mean() > 0.8
+
+
 @pytest.mark.parametrize("n_rows", [1, 7, 500])
 @pytest.mark.parametrize("n_particles", [1, 5, CHAINS_PER_TRY])
 def test_few_chains_and_few_rows_will_do(n_rows, n_particles, machine, rng, seed):
@@ -106,7 +134,7 @@ def test_a_mode_of_one_row_is_offered_when_its_free_energy_is_lowest(rng):
     machine = Machine(
         Bernoulli(np.full(40, -2.0)), Bernoulli(np.full(1, -75.0)), np.full((40, 1), 4.0)
     )
-    state, part = TrainingState(np.zeros((40, 1))), JumpToData()
+    state, part = TrainingState(np.zeros((40, 1))), JumpToData(mixed_share=0.0)
     part.begin(machine, state, v)
     for _ in range(400):
         update(part, machine, state, bulk[:20], rng)
