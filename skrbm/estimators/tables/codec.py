@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any, Self, final
 
 import numpy as np
@@ -24,8 +25,6 @@ from skrbm.estimators.tables.frames import (
 )
 from skrbm.estimators.tables.kinds import DISCRETE, KINDS, checked_numbers, column_kind, given_kinds
 from skrbm.estimators.tables.scores import NormalScores
-
-MANY_CATEGORIES = np.iinfo(np.int16).max
 
 
 @final
@@ -58,7 +57,7 @@ class Table:
     names: list[Any]
     dtypes: list[str]
     kinds: list[Any]
-    categories: list[Array | None]
+    categories: list[Any]
     origin: Array
     scale: Array
     scores: list[dict[str, Array] | None]
@@ -87,19 +86,20 @@ class Table:
             If a kind is unknown or does not go with its column.
         """
         names, columns = column_names(X), columns_of(X)
-        own = zip(names, columns, given_kinds(names, kinds), strict=True)
-        found = [column_kind(*column, numeric_scale) for column in own]
+        given = zip(names, columns, given_kinds(names, kinds), strict=True)
+        found = zip(*(column_kind(*column, numeric_scale) for column in given), strict=True)
+        column_kinds, categories, origin, scale, is_empty, scores = map(list, found)
         table = cls(
             container_of(X),
             names,
             [dtype_name(column) for column in columns],
-            [column.kind for column in found],
-            [column.categories for column in found],
-            np.array([column.origin for column in found]),
-            np.array([column.scale for column in found]),
-            [None if column.scores is None else asdict(column.scores) for column in found],
+            column_kinds,
+            categories,
+            np.array(origin),
+            np.array(scale),
+            [None if own is None else asdict(own) for own in scores],
         )
-        empty = [name for name, column in zip(names, found, strict=True) if column.is_empty]
+        empty = list(compress(names, is_empty))
         if not table.order:
             raise ValueError("X expected to have a known value in some column, got none.")
         if empty:
@@ -114,9 +114,8 @@ class Table:
     def groups(self) -> dict[str, list[int]]:
         """Numbers of the columns of each kind that are units of the machine."""
         groups: dict[str, list[int]] = {name: [] for name in KINDS}
-        for j, kind in enumerate(self.kinds):
-            known = self.categories[j]
-            if known is None or len(known):
+        for j, (kind, categories) in enumerate(zip(self.kinds, self.categories, strict=True)):
+            if categories is None or len(categories):
                 groups[kind if isinstance(kind, str) else kind[0]].append(j)
         return groups
 
@@ -129,20 +128,21 @@ class Table:
     def widths(self) -> list[int]:
         """Number of columns of each unit."""
         categorical = self.groups["categorical"]
-        return [len(self._listed(j)) if j in categorical else 1 for j in self.order]
+        return [len(self.categories[j]) if j in categorical else 1 for j in self.order]
 
     @property
     def columns(self) -> Array:
         """Names of the machine's columns, such as "age" or "port=Southampton"."""
         names = []
-        for j, width in zip(self.order, self.widths, strict=True):
-            known = self.categories[j]
-            shown = (
-                []
-                if known is None
-                else list(known if j in self.groups["categorical"] else known[1:])
-            )
-            names += [f"{self.names[j]}={value}" for value in shown] or [str(self.names[j])] * width
+        for j in self.order:
+            name, categories = self.names[j], self.categories[j]
+            if categories is None:
+                names.append(str(name))
+            else:
+                first = (
+                    1 if j in self.groups["binary"] else 0
+                )  # a flag's column is its second value
+                names += [f"{name}={value}" for value in categories[first:]]
         return np.array(names, dtype=object)
 
     @property
@@ -158,7 +158,7 @@ class Table:
 
     def types(self, **gaussian: Any) -> list[tuple[Any, int, dict[str, Any]]]:
         """Unit types of the machine's layers with their numbers of columns and further options."""
-        counts = tuple(len(self._listed(j)) for j in self.groups["categorical"])
+        counts = tuple(len(self.categories[j]) for j in self.groups["categorical"])
         types: list[tuple[Any, int, dict[str, Any]]] = [
             (Bernoulli, len(self.groups["binary"]), {}),
             (Categorical, sum(counts), {"n_categories": counts}),
@@ -213,16 +213,18 @@ class Table:
         """
         columns = columns_of(X)
         discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
-        most = max([len(self._listed(j)) for j in discrete], default=0)
-        codes = np.empty((len(X), len(discrete)), np.int16 if most <= MANY_CATEGORIES else np.int64)
+        dtype = np.min_scalar_type(
+            -max(self.widths)
+        )  # codes are at least MISSING, and below a width
+        codes = np.empty((len(X), len(discrete)), dtype)
         unknown = {}
         for k, j in enumerate(discrete):
             codes[:, k], others = self._codes(j, columns[j], handle_unknown)
             if others:
                 unknown[self.names[j]] = others
         values = [checked_numbers(self.names[j], columns[j]) for j in real]
-        single = bool(values) and all(own.dtype == np.float32 for own in values)
-        numbers = np.empty((len(X), len(real)), np.float32 if single else np.float64)
+        precision = np.result_type(*values) if values else np.float64
+        numbers = np.empty((len(X), len(real)), precision)
         for k, (j, own) in enumerate(zip(real, values, strict=True)):
             self._compare(j, own, check_input)
             scores = self.maps[j]
@@ -291,22 +293,14 @@ class Table:
     @property
     def _discrete_columns(self) -> tuple[Array, Array]:
         """Unit and category of each of the first columns."""
-        units, categories = [], []
-        for unit, (j, width) in enumerate(
-            zip(self.order[: self.n_discrete], self.widths, strict=False)
-        ):
-            units += [unit] * width
-            categories += [1] if j in self.groups["binary"] else list(range(width))
-        return np.array(units, dtype=np.intp), np.array(categories, dtype=np.intp)
-
-    def _listed(self, j: int) -> Array:
-        known = self.categories[j]
-        return np.empty(0) if known is None else known
+        n_flags, widths = len(self.groups["binary"]), self.widths[: self.n_discrete]
+        categories = np.concatenate([np.ones(n_flags), *map(np.arange, widths[n_flags:])])
+        return np.repeat(np.arange(len(widths)), widths), categories.astype(np.intp)
 
     def _codes(self, j: int, column: Any, handle_unknown: str) -> tuple[Array, list[Any]]:
         """Numbers of the categories in a column, and values that are none."""
         codes, values = factorized(column)
-        numbers = {value: number for number, value in enumerate(self._listed(j).tolist())}
+        numbers = {value: number for number, value in enumerate(self.categories[j].tolist())}
         present = [values[code] for code in np.unique(codes) if code != MISSING]
         unknown = [value for value in present if value not in numbers]
         if unknown and handle_unknown == "error":
