@@ -175,9 +175,8 @@ class Table:
     @cached_property
     def mapped_columns(self) -> dict[int, NormalScores]:
         """Columns of the machine that are scores, with their maps."""
-        own = zip(np.cumsum(self.widths) - 1, self.order, strict=True)
-        maps = {int(column): self.maps[j] for column, j in own}
-        return {column: scores for column, scores in maps.items() if scores is not None}
+        ends = zip(np.cumsum(self.widths).tolist(), self.order, strict=True)
+        return {end - 1: scores for end, j in ends if (scores := self.maps[j]) is not None}
 
     def number_of(self, column: Any) -> int:
         """Number of the column of that name or number."""
@@ -213,10 +212,8 @@ class Table:
         """
         columns = columns_of(X)
         discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
-        dtype = np.min_scalar_type(
-            -max(self.widths)
-        )  # codes are at least MISSING, and below a width
-        codes = np.empty((len(X), len(discrete)), dtype)
+        # Codes are at least MISSING, and below a width.
+        codes = np.empty((len(X), len(discrete)), np.min_scalar_type(-max(self.widths)))
         unknown = {}
         for k, j in enumerate(discrete):
             codes[:, k], others = self._codes(j, columns[j], handle_unknown)
@@ -270,23 +267,20 @@ class Table:
         """
         columns: list[Array] = [np.full(len(v), None, dtype=object)] * len(self.names)
         before = [] if given is None else columns_of(given)
-        ends = np.cumsum(self.widths)
-        for k, (j, end, width) in enumerate(zip(self.order, ends, self.widths, strict=True)):
-            states, known = v[:, end - width : end], self.categories[j]
-            if known is None:
+        states_of_units = np.hsplit(v, np.cumsum(self.widths[:-1]))
+        for k, (j, states) in enumerate(zip(self.order, states_of_units, strict=True)):
+            if self.categories[j] is None:
                 values = states[:, 0].astype(np.float64)
                 if self.scores[j] is None:
                     values = self.origin[j] + self.scale[j] * values
-                values = rounded(values, self.dtypes[j])
+                columns[j] = rounded(values, self.dtypes[j])
                 if is_known is not None:
-                    values = np.where(
-                        is_known[:, k], checked_numbers(self.names[j], before[j]), values
-                    )
+                    numbers = checked_numbers(self.names[j], before[j])
+                    columns[j] = np.where(is_known[:, k], numbers, columns[j])
             else:
                 is_flag = j in self.groups["binary"]
-                code = states[:, 0] > 0.5 if is_flag else states.argmax(axis=1)
-                values = np.asarray(known, dtype=object)[code.astype(np.intp)]
-            columns[j] = values
+                codes = states[:, 0] > 0.5 if is_flag else states.argmax(axis=1)
+                columns[j] = self.categories[j].astype(object)[codes.astype(np.intp)]
         index = getattr(given, "index", None) if self.container == "pandas" else None
         return written(self.container, self.names, self.dtypes, columns, self.categories, index)
 

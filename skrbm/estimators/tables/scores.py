@@ -65,19 +65,16 @@ class NormalScores:
 
     @classmethod
     def of(cls, values: Array) -> Self | None:
-        """Map that finite values (n_values,) tell; None where they are all alike or too far apart."""
+        """Map learned from finite values (n_values,); None if they are all equal or too far apart."""
         x, counts = np.unique(values.astype(np.float64), return_counts=True)
         if len(x) < 2 or max(-x[0], x[-1]) > LARGEST_VALUE:
             return None
-        best = cls._linear(x, counts)
-        most = best._log_likelihood(x, counts) - 2
+        n_parameters = {cls._linear(x, counts): 2}
         for n_cells in N_CELLS:
             if n_cells <= np.sqrt(counts.sum()):
                 scores = cls._of_cells(x, counts, _cells(counts, n_cells))
-                n_parameters = len(scores.singles) + 1  # slopes, and where they begin
-                criterion = scores._log_likelihood(x, counts) - n_parameters
-                best, most = (scores, criterion) if criterion > most else (best, most)
-        return best
+                n_parameters[scores] = len(scores.singles) + 1  # slopes, and where they begin
+        return max(n_parameters, key=lambda own: own._log_likelihood(x, counts) - n_parameters[own])
 
     @classmethod
     def _linear(cls, x: Array, counts: Array) -> Self:
@@ -113,9 +110,8 @@ class NormalScores:
 
     def forward(self, x: Array) -> Array:
         """Scores of numbers, NaN where one is missing."""
-        return np.clip(
-            _piecewise(x, self.edges, self.scores, self.tails), -LARGEST_SCORE, LARGEST_SCORE
-        )
+        scores = _piecewise(x, self.edges, self.scores, self.tails)
+        return np.clip(scores, -LARGEST_SCORE, LARGEST_SCORE)
 
     def inverse(self, z: Array) -> Array:
         """Numbers that have these scores."""
