@@ -92,9 +92,9 @@ def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
     for name, draws in zip(("sample", "mean_and_sample"), both, strict=True):
         _require(((draws >= low) & (draws <= high)).all(), f"{name} left the support")
         for i in range(units.n_units):
-            values, own = units.unit_values(i), draws[:, units.unit_columns(i)]
+            values, states = units.unit_values(i), draws[:, units.unit_columns(i)]
             if values is not None:
-                is_state = (own[:, None] == values).all(axis=2).any(axis=1)
+                is_state = (states[:, None] == values).all(axis=2).any(axis=1)
                 _require(is_state.all(), f"{name} drew other values than {values.tolist()}")
         for power in (1, 2, 3):
             _compare_moment(draws, units, field[0], power, name)
@@ -222,8 +222,8 @@ def _check_counting(units: Units, field: Array, rng: np.random.Generator) -> Non
 
 def _check_conditional_values(units: Units, field: Array, rng: np.random.Generator) -> None:
     for i in range(units.n_units):
-        unit, own = units.take(i), field[:, units.unit_columns(i)]
-        states, (low, high) = unit.sample(own, rng), np.sort(own[:2], axis=0)
+        unit, pulls = units.take(i), field[:, units.unit_columns(i)]
+        states, (low, high) = unit.sample(pulls, rng), np.sort(pulls[:2], axis=0)
         values, log_measure = unit.conditional_values(states, low, high)
         for pull in np.linspace(low, high, 5):
             exponents = [(unit.signal(s) @ pull) - unit.energy(s) for s in values]

@@ -6,13 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-    _fit_context,
-    clone,
-)
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context, clone
 from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import Interval, MissingValues
 from sklearn.utils.validation import check_is_fitted, validate_data
