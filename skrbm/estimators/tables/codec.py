@@ -23,14 +23,14 @@ from skrbm.estimators.tables.frames import (
     rounded,
     written,
 )
-from skrbm.estimators.tables.kinds import DISCRETE, KINDS, checked_numbers, column_kind, given_kinds
+from skrbm.estimators.tables.kinds import COLUMN_KINDS, checked_numbers, column_kind, given_kinds
 from skrbm.estimators.tables.scores import NormalScores
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What the columns of a table are, and the way to a machine's columns and back.
+    """Kinds and scales of a table's columns, and conversion to a machine's columns and back.
 
     The machine's columns are those of all flags, then of all categories, numbers and bounded
     numbers, each in the order of the table. Everything here is plain data.
@@ -48,7 +48,7 @@ class Table:
     categories : list of length n_features
         Categories of binary and categorical columns, None for the others.
     origin, scale : ndarray of shape (n_features,)
-        What is subtracted from numbers, and what the difference is divided by.
+        Subtrahend and divisor of numbers.
     scores : list of length n_features
         Arrays of the `NormalScores` of numbers that have them, None for the others.
     """
@@ -64,7 +64,7 @@ class Table:
 
     @classmethod
     def of(cls, X: Any, kinds: Any, numeric_scale: str) -> Self:
-        """Read off a table what its columns are.
+        """Learn the columns of a table.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class Table:
             categories,
             np.array(origin),
             np.array(scale),
-            [None if own is None else asdict(own) for own in scores],
+            [None if arrays is None else asdict(arrays) for arrays in scores],
         )
         empty = list(compress(names, is_empty))
         if not table.order:
@@ -113,7 +113,7 @@ class Table:
     @cached_property
     def groups(self) -> dict[str, list[int]]:
         """Numbers of the columns of each kind that are units of the machine."""
-        groups: dict[str, list[int]] = {name: [] for name in KINDS}
+        groups: dict[str, list[int]] = {name: [] for name in COLUMN_KINDS}
         for j, (kind, categories) in enumerate(zip(self.kinds, self.categories, strict=True)):
             if categories is None or len(categories):
                 groups[kind if isinstance(kind, str) else kind[0]].append(j)
@@ -148,7 +148,7 @@ class Table:
     @property
     def n_discrete(self) -> int:
         """Number of units that are flags or categories; they come first."""
-        return sum(len(self.groups[kind]) for kind in DISCRETE)
+        return len(self.groups["binary"]) + len(self.groups["categorical"])
 
     @property
     def numeric_columns(self) -> slice:
@@ -170,7 +170,7 @@ class Table:
     @cached_property
     def maps(self) -> list[NormalScores | None]:
         """Map of each column, None for those without."""
-        return [None if own is None else NormalScores(**own) for own in self.scores]
+        return [None if arrays is None else NormalScores(**arrays) for arrays in self.scores]
 
     @cached_property
     def mapped_columns(self) -> dict[int, NormalScores]:
@@ -216,19 +216,17 @@ class Table:
         codes = np.empty((len(X), len(discrete)), np.min_scalar_type(-max(self.widths)))
         unknown = {}
         for k, j in enumerate(discrete):
-            codes[:, k], others = self._codes(j, columns[j], handle_unknown)
-            if others:
-                unknown[self.names[j]] = others
+            codes[:, k], unknown[self.names[j]] = self._codes(j, columns[j], handle_unknown)
         values = [checked_numbers(self.names[j], columns[j]) for j in real]
         precision = np.result_type(*values) if values else np.float64
         numbers = np.empty((len(X), len(real)), precision)
-        for k, (j, own) in enumerate(zip(real, values, strict=True)):
-            self._compare(j, own, check_input)
+        for k, (j, column) in enumerate(zip(real, values, strict=True)):
+            self._compare(j, column, check_input)
             scores = self.maps[j]
             if scores is None:
-                numbers[:, k] = (own - self.origin[j]) / self.scale[j]
+                numbers[:, k] = (column - self.origin[j]) / self.scale[j]
             else:
-                numbers[:, k] = scores.forward(own)
+                numbers[:, k] = scores.forward(column)
         return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown)
 
     def values(self, v: Array, deviation: Array | None = None) -> Array:
@@ -242,8 +240,8 @@ class Table:
             if deviation is None:
                 result[:, column] = scores.values(v[:, column])
             else:
-                own = deviation[column - self.numeric_columns.start]
-                result[:, column] = scores.expected_values(v[:, column], own)
+                std = deviation[column - self.numeric_columns.start]
+                result[:, column] = scores.expected_values(v[:, column], std)
         return result
 
     def decode(self, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:

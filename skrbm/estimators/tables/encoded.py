@@ -30,7 +30,7 @@ class EncodedTable:
     table : DataFrame or ndarray of shape (n_samples, n_features)
         The table itself.
     unknown : dict of list
-        Values that are no known category, by the names of their columns; they are missing.
+        Values that are no known category, by the names of categorical columns; they are missing.
     """
 
     unit_of_column: Array
@@ -65,10 +65,6 @@ class EncodedTable:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         return self[:].astype(dtype or self.dtype, copy=False)
-
-    def column(self, number: int) -> Array:
-        """Values of that column of the machine, a number, (n_samples,)."""
-        return np.asarray(self.numbers[:, number - len(self.unit_of_column)])
 
     @cached_property
     def is_complete(self) -> bool:

@@ -77,7 +77,7 @@ def factorized(column: Any) -> tuple[Array, list[Any]]:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas' NA."""
+    """True for None, NaN, NaT and pandas' NA."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and math.isnan(value)
@@ -92,16 +92,15 @@ def numbers_of(column: Any) -> Array:
         If a value is text, even such that spells a number.
     """
     dtype = np.float32 if str(column.dtype).lower() == "float32" else np.float64
-    if kind_of(column) not in ("numeric", "binary") or column.dtype == object:
+    is_array = isinstance(column, np.ndarray)
+    if kind_of(column) not in ("numeric", "binary") or (is_array and column.dtype.kind in "OSU"):
         values = [np.nan if is_missing(value) else value for value in _listed(column)]
         text = next((value for value in values if isinstance(value, str | bytes)), None)
         if text is not None:
             raise ValueError(f"text, {text!r}")
         return np.fromiter(map(float, values), dtype, len(values))
-    if isinstance(column, np.ndarray):
-        if column.dtype.kind in "US":
-            raise ValueError(f"text, {column[0].item()!r}")
-        return column.astype(dtype)
+    if is_array:
+        return np.asarray(column.astype(dtype))
     if _library_of(column) == "polars":
         return np.array([np.nan if x is None else x for x in column.to_list()], dtype)
     return np.array(column.to_numpy(dtype=dtype, na_value=np.nan), dtype)
@@ -191,7 +190,7 @@ def _polars_frame(
 
 
 def _listed(column: Any) -> list[Any]:
-    """Values of a column as Python's own."""
+    """Values of a column as Python objects."""
     return list(column.to_list() if _library_of(column) == "polars" else column.tolist())
 
 

@@ -12,7 +12,7 @@ from skrbm.estimators.tables.frames import declared_categories, factorized, kind
 from skrbm.estimators.tables.scores import NormalScores
 
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
-KINDS = (*DISCRETE, *REAL)
+COLUMN_KINDS = (*DISCRETE, *REAL)
 
 
 class ColumnKind(NamedTuple):
@@ -100,7 +100,7 @@ def column_kind(name: Any, column: Any, given: Any, numeric_scale: str) -> Colum
         return _real(name, column, kind, options, numeric_scale)
     if kind not in DISCRETE or len(options) not in n_options:
         raise ValueError(
-            f"Kind of column {name!r} expected to be one of {KINDS}, ('interval', low, high) or "
+            f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, high) or "
             f"('categorical', categories), got {given!r} for a column of type {column.dtype}."
         )
     return _discrete(name, column, kind, options)
@@ -189,7 +189,7 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
                 f"column to one type."
             )
     types = {type(value) for value in categories}
-    is_plain = len(types) == 1 and all(issubclass(own, bool | int | float) for own in types)
+    is_plain = len(types) == 1 and all(issubclass(one, bool | int | float) for one in types)
     listed = np.array(categories) if is_plain else np.fromiter(categories, dtype=object)
     return ColumnKind(kind, listed, 0.0, 1.0, is_empty)
 

@@ -74,9 +74,9 @@ class TableRows(RowFormat):
         return partial(table.values, deviation=np.sqrt(rbm.noise_variance_))
 
     def warn_if_unlearned(self, v: Any) -> None:
-        if not v.unknown:
+        shown = {name: values[:10] for name, values in v.unknown.items() if values}
+        if not shown:
             return
-        shown = {name: values[:10] for name, values in v.unknown.items()}
         name, values = next(iter(shown.items()))
         warn_user(
             f"X has categories that this model does not know, {shown}: they count as missing and are "
@@ -112,12 +112,11 @@ class TableRows(RowFormat):
         constant = np.log(table.scale[table.order])
         if v is None or not table.mapped_columns:
             return np.asarray(constant)
-        log_units = np.tile(constant, (len(v), 1))
-        # There are more columns than units, and all of these come before the numbers.
-        n_more = sum(table.widths) - len(table.order)
+        log_units, n_columns = np.tile(constant, (len(v), 1)), sum(table.widths)
+        numbers = v.numbers if isinstance(v, EncodedTable) else v
         for column, scores in table.mapped_columns.items():
-            z = v.column(column) if isinstance(v, EncodedTable) else v[:, column]
-            log_units[:, column - n_more] = -scores.log_slope(z)
+            from_end = column - n_columns  # numbers are the last columns and the last units
+            log_units[:, from_end] = -scores.log_slope(numbers[:, from_end])
         return log_units
 
 
