@@ -110,11 +110,8 @@ class LabelProblem(Problem):
         if "label_weights" in before:
             is_counted = is_planned and "checkpoint" in getattr(classifier, "_training_state", {})
             counts = {name: before[name] + (0.0 if is_counted else counts[name]) for name in counts}
-        model, candidates = (
-            LabelModel(classifier, counts["label_weights"]),
-            np.flatnonzero(is_known),
-        )
-        plan = n_iter, is_planned, resumes
+        model = LabelModel(classifier, counts["label_weights"])
+        plan, candidates = (n_iter, is_planned, resumes), np.flatnonzero(is_known)
         return cls(model, X, sample_weight, *plan, candidates, counts, labels=labels)
 
     def rows(self, start: Start, rng: np.random.Generator) -> LabelledRows:
