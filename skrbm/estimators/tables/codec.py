@@ -139,10 +139,8 @@ class Table:
             if categories is None:
                 names.append(str(name))
             else:
-                first = (
-                    1 if j in self.groups["binary"] else 0
-                )  # a flag's column is its second value
-                names += [f"{name}={value}" for value in categories[first:]]
+                n_without = 1 if j in self.groups["binary"] else 0  # first value of a flag
+                names += [f"{name}={value}" for value in categories[n_without:]]
         return np.array(names, dtype=object)
 
     @property

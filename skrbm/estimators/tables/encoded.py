@@ -40,12 +40,12 @@ class EncodedTable:
     table: Any
     unknown: dict[Any, list[Any]]
 
-    @property
+    @cached_property
     def dtype(self) -> Any:
         """Precision of the machine's columns."""
         return self.numbers.dtype
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """Number of rows, and of columns of the machine."""
         return len(self.codes), len(self.unit_of_column) + self.numbers.shape[1]
