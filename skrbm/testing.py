@@ -1,4 +1,4 @@
-"""Examination of a unit type, one's own included: does it keep what the protocol promises."""
+"""Examination of a unit type, one's own included, against the protocol of `Units`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from scipy.integrate import quad
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
-N_ROWS = 5
-N_DRAWS = 20_000
-STEP = 1e-3  # of finite differences by the five-point rule, whose error is of order step^4
-TOLERANCE = 1e-6
-STANDARD_ERRORS = 6  # of a draw's average: one correct unit in a billion fails
+N_FIELDS = 5  # rows of fields that a layer is asked about
+N_DRAWS_PER_FIELD = 20_000  # so that moments have relative errors of about a hundredth
+DIFFERENCE_STEP = 1e-3  # of the five-point rule, whose error is of order step^4
+MAX_ERROR = 1e-6  # relative and absolute, of answers against quadrature and finite differences
+MAX_STD_ERRORS = 6  # of an average over draws: one correct moment in half a billion is refused
 
 
 def check_units(units: Units, rng: np.random.Generator) -> None:
-    """Examine a layer: its law, its gradients, its offsets and its start.
+    """Examine a layer: its distribution, gradients, offsets and initialization.
 
     Every answer is compared with what follows from `energy`, `signal` and `support` alone, by
     enumeration or quadrature and by finite differences; every override of a default is compared
@@ -43,7 +43,7 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
     >>> from skrbm.core.units import Spin
     >>> check_units(Spin(np.array([-1.0, 0.5])), np.random.default_rng(0))
     """
-    field = rng.standard_normal((N_ROWS, units.n_columns))
+    field = rng.standard_normal((N_FIELDS, units.n_columns))
     for check in CHECKS:
         check(units, field, rng)
 
@@ -60,32 +60,25 @@ def _check_columns(units: Units, field: Array, rng: np.random.Generator) -> None
 
 def _check_types(units: Units, field: Array, rng: np.random.Generator) -> None:
     for name, array in units.parameters.items():
-        own = getattr(units, name, array)  # a layer of layers has no attribute for each
-        _require(array is own, f"parameters[{name!r}] is not the layer's own array")
+        attribute = getattr(units, name, array)  # a layer of layers has no attribute for each
+        _require(array is attribute, f"parameters[{name!r}] is not the layer's own array")
     single, h = units.astype(np.float32), field.astype(np.float32)
     states = single.sample(h, rng)
-    own = [h.copy(), h.copy(), states.copy()]
-    answers = {
-        "mean": single.mean(h),
-        "sample": states,
-        "signal": single.signal(states),
-        "mean in place": single.mean(own[0], out=own[0]),
-        "sample in place": single.sample(own[1], rng, out=own[1]),
-        "signal in place": single.signal(own[2], out=own[2]),
-        "energy": single.energy(states),
-        "log_partition": single.log_partition(h),
-    }
-    for name, array in zip(("mean", "sample", "signal"), own, strict=True):
-        expected = array if name == "sample" else answers[name]
-        _equal(answers[f"{name} in place"], expected, f"{name} in place")
-        _equal(array, expected, f"{name} in place")
+    answers = {"mean": single.mean(h), "signal": single.signal(states), "sample": states}
+    for name, argument in {"mean": h, "signal": states, "sample": h}.items():
+        out, draws = argument.copy(), (rng,) if name == "sample" else ()
+        answers[f"{name} in place"] = getattr(single, name)(out, *draws, out=out)
+        _equal(answers[f"{name} in place"], out, f"{name} in place")
+        if not draws:
+            _equal(out, answers[name], f"{name} in place")
+    answers |= {"energy": single.energy(states), "log_partition": single.log_partition(h)}
     for name, answer in answers.items():
         _require(answer.dtype == np.float32, f"{name} of single precision returned {answer.dtype}")
         shape = h.shape if answer.ndim == 2 else h.shape[:1]
         _require(answer.shape == shape, f"{name} expected shape {shape}, got {answer.shape}")
 
 
-def _check_law(units: Units, field: Array, rng: np.random.Generator) -> None:
+def _check_distribution(units: Units, field: Array, rng: np.random.Generator) -> None:
     for row in field:
         log_partition, mean = zip(*_integrals(units, row, 1), strict=True)
         _close(units.log_partition(row[None])[0], sum(log_partition), "log_partition")
@@ -93,19 +86,18 @@ def _check_law(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 
 def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
-    rows = np.repeat(field[:1], N_DRAWS, axis=0)
+    rows = np.repeat(field[:1], N_DRAWS_PER_FIELD, axis=0)
     low, high = units.column_bounds
     both = units.sample(rows, rng), units.mean_and_sample(rows, rng)[1]
     for name, draws in zip(("sample", "mean_and_sample"), both, strict=True):
         _require(((draws >= low) & (draws <= high)).all(), f"{name} left the support")
         for i in range(units.n_units):
-            values, own = units.unit_values(i), draws[:, units.unit_columns(i)]
+            values, states = units.unit_values(i), draws[:, units.unit_columns(i)]
             if values is not None:
-                is_state = (own[:, None] == values).all(axis=2).any(axis=1)
+                is_state = (states[:, None] == values).all(axis=2).any(axis=1)
                 _require(is_state.all(), f"{name} drew other values than {values.tolist()}")
         for power in (1, 2, 3):
-            exact, square = (_moment(units, field[0], p) for p in (power, 2 * power))
-            _average(draws**power, exact, square - exact**2, f"{name} misses moment {power}")
+            _compare_moment(draws, units, field[0], power, name)
     mean, _ = units.mean_and_sample(field, rng)
     _close(mean, units.mean(field), "mean_and_sample: mean")
 
@@ -178,17 +170,16 @@ def _check_tempered(units: Units, field: Array, rng: np.random.Generator) -> Non
 
 
 def _check_rows(units: Units, field: Array, rng: np.random.Generator) -> None:
-    """Samples with a law of their own are answered as they are one by one."""
+    """Compare rows with a layer each with answers of the layers one by one."""
     natural, states = units.natural(), units.sample(field, rng)
     base, betas = natural.recentered(None, field[0]), np.linspace(0, 1, len(field))
     singles: list[Units] = [natural.tempered(base, float(beta)) for beta in betas]
     _compare_rows(natural.tempered(base, betas[:, None]), singles, states, field)
-    draws = natural.tempered(base, np.repeat(betas, N_DRAWS)[:, None]).sample(
-        np.repeat(field, N_DRAWS, axis=0), rng
-    )
-    for unit, row, own in zip(singles, field, np.split(draws, len(singles)), strict=True):
-        exact, square = (_moment(unit, row, p) for p in (1, 2))
-        _average(own, exact, square - exact**2, "sample of samples with own laws misses the mean")
+    fields = np.repeat(field, N_DRAWS_PER_FIELD, axis=0)
+    layers = natural.tempered(base, np.repeat(betas, N_DRAWS_PER_FIELD)[:, None])
+    draws = np.split(layers.sample(fields, rng), len(singles))
+    for unit, row, states_of_row in zip(singles, field, draws, strict=True):
+        _compare_moment(states_of_row, unit, row, 1, "sample of rows with a layer each")
     for group in units.unit_groups:
         index = np.resize(group, len(field))
         own_columns = np.arange(len(field))[:, None], units.unit_columns(index)
@@ -200,7 +191,7 @@ def _compare_rows(rows: Units, singles: list[Units], states: Array, field: Array
     arguments = {"energy": states, "signal": states, "mean": field, "log_partition": field}
     for name, argument in arguments.items():
         expected = [getattr(u, name)(argument[i, None])[0] for i, u in enumerate(singles)]
-        _close(getattr(rows, name)(argument), expected, f"{name} of samples with own laws")
+        _close(getattr(rows, name)(argument), expected, f"{name} of rows with a layer each")
 
 
 def _check_changes(units: Units, field: Array, rng: np.random.Generator) -> None:
@@ -225,14 +216,14 @@ def _check_counting(units: Units, field: Array, rng: np.random.Generator) -> Non
     weights, states = rng.standard_normal((4, units.n_columns)), units.sample(field, rng)
     low, high = units.field_bounds(weights)
     exerted = units.signal(states) @ weights.T
-    is_inside = (exerted >= low - TOLERANCE) & (exerted <= high + TOLERANCE)
+    is_inside = (exerted >= low - MAX_ERROR) & (exerted <= high + MAX_ERROR)
     _require(is_inside.all(), "field_bounds do not bound the field")
 
 
 def _check_conditional_values(units: Units, field: Array, rng: np.random.Generator) -> None:
     for i in range(units.n_units):
-        unit, own = units.take(i), field[:, units.unit_columns(i)]
-        states, (low, high) = unit.sample(own, rng), np.sort(own[:2], axis=0)
+        unit, pulls = units.take(i), field[:, units.unit_columns(i)]
+        states, (low, high) = unit.sample(pulls, rng), np.sort(pulls[:2], axis=0)
         values, log_measure = unit.conditional_values(states, low, high)
         for pull in np.linspace(low, high, 5):
             exponents = [(unit.signal(s) @ pull) - unit.energy(s) for s in values]
@@ -289,14 +280,14 @@ def _quadrature(unit: Units, pull: Array, power: int) -> tuple[float, Array]:
     (low,), (high,) = unit.column_bounds
     centre = float(np.clip(unit.mean(pull[None])[0, 0], low, high))
     top = exponent(centre)
-    total, moment = (
-        sum(
-            quad(lambda s, p=p: np.exp(exponent(s) - top) * s**p, *ends, limit=200)[0]
-            for ends in ((low, centre), (centre, high))
-        )
-        for p in (0, power)
-    )
-    return float(np.log(total) + top), np.array([moment / total])
+
+    def integral(p: int) -> float:
+        halves = (low, centre), (centre, high)
+        parts = [quad(lambda s: np.exp(exponent(s) - top) * s**p, *h, limit=200) for h in halves]
+        return float(sum(value for value, _ in parts))
+
+    total = integral(0)
+    return float(np.log(total)) + top, np.array([integral(power) / total])
 
 
 def _moved(units: Units) -> Any:
@@ -310,15 +301,13 @@ def _derivatives(function: Callable[[Units], float], units: Units, name: str) ->
     array = units.parameters[name]
 
     def at(moved: Array) -> float:
-        return function(units.map_arrays(lambda own: moved if own is array else own))
+        return function(units.map_arrays(lambda other: moved if other is array else other))
 
-    def along(direction: Array) -> float:
-        near, far = (
-            at(array + k * direction) - at(array - k * direction) for k in (STEP, 2 * STEP)
-        )
-        return (8 * near - far) / (12 * STEP)
-
-    return np.array([along(direction) for direction in np.eye(len(array))])
+    steps = DIFFERENCE_STEP * np.eye(len(array))
+    near, far = (
+        np.array([at(array + k * step) - at(array - k * step) for step in steps]) for k in (1, 2)
+    )
+    return np.asarray((8 * near - far) / (12 * DIFFERENCE_STEP))
 
 
 def _require(is_kept: Any, broken: str) -> None:
@@ -332,18 +321,19 @@ def _equal(actual: Any, expected: Any, what: str) -> None:
 
 def _close(actual: Any, expected: Any, what: str) -> None:
     np.testing.assert_allclose(
-        actual, expected, rtol=TOLERANCE, atol=TOLERANCE, err_msg=f"{what} differs"
+        actual, expected, rtol=MAX_ERROR, atol=MAX_ERROR, err_msg=f"{what} differs"
     )
 
 
 def _constant(values: Array, what: str) -> None:
-    _close(values, np.full_like(values, values[0]), what)
+    _close(values, values[0], what)
 
 
-def _average(draws: Array, expected: Array, variance: Array, broken: str) -> None:
-    error = np.sqrt(np.maximum(variance, 1e-12) / len(draws))
-    gap = np.abs(draws.mean(axis=0) - expected)
-    _require((gap < STANDARD_ERRORS * error).all(), f"{broken} by {gap}")
+def _compare_moment(draws: Array, units: Units, field: Array, power: int, name: str) -> None:
+    exact, square = (_moment(units, field, p) for p in (power, 2 * power))
+    error = np.sqrt(np.maximum(square - exact**2, 1e-12) / len(draws))
+    gap = np.abs((draws**power).mean(axis=0) - exact)
+    _require((gap < MAX_STD_ERRORS * error).all(), f"{name} misses moment {power} by {gap}")
 
 
 CHECKS = [check for name, check in list(vars().items()) if name.startswith("_check_")]

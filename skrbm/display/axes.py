@@ -1,4 +1,4 @@
-"""What all pictures of a model have in common; matplotlib is imported when one is drawn."""
+"""Base of all pictures of a model; matplotlib is imported when one is drawn."""
 
 from __future__ import annotations
 

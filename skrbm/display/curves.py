@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self, final
 
 import numpy as np
@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from skrbm.core.numerics import Array
 from skrbm.display.axes import Display
 
-MAX_BINS = 200
-BULK = (0.05, 0.95)  # quantiles; what is farther away than twice their distance is an outlier
-SMALLEST_RANGE = 1e-9  # relative to the energies, which are rounded
-SCORES = ("log_likelihood", "pseudo_likelihood")  # the first that there is, and of what is held out
+MAX_BINS = 200  # of a histogram a few hundred pixels wide
+OUTLIER_QUANTILES = (0.05, 0.95)  # outliers lie farther from both than twice their distance
+MIN_RELATIVE_RANGE = 1e-9  # of the energies, below which they differ by rounding alone
+SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood")  # the first that was recorded is drawn
 
 
 @final
@@ -44,8 +44,8 @@ class TrainingCurveDisplay(Display):
 
     def __init__(
         self,
-        history: dict[str, Sequence[float]],
-        errors: dict[str, Sequence[float]] | None = None,
+        history: Mapping[str, Sequence[float]],
+        errors: Mapping[str, Sequence[float]] | None = None,
         passes: Sequence[int] | None = None,
     ) -> None:
         self.history = history
@@ -90,17 +90,15 @@ class TrainingCurveDisplay(Display):
                 "partial_fit with verbose=1, which records its passes too."
             )
         if names is None:
-            score = next((name for name in SCORES if name in history), "")
+            score = next((name for name in SHOWN_SCORES if name in history), "")
             names = [name for name in (score, f"validation_{score}") if name in history]
         unknown = [name for name in names if name not in history]
         if unknown:
             raise ValueError(f"Expected names among {list(history)}, got {unknown}.")
-        errors = {name: f"{name}_std_error" for name in names if f"{name}_std_error" in history}
-        return cls(
-            {name: list(history[name]) for name in names},
-            {name: list(history[error]) for name, error in errors.items()},
-            list(history["n_iter"]),
-        ).plot(ax)
+        shown = {name: list(history[name]) for name in names}
+        estimated = [name for name in names if f"{name}_std_error" in history]
+        errors = {name: list(history[f"{name}_std_error"]) for name in estimated}
+        return cls(shown, errors, list(history["n_iter"])).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
@@ -114,15 +112,9 @@ class TrainingCurveDisplay(Display):
         lines = dict(zip(self.history, self.lines_, strict=True))
         self.bands_ = []
         for name, errors in (self.errors or {}).items():
-            middle, reach = np.array(self.history[name]), np.array(errors)
-            band = ax.fill_between(
-                passes,
-                middle - reach,
-                middle + reach,
-                alpha=0.3,
-                color=lines[name].get_color(),
-            )
-            self.bands_.append(band)
+            column, error = np.array(self.history[name]), np.array(errors)
+            low, high, color = column - error, column + error, lines[name].get_color()
+            self.bands_.append(ax.fill_between(passes, low, high, alpha=0.3, color=color))
         ax.set_xlabel("pass over the data")
         units = ["nats" if "likelihood" in name or "gap" in name else "" for name in labels]
         if len(labels) == 1:
@@ -214,7 +206,7 @@ class FreeEnergyDisplay(Display):
         ax = self._begin(ax)
         rows = [np.asarray(energies, dtype=np.float64) for energies in (self.train, self.held_out)]
         edges = _edges(rows)
-        self.histograms_ = []
+        self.histograms_, self.line_ = [], None
         for kind, energies in zip(("training", "held out"), rows, strict=True):
             inside = np.clip(energies, edges[0], edges[-1])
             n_outside = int((inside != energies).sum())
@@ -222,7 +214,6 @@ class FreeEnergyDisplay(Display):
             label = f"{kind}, mean {energies.mean():.1f}"
             label += f", {n_outside} outside" if n_outside else ""
             self.histograms_.append(ax.stairs(density, edges, fill=True, alpha=0.5, label=label))
-        self.line_ = None
         if self.threshold is not None:
             label = f"threshold {self.threshold:.1f}"
             self.line_ = ax.axvline(self.threshold, color="black", linestyle="--", label=label)
@@ -235,21 +226,20 @@ class FreeEnergyDisplay(Display):
 
 def _edges(kinds: Sequence[Array]) -> Array:
     """Bins for the rows of all kinds but for outliers: Freedman's and Diaconis', not too many."""
-    ranges = np.array([_range(energies) for energies in kinds])
-    low, high = ranges[:, 0].min(), ranges[:, 1].max()
-    pad = SMALLEST_RANGE * max(abs(low), abs(high))
+    lows, highs = zip(*map(_range, kinds), strict=True)
+    low, high = min(lows), max(highs)
+    pad = MIN_RELATIVE_RANGE * max(abs(low), abs(high))
     if high - low <= pad:
         low, high = low - max(pad, 0.5), high + max(pad, 0.5)
     energies = np.concatenate(kinds)
     quartiles = np.quantile(energies[(energies >= low) & (energies <= high)], [0.25, 0.75])
     width = 2 * (quartiles[1] - quartiles[0]) / np.cbrt(len(energies))
-    is_too_narrow = high - low >= MAX_BINS * width
-    n_bins = MAX_BINS if is_too_narrow else math.ceil((high - low) / width)
+    n_bins = MAX_BINS if high - low >= MAX_BINS * width else math.ceil((high - low) / width)
     return np.linspace(low, high, n_bins + 1)
 
 
 def _range(energies: Array) -> tuple[float, float]:
     """Lowest and highest energy of one kind of rows that is no outlier."""
-    low, high = np.quantile(energies, BULK)
-    reach = 2 * (high - low) or np.inf  # where most are alike the others are not called outliers
-    return max(energies.min(), low - reach), min(energies.max(), high + reach)
+    low, high = np.quantile(energies, OUTLIER_QUANTILES)
+    margin = 2 * (high - low) or np.inf  # where most are alike the others are not called outliers
+    return max(energies.min(), low - margin), min(energies.max(), high + margin)

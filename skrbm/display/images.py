@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skrbm.core.numerics import Array, dense
 from skrbm.display.axes import Display
 
-BETWEEN = "lightsteelblue"  # a colour that no grey pixel has
-DEAD = 0.05  # share of the largest weight that all weights of a unit without a use are below
+GAP_COLOR = "lightsteelblue"  # of lines between images and missing pixels; no grey pixel has it
+MIN_WEIGHT_SHARE = 0.05  # of the largest weight; units whose weights are all smaller are unused
 
 
 @final
@@ -90,7 +90,7 @@ class ComponentsDisplay(Display):
         ax = self._begin(ax)
         axes = tuple(range(1, self.images.ndim))
         largest = np.abs(self.images).max(axis=axes, keepdims=True)
-        scale = np.maximum(largest, DEAD * largest.max(initial=0))
+        scale = np.maximum(largest, MIN_WEIGHT_SHARE * largest.max(initial=0))
         scaled = self.images / np.where(scale > 0, scale, 1)
         n_columns = self.n_columns or math.ceil(math.sqrt(len(scaled)))
         self.image_ = _show(ax, _mosaic(scaled, n_columns), -1, 1)
@@ -199,26 +199,20 @@ class SamplesDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
         n_columns = max(map(len, self.rows.values()))
-        images = []
-        for row in self.rows.values():
-            missing = np.full((n_columns - len(row), *row.shape[1:]), np.nan)
-            images.append(np.concatenate([row, missing]))
-        mosaic = _mosaic(np.concatenate(images), n_columns)
+        mosaic = np.concatenate([_mosaic(row, n_columns) for row in self.rows.values()])
         self.image_ = _show(ax, mosaic, np.nanmin(mosaic), np.nanmax(mosaic))
-        height = mosaic.shape[0] / len(self.rows)
+        height = len(mosaic) / len(self.rows)
         ax.set_yticks(height * (np.arange(len(self.rows)) + 0.5) - 0.5, labels=list(self.rows))
         ax.set_xticks([])
         ax.tick_params(length=0)
-        for spine in ax.spines.values():
-            spine.set_visible(False)
+        ax.spines[:].set_visible(False)
         return self
 
 
 def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
     """Rows as images."""
     n_features = v.shape[1]
-    side = math.isqrt(n_features)
-    shape = (side, side) if image_shape is None else tuple(image_shape)
+    shape = (math.isqrt(n_features),) * 2 if image_shape is None else tuple(image_shape)
     if math.prod(shape) != n_features or not (len(shape) == 2 or shape[2:] == (3,)):
         raise ValueError(
             f"Expected image_shape of {n_features} pixels, one for each feature, as (height, width) or "
@@ -237,10 +231,10 @@ def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
     from matplotlib import colormaps, colors
 
     if mosaic.ndim == 2:
-        scale = colormaps["gray"].with_extremes(bad=BETWEEN)
+        scale = colormaps["gray"].with_extremes(bad=GAP_COLOR)
         return ax.imshow(mosaic, cmap=scale, vmin=low, vmax=high)
     shares = (mosaic - low) / (high - low if high > low else 1)
-    return ax.imshow(np.where(np.isnan(mosaic), colors.to_rgb(BETWEEN), shares))
+    return ax.imshow(np.where(np.isnan(mosaic), colors.to_rgb(GAP_COLOR), shares))
 
 
 def _mosaic(images: Array, n_columns: int) -> Array:

@@ -180,8 +180,9 @@ class RBMClassifier(
         rbm = self._new_estimator()
         resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
         task = FitTask(self, X, y, rbm.n_iter, sample_weight)
-        options: dict[str, Any] = {"n_iter": rbm.n_iter, "is_planned": True, "resumes": resumes}
-        fit_estimator(self, self._problem(X, y, sample_weight, rbm, **options), task)
+        rows = self._checked(rbm, X, y, sample_weight, resumes)
+        problem = LabelProblem.of(*rows, n_iter=rbm.n_iter, is_planned=True, resumes=resumes)
+        fit_estimator(self, problem, task)
         return self
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -219,8 +220,8 @@ class RBMClassifier(
                 "Pass classes=numpy.unique(y) of all labels that there will be."
             )
         rbm = copy(self.estimator_) if resumes else self._new_estimator()
-        options: dict[str, Any] = {"n_iter": 1, "is_planned": False, "resumes": resumes}
-        fit_estimator(self, self._problem(X, y, sample_weight, rbm, classes, **options))
+        rows = self._checked(rbm, X, y, sample_weight, resumes, classes)
+        fit_estimator(self, LabelProblem.of(*rows, n_iter=1, is_planned=False, resumes=resumes))
         return self
 
     def _new_estimator(self) -> Any:
@@ -232,18 +233,10 @@ class RBMClassifier(
             return copy(self.estimator_).set_params(**rbm.get_params(deep=False))
         return rbm
 
-    def _problem(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        rbm: Any,
-        classes: Any = None,
-        *,
-        resumes: bool,
-        **options: Any,
-    ) -> LabelProblem:
-        """Checked rows and labels, to be learned by a copy of the classifier that has that `rbm`."""
+    def _checked(
+        self, rbm: Any, X: Any, y: Any, sample_weight: Any, resumes: bool, classes: Any = None
+    ) -> tuple[Any, Any, Array, Array | None]:
+        """Copy of the classifier that has that `rbm`; rows, numbers of their labels, and weights."""
         checked, classifier = rbm._model.check_X(X, reset=not resumes), copy(self)
         validate_data(classifier, X, reset=not resumes, skip_check_array=True)
         y = column_or_1d(y, warn=True)
@@ -254,31 +247,30 @@ class RBMClassifier(
         known = y[is_known]
         assert_all_finite(known, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(known)
-        own = self.classes_ if resumes else np.unique(known if classes is None else classes)
-        if len(own) < 2:
+        labels = self.classes_ if resumes else np.unique(known if classes is None else classes)
+        if len(labels) < 2:
             raise ValueError(
-                f"y expected labels of at least two classes, got {len(own)} class(es) among "
+                f"y expected labels of at least two classes, got {len(labels)} class(es) among "
                 f"{len(known)} labelled rows of {len(y)}. Labels equal to unlabeled="
                 f"{self.unlabeled!r} do not count, nor do rows of weight zero."
             )
-        if classes is not None and not np.array_equal(own, np.unique(classes)):
+        if classes is not None and not np.array_equal(labels, np.unique(classes)):
             raise ValueError(
-                f"classes expected to be those of the first call, {own}, got {np.unique(classes)}."
+                f"classes expected to be those of the first call, {labels}, got "
+                f"{np.unique(classes)}."
             )
         numbers = np.full(len(y), UNKNOWN)
-        numbers[is_known] = label_numbers(known, own)
+        numbers[is_known] = label_numbers(known, labels)
         if self.class_weight is not None:
             factors = np.ones(len(y))
             factors[is_known] = compute_sample_weight(self.class_weight, known)
-            weights = factors if weights is None else weights * factors
-            checked, weights, numbers = present_rows(
-                checked, check_weights(weights, checked), numbers
-            )
-        write_attributes(classifier, {"estimator_": rbm, "classes_": own})
-        return LabelProblem.of(classifier, checked, numbers, weights, resumes=resumes, **options)
+            weights = check_weights(factors if weights is None else weights * factors, checked)
+            checked, weights, numbers = present_rows(checked, weights, numbers)
+        write_attributes(classifier, {"estimator_": rbm, "classes_": labels})
+        return classifier, checked, numbers, weights
 
     def _is_known(self, y: Array) -> Array:
-        """Which labels are not `unlabeled`."""
+        """Mask of the labels that are not `unlabeled`."""
         if self.unlabeled is None:
             return np.ones(len(y), dtype=bool)
         if isinstance(self.unlabeled, float) and np.isnan(self.unlabeled):
@@ -294,7 +286,8 @@ class RBMClassifier(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        own = (default_estimator() if self.estimator is None else self.estimator).__sklearn_tags__()
-        tags.input_tags.sparse = own.input_tags.sparse
-        tags.transformer_tags.preserves_dtype = own.transformer_tags.preserves_dtype
+        rbm = default_estimator() if self.estimator is None else self.estimator
+        rbm_tags = rbm.__sklearn_tags__()
+        tags.input_tags.sparse = rbm_tags.input_tags.sparse
+        tags.transformer_tags.preserves_dtype = rbm_tags.transformer_tags.preserves_dtype
         return tags

@@ -1,4 +1,4 @@
-"""The same distribution over other states."""
+"""Conversion between machines of bits and of spins with the same distribution."""
 
 from __future__ import annotations
 
@@ -102,7 +102,16 @@ def _assign(
     map_hidden: Callable[[Any], Any],
 ) -> RBM:
     """Give the twin its arrays, whose weights are `scale` times those of `rbm`, and the rest."""
-    params = rbm.get_params(deep=False) | _scaled_parameters(rbm, scale)
+    # The gradient in the weights is 1 / scale times as large, and the length of Adam's step is not.
+    factors = {
+        "learning_rate": scale if rbm.optimizer == "adam" else scale**2,
+        "l1": 1 / scale,
+        "l2": 1 / scale**2,
+        "max_norm": scale,
+        "max_gradient_norm": 1 / scale,
+    }
+    params = rbm.get_params(deep=False)
+    params |= {name: params[name] * by for name, by in factors.items() if params[name] is not None}
     params["sparsity_target"] = map_hidden(rbm.sparsity_target)
     twin.set_params(**{name: params[name] for name in twin.get_params(deep=False)})
     twin.components_, twin.intercept_visible_, twin.intercept_hidden_ = arrays
@@ -112,17 +121,3 @@ def _assign(
     if hasattr(rbm, "h_samples_"):
         twin.h_samples_ = map_hidden(rbm.h_samples_)
     return twin
-
-
-def _scaled_parameters(rbm: BaseRBM, scale: float) -> dict[str, float]:
-    """Constructor parameters that move weights which are `scale` times as large as far."""
-    # The gradient in the weights is 1 / scale times as large, and the length of Adam's step is not.
-    multiples = {
-        "learning_rate": scale if rbm.optimizer == "adam" else scale**2,
-        "l1": 1 / scale,
-        "l2": 1 / scale**2,
-        "max_norm": scale,
-        "max_gradient_norm": 1 / scale,
-    }
-    params = rbm.get_params(deep=False)
-    return {name: params[name] * by for name, by in multiples.items() if params[name] is not None}

@@ -6,13 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-    _fit_context,
-    clone,
-)
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context, clone
 from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import Interval, MissingValues
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -26,7 +20,7 @@ from skrbm.estimators.input.validation import (
     restored_on_error,
     warn_user,
 )
-from skrbm.estimators.tables.table_rows import check_frame
+from skrbm.estimators.tables.table_rows import checked_table
 
 
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -158,21 +152,28 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If a parameter or the data are invalid, or no feature has a known value.
         """
         with restored_on_error(self):
-            if self._takes_tables:
-                return self._fit_table(X)
-            X, is_missing = self._check_X(X, reset=True)
-            self._is_empty = is_missing.all(axis=0)
+            if self._takes_tables and (self.add_indicator or not self._marks_nan):
+                raise ValueError(
+                    f"Imputation of tables expected add_indicator=False and missing_values=nan, got "
+                    f"add_indicator={self.add_indicator} and missing_values="
+                    f"{self.missing_values!r}. Put a sklearn.impute.MissingIndicator beside it, or "
+                    f"replace the mark by None."
+                )
+            X = self._check_X(X, reset=True)
+            self._is_empty = np.zeros(self.n_features_in_, dtype=bool)
+            if not self._takes_tables:
+                self._is_empty = np.isnan(X).all(axis=0)
             if self._is_empty.all():
                 raise ValueError(
                     f"X of shape {X.shape} expected to have a known value in some feature, got "
                     f"none. Check missing_values={self.missing_values!r}."
                 )
-            self.indicator_ = None
-            if self.add_indicator:
-                indicator = MissingIndicator(error_on_new=False)
-                self.indicator_ = indicator.fit(np.where(is_missing, np.nan, X))
-            marked = np.where(is_missing, np.nan, X)
-            self._train(np.ascontiguousarray(marked[:, ~self._is_empty]))
+            indicator = MissingIndicator(error_on_new=False)
+            self.indicator_ = indicator.fit(X) if self.add_indicator else None
+            self._seed = int(generators(self.random_state, 1)[0].integers(2**31))
+            if not self._takes_tables:
+                X = np.ascontiguousarray(X[:, ~self._is_empty])
+            self.estimator_ = clone(self.estimator).set_params(missing="marginalize").fit(X)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -191,9 +192,9 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             indicator if `add_indicator`.
         """
         check_is_fitted(self)
+        X = self._check_X(X, reset=False)
         if self._takes_tables:
-            return self._impute(self._check_table(X, reset=False))
-        X, is_missing = self._check_X(X, reset=False)
+            return self._impute(X)
         empty, kept = self._is_empty, ~self._is_empty
         if empty.any() and not self.keep_empty_features:
             warn_user(
@@ -201,14 +202,13 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"Set keep_empty_features=True to keep them, with zeros where a value is missing.",
                 UserWarning,
             )
-        marked = np.where(is_missing, np.nan, X)
-        filled: Array = np.where(is_missing, 0, X).astype(X.dtype, copy=False)
-        filled[:, kept] = self._impute(marked[:, kept])
+        filled: Array = np.nan_to_num(X)
+        filled[:, kept] = self._impute(X[:, kept])
         if not self.keep_empty_features:
             filled = filled[:, kept]
         if self.indicator_ is None:
             return filled
-        return np.concatenate([filled, self.indicator_.transform(marked)], axis=1)
+        return np.concatenate([filled, self.indicator_.transform(X)], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Column names of what `transform` returns.
@@ -230,11 +230,6 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return kept
         return np.concatenate([kept, self.indicator_.get_feature_names_out(names)])
 
-    def _train(self, X: Any) -> None:
-        """Fit the machine to rows with NaN where values are missing."""
-        self._seed = int(generators(self.random_state, 1)[0].integers(2**31))
-        self.estimator_ = clone(self.estimator).set_params(missing="marginalize").fit(X)
-
     def _impute(self, X: Any) -> Any:
         return self.estimator_.impute(
             X, n_gibbs_steps=self.n_gibbs_steps, n_chains=self.n_chains, random_state=self._seed
@@ -244,35 +239,14 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _takes_tables(self) -> bool:
         return bool(self.estimator._row_format.has_tables)
 
-    def _fit_table(self, X: Any) -> Self:
-        """Fit a machine that knows how to read tables."""
-        if self.add_indicator or not self._marks_nan:
-            raise ValueError(
-                f"Imputation of tables expected add_indicator=False and missing_values=nan, got "
-                f"add_indicator={self.add_indicator} and missing_values={self.missing_values!r}. Put a "
-                f"sklearn.impute.MissingIndicator beside it, or replace the mark by None."
-            )
-        X = self._check_table(X, reset=True)
-        self.indicator_, self._is_empty = None, np.zeros(self.n_features_in_, dtype=bool)
-        self._train(X)
-        return self
-
-    def _check_table(self, X: Any, *, reset: bool) -> Any:
-        """Table as it is, its columns' names and number compared or learned."""
-        check_frame(X, type(self).__name__)
-        return validate_data(self, X, reset=reset, skip_check_array=True)
-
     @property
     def _marks_nan(self) -> bool:
         return bool(np.isnan(self.missing_values))
 
-    def _check_X(self, X: Any, *, reset: bool) -> tuple[Array, Array]:
-        """Floating-point rows, and where a value is missing."""
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=FLOATS,
-            ensure_all_finite="allow-nan" if self._marks_nan else True,
-        )
-        return X, np.isnan(X) if self._marks_nan else self.missing_values == X
+    def _check_X(self, X: Any, *, reset: bool) -> Any:
+        """Table as it is, or floating-point rows with NaN where a value is missing."""
+        if self._takes_tables:
+            return checked_table(self, X, reset=reset)
+        finite = "allow-nan" if self._marks_nan else True
+        X = validate_data(self, X, reset=reset, dtype=FLOATS, ensure_all_finite=finite)
+        return X if self._marks_nan else np.where(self.missing_values == X, np.nan, X)

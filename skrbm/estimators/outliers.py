@@ -16,8 +16,8 @@ from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.input.validation import check_weights, present_rows, restored_on_error
 from skrbm.estimators.tabular_rbm import TabularRBM
 
-ROUNDING = 1e-12  # relative, of a share of the rows
-TIE = 1000  # times the precision of a score, within which two are alike
+SHARE_ROUNDING = 1e-12  # relative error of a share of the rows times their total weight
+TIE_EPS = 1000  # machine epsilons within which two scores are equal, as of copies of a row
 
 
 class RBMOutlierDetector(OutlierMixin, BaseEstimator):
@@ -116,9 +116,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
             self.estimator_ = rbm.fit(X, sample_weight=sample_weight)
             validate_data(self, X, skip_check_array=True)
             scores = self._scores(X)
-            self.offset_ = _quantile(
-                scores, check_weights(sample_weight, scores), self.contamination
-            )
+            weights = check_weights(sample_weight, scores)
+            self.offset_ = _quantile(scores, weights, self.contamination)
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -185,16 +184,13 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
 
 def _default(X: Any) -> Any:
-    """Model for rows that nobody has said anything about."""
-    if issparse(X) or _are_shares(np.asarray(X)):
-        return BernoulliRBM(random_state=0)
-    return TabularRBM(numeric_scale="standard", random_state=0)
-
-
-def _are_shares(values: Array) -> bool:
-    """Whether all values are numbers or flags from 0 to 1."""
-    is_number = values.dtype.kind in "biuf" and values.size > 0
-    return bool(is_number and values.min() >= 0 and values.max() <= 1)
+    """Model for rows whose units are not declared."""
+    if not issparse(X):
+        values = np.asarray(X)
+        is_number = values.dtype.kind in "biuf" and values.size > 0
+        if not (is_number and values.min() >= 0 and values.max() <= 1):
+            return TabularRBM(numeric_scale="standard", random_state=0)
+    return BernoulliRBM(random_state=0)
 
 
 def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:
@@ -206,10 +202,10 @@ def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float
     order = np.argsort(scores)
     values = scores[order].astype(np.float64)
     weights = np.ones(len(values)) if sample_weight is None else sample_weight[order]
-    rounding = TIE * np.finfo(scores.dtype).eps * max(1.0, np.abs(values).max())
+    rounding = TIE_EPS * np.finfo(scores.dtype).eps * max(1.0, np.abs(values).max())
     first = np.flatnonzero(np.diff(values, prepend=-np.inf) > rounding)
     below = (np.cumsum(weights) - weights)[first]
-    place = np.searchsorted(below, share * weights.sum() * (1 - ROUNDING))
+    place = np.searchsorted(below, share * weights.sum() * (1 - SHARE_ROUNDING))
     begin = first[min(place, len(first) - 1)]
     if begin == 0:  # all rows are alike
         return float(values[0] - rounding)

@@ -42,8 +42,6 @@ WRITERS = {
     "docstrings.py:inherit_docstring": "the docstring of a class",
     "tables/frames.py:written": "columns of a table",
     "imputer.py:fit": "trains an estimator of its own",
-    "imputer.py:_fit_table": "trains an estimator of its own",
-    "imputer.py:_train": "trains an estimator of its own",
     "outliers.py:fit": "trains an estimator of its own",
 }
 CALLBACKS = "_callback_fit_ctx", "_skl_callbacks_to_teardown"  # of scikit-learn, during a fit

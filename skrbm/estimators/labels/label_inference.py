@@ -146,7 +146,7 @@ class LabelInferenceMixin:
         return rbm._row_format.write(rbm, v[:, :n_features]), np.asarray(self.classes_[drawn])
 
     def _answer(self, question: Any, X: Any) -> Array:
-        """Ask the law of the labels given the rows of `X`."""
+        """Evaluate a function of `Labels` and the rows' fields for the rows of `X`."""
         check_is_fitted(self)
         model = self.estimator_._model
         checked = model.check_X(X)

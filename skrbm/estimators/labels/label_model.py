@@ -55,16 +55,15 @@ class LabelModel(Model):
         """Public arrays of a plain machine: those of the estimator, and of the label."""
         visible: Any = machine.visible
         features, label = visible.parts
-        weights = machine.weights
-        own = Machine(features, machine.hidden, weights[: features.n_columns])
-        of_label = weights[features.n_columns :].T, label.bias
-        return {**self.rbm._model.arrays(own), **dict(zip(LABEL_ARRAYS, of_label, strict=True))}
+        weights, label_weights = np.vsplit(machine.weights, [features.n_columns])
+        arrays = self.rbm._model.arrays(Machine(features, machine.hidden, weights))
+        return {**arrays, **dict(zip(LABEL_ARRAYS, (label_weights.T, label.bias), strict=True))}
 
     @property
     def public(self) -> dict[str, Array]:
         """Public arrays as they are."""
-        own = {name: getattr(self.owner, name) for name in LABEL_ARRAYS}
-        return {**self.rbm._model.public, **own}
+        of_label = {name: getattr(self.owner, name) for name in LABEL_ARRAYS}
+        return {**self.rbm._model.public, **of_label}
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
         """Visible layer without a field: features with some statistics, and labels as so far."""
@@ -76,8 +75,8 @@ class LabelModel(Model):
 
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
         """Mean and variance of all columns."""
-        own = zip(statistics[1:], self._label_moments, strict=True)
-        mean, variance = map(np.concatenate, own)
+        pairs = zip(statistics[1:], self._label_moments, strict=True)
+        mean, variance = map(np.concatenate, pairs)
         return mean, variance
 
     def kurtosis(self, of_features: Array) -> Array:

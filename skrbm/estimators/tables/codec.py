@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any, Self, final
 
 import numpy as np
@@ -22,16 +23,14 @@ from skrbm.estimators.tables.frames import (
     rounded,
     written,
 )
-from skrbm.estimators.tables.kinds import DISCRETE, KINDS, checked_numbers, column_kind, given_kinds
+from skrbm.estimators.tables.kinds import COLUMN_KINDS, checked_numbers, column_kind, given_kinds
 from skrbm.estimators.tables.scores import NormalScores
-
-MANY_CATEGORIES = np.iinfo(np.int16).max
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What the columns of a table are, and the way to a machine's columns and back.
+    """Kinds and scales of a table's columns, and conversion to a machine's columns and back.
 
     The machine's columns are those of all flags, then of all categories, numbers and bounded
     numbers, each in the order of the table. Everything here is plain data.
@@ -49,7 +48,7 @@ class Table:
     categories : list of length n_features
         Categories of binary and categorical columns, None for the others.
     origin, scale : ndarray of shape (n_features,)
-        What is subtracted from numbers, and what the difference is divided by.
+        Subtrahend and divisor of numbers.
     scores : list of length n_features
         Arrays of the `NormalScores` of numbers that have them, None for the others.
     """
@@ -58,14 +57,14 @@ class Table:
     names: list[Any]
     dtypes: list[str]
     kinds: list[Any]
-    categories: list[Array | None]
+    categories: list[Any]
     origin: Array
     scale: Array
     scores: list[dict[str, Array] | None]
 
     @classmethod
     def of(cls, X: Any, kinds: Any, numeric_scale: str) -> Self:
-        """Read off a table what its columns are.
+        """Learn the columns of a table.
 
         Parameters
         ----------
@@ -87,19 +86,20 @@ class Table:
             If a kind is unknown or does not go with its column.
         """
         names, columns = column_names(X), columns_of(X)
-        own = zip(names, columns, given_kinds(names, kinds), strict=True)
-        found = [column_kind(*column, numeric_scale) for column in own]
+        given = zip(names, columns, given_kinds(names, kinds), strict=True)
+        found = zip(*(column_kind(*column, numeric_scale) for column in given), strict=True)
+        column_kinds, categories, origin, scale, is_empty, scores = map(list, found)
         table = cls(
             container_of(X),
             names,
             [dtype_name(column) for column in columns],
-            [column.kind for column in found],
-            [column.categories for column in found],
-            np.array([column.origin for column in found]),
-            np.array([column.scale for column in found]),
-            [None if column.scores is None else asdict(column.scores) for column in found],
+            column_kinds,
+            categories,
+            np.array(origin),
+            np.array(scale),
+            [None if arrays is None else asdict(arrays) for arrays in scores],
         )
-        empty = [name for name, column in zip(names, found, strict=True) if column.is_empty]
+        empty = list(compress(names, is_empty))
         if not table.order:
             raise ValueError("X expected to have a known value in some column, got none.")
         if empty:
@@ -113,10 +113,9 @@ class Table:
     @cached_property
     def groups(self) -> dict[str, list[int]]:
         """Numbers of the columns of each kind that are units of the machine."""
-        groups: dict[str, list[int]] = {name: [] for name in KINDS}
-        for j, kind in enumerate(self.kinds):
-            known = self.categories[j]
-            if known is None or len(known):
+        groups: dict[str, list[int]] = {name: [] for name in COLUMN_KINDS}
+        for j, (kind, categories) in enumerate(zip(self.kinds, self.categories, strict=True)):
+            if categories is None or len(categories):
                 groups[kind if isinstance(kind, str) else kind[0]].append(j)
         return groups
 
@@ -129,26 +128,25 @@ class Table:
     def widths(self) -> list[int]:
         """Number of columns of each unit."""
         categorical = self.groups["categorical"]
-        return [len(self._listed(j)) if j in categorical else 1 for j in self.order]
+        return [len(self.categories[j]) if j in categorical else 1 for j in self.order]
 
     @property
     def columns(self) -> Array:
         """Names of the machine's columns, such as "age" or "port=Southampton"."""
         names = []
-        for j, width in zip(self.order, self.widths, strict=True):
-            known = self.categories[j]
-            shown = (
-                []
-                if known is None
-                else list(known if j in self.groups["categorical"] else known[1:])
-            )
-            names += [f"{self.names[j]}={value}" for value in shown] or [str(self.names[j])] * width
+        for j in self.order:
+            name, categories = self.names[j], self.categories[j]
+            if categories is None:
+                names.append(str(name))
+            else:
+                n_without = 1 if j in self.groups["binary"] else 0  # first value of a flag
+                names += [f"{name}={value}" for value in categories[n_without:]]
         return np.array(names, dtype=object)
 
     @property
     def n_discrete(self) -> int:
         """Number of units that are flags or categories; they come first."""
-        return sum(len(self.groups[kind]) for kind in DISCRETE)
+        return len(self.groups["binary"]) + len(self.groups["categorical"])
 
     @property
     def numeric_columns(self) -> slice:
@@ -158,7 +156,7 @@ class Table:
 
     def types(self, **gaussian: Any) -> list[tuple[Any, int, dict[str, Any]]]:
         """Unit types of the machine's layers with their numbers of columns and further options."""
-        counts = tuple(len(self._listed(j)) for j in self.groups["categorical"])
+        counts = tuple(len(self.categories[j]) for j in self.groups["categorical"])
         types: list[tuple[Any, int, dict[str, Any]]] = [
             (Bernoulli, len(self.groups["binary"]), {}),
             (Categorical, sum(counts), {"n_categories": counts}),
@@ -170,14 +168,13 @@ class Table:
     @cached_property
     def maps(self) -> list[NormalScores | None]:
         """Map of each column, None for those without."""
-        return [None if own is None else NormalScores(**own) for own in self.scores]
+        return [None if arrays is None else NormalScores(**arrays) for arrays in self.scores]
 
     @cached_property
     def mapped_columns(self) -> dict[int, NormalScores]:
         """Columns of the machine that are scores, with their maps."""
-        own = zip(np.cumsum(self.widths) - 1, self.order, strict=True)
-        maps = {int(column): self.maps[j] for column, j in own}
-        return {column: scores for column, scores in maps.items() if scores is not None}
+        ends = zip(np.cumsum(self.widths).tolist(), self.order, strict=True)
+        return {end - 1: scores for end, j in ends if (scores := self.maps[j]) is not None}
 
     def number_of(self, column: Any) -> int:
         """Number of the column of that name or number."""
@@ -213,23 +210,21 @@ class Table:
         """
         columns = columns_of(X)
         discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
-        most = max([len(self._listed(j)) for j in discrete], default=0)
-        codes = np.empty((len(X), len(discrete)), np.int16 if most <= MANY_CATEGORIES else np.int64)
+        # Codes are at least MISSING, and below a width.
+        codes = np.empty((len(X), len(discrete)), np.min_scalar_type(-max(self.widths)))
         unknown = {}
         for k, j in enumerate(discrete):
-            codes[:, k], others = self._codes(j, columns[j], handle_unknown)
-            if others:
-                unknown[self.names[j]] = others
+            codes[:, k], unknown[self.names[j]] = self._codes(j, columns[j], handle_unknown)
         values = [checked_numbers(self.names[j], columns[j]) for j in real]
-        single = bool(values) and all(own.dtype == np.float32 for own in values)
-        numbers = np.empty((len(X), len(real)), np.float32 if single else np.float64)
-        for k, (j, own) in enumerate(zip(real, values, strict=True)):
-            self._compare(j, own, check_input)
+        precision = np.result_type(*values) if values else np.float64
+        numbers = np.empty((len(X), len(real)), precision)
+        for k, (j, column) in enumerate(zip(real, values, strict=True)):
+            self._compare(j, column, check_input)
             scores = self.maps[j]
             if scores is None:
-                numbers[:, k] = (own - self.origin[j]) / self.scale[j]
+                numbers[:, k] = (column - self.origin[j]) / self.scale[j]
             else:
-                numbers[:, k] = scores.forward(own)
+                numbers[:, k] = scores.forward(column)
         return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown)
 
     def values(self, v: Array, deviation: Array | None = None) -> Array:
@@ -243,8 +238,8 @@ class Table:
             if deviation is None:
                 result[:, column] = scores.values(v[:, column])
             else:
-                own = deviation[column - self.numeric_columns.start]
-                result[:, column] = scores.expected_values(v[:, column], own)
+                std = deviation[column - self.numeric_columns.start]
+                result[:, column] = scores.expected_values(v[:, column], std)
         return result
 
     def decode(self, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
@@ -268,45 +263,34 @@ class Table:
         """
         columns: list[Array] = [np.full(len(v), None, dtype=object)] * len(self.names)
         before = [] if given is None else columns_of(given)
-        ends = np.cumsum(self.widths)
-        for k, (j, end, width) in enumerate(zip(self.order, ends, self.widths, strict=True)):
-            states, known = v[:, end - width : end], self.categories[j]
-            if known is None:
+        states_of_units = np.hsplit(v, np.cumsum(self.widths[:-1]))
+        for k, (j, states) in enumerate(zip(self.order, states_of_units, strict=True)):
+            if self.categories[j] is None:
                 values = states[:, 0].astype(np.float64)
                 if self.scores[j] is None:
                     values = self.origin[j] + self.scale[j] * values
-                values = rounded(values, self.dtypes[j])
+                columns[j] = rounded(values, self.dtypes[j])
                 if is_known is not None:
-                    values = np.where(
-                        is_known[:, k], checked_numbers(self.names[j], before[j]), values
-                    )
+                    numbers = checked_numbers(self.names[j], before[j])
+                    columns[j] = np.where(is_known[:, k], numbers, columns[j])
             else:
                 is_flag = j in self.groups["binary"]
-                code = states[:, 0] > 0.5 if is_flag else states.argmax(axis=1)
-                values = np.asarray(known, dtype=object)[code.astype(np.intp)]
-            columns[j] = values
+                codes = states[:, 0] > 0.5 if is_flag else states.argmax(axis=1)
+                columns[j] = self.categories[j].astype(object)[codes.astype(np.intp)]
         index = getattr(given, "index", None) if self.container == "pandas" else None
         return written(self.container, self.names, self.dtypes, columns, self.categories, index)
 
     @property
     def _discrete_columns(self) -> tuple[Array, Array]:
         """Unit and category of each of the first columns."""
-        units, categories = [], []
-        for unit, (j, width) in enumerate(
-            zip(self.order[: self.n_discrete], self.widths, strict=False)
-        ):
-            units += [unit] * width
-            categories += [1] if j in self.groups["binary"] else list(range(width))
-        return np.array(units, dtype=np.intp), np.array(categories, dtype=np.intp)
-
-    def _listed(self, j: int) -> Array:
-        known = self.categories[j]
-        return np.empty(0) if known is None else known
+        n_flags, widths = len(self.groups["binary"]), self.widths[: self.n_discrete]
+        categories = np.concatenate([np.ones(n_flags), *map(np.arange, widths[n_flags:])])
+        return np.repeat(np.arange(len(widths)), widths), categories.astype(np.intp)
 
     def _codes(self, j: int, column: Any, handle_unknown: str) -> tuple[Array, list[Any]]:
         """Numbers of the categories in a column, and values that are none."""
         codes, values = factorized(column)
-        numbers = {value: number for number, value in enumerate(self._listed(j).tolist())}
+        numbers = {value: number for number, value in enumerate(self.categories[j].tolist())}
         present = [values[code] for code in np.unique(codes) if code != MISSING]
         unknown = [value for value in present if value not in numbers]
         if unknown and handle_unknown == "error":

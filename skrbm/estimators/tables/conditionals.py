@@ -1,4 +1,4 @@
-"""What the columns of a table say of each other."""
+"""Conditional distributions of a table's columns given the others."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from skrbm.estimators.inference.sampling import COUNT
 from skrbm.estimators.input.validation import RANDOM_STATE, advised, shared_by_estimators
 from skrbm.estimators.tables.table_rows import table_of
 
-REFINEMENT, N_BETWEEN = 8, 32  # of a quadrature's nodes, and points between two of them
-DRAWS: dict[str, Any] = {
-    "n_gibbs_steps": COUNT,
-    "n_chains": COUNT,
-    "random_state": RANDOM_STATE,
-}
+# Times as many nodes of a quadrature as the density of a score alone needs: tested by
+# tests/estimators/test_numeric_scale.py::test_conditional_mean_is_that_of_the_density.
+REFINEMENT = 8
+N_BETWEEN = 32  # values on either side of a node, where the map from score to value may jump
+DRAWS = {"n_gibbs_steps": COUNT, "n_chains": COUNT, "random_state": RANDOM_STATE}
 
 
 @shared_by_estimators
@@ -153,20 +152,20 @@ class ConditionalMixin(ModelMixin):
         end = sum(table.widths[: unit + 1])
         v[:, end - table.widths[unit] : end] = 0  # whatever it is
         is_known[:, unit] = True
-        law: Callable[..., Array] = partial(conditional.conditional_mean, number=unit)
+        mean: Callable[..., Array] = partial(conditional.conditional_mean, number=unit)
         scores = table.maps[number]
         if scores is not None:
-            law = partial(_mean_of_values, number=unit, values=scores.values)
+            mean = partial(_mean_of_values, number=unit, values=scores.values)
         rows = np.flatnonzero(~is_known.all(axis=1))
         with advised():
             if not len(rows):
-                return model.map_rows(law, v)
+                return model.map_rows(mean, v)
             is_known[:, unit] = False
             unknown = Unknown(model, is_known[rows], model.inference_rng(random_state))
             start, total = v[rows], np.zeros(())
             for _ in range(n_chains):
                 v[rows] = unknown.draw(start, n_gibbs_steps)
-                total = total + model.map_rows(law, v)
+                total = total + model.map_rows(mean, v)
         return np.asarray(total / n_chains)
 
 
@@ -175,11 +174,11 @@ def _mean_of_values(
 ) -> Array:
     """Expected value of a number (n_samples, 1), given the other units, of which a unit is the score.
 
-    The law of the score is smooth and taken to be linear between nodes; what it is multiplied by may
-    jump, and is averaged between them.
+    The density of the score is smooth and taken to be linear between nodes; the value may jump, and
+    is averaged between them.
     """
     nodes, probability = conditional.conditional_law(machine, v, number, REFINEMENT)
     z = nodes[:, 0, 0].astype(np.float64)
     offsets = (np.arange(2 * N_BETWEEN) + 0.5) / N_BETWEEN - 1
-    own = values(z[:, None] + (z[1] - z[0]) * offsets) @ (1 - np.abs(offsets)) / N_BETWEEN
-    return np.asarray((own @ probability)[:, None].astype(machine.dtype))
+    averages = values(z[:, None] + (z[1] - z[0]) * offsets) @ (1 - np.abs(offsets)) / N_BETWEEN
+    return np.asarray((averages @ probability)[:, None].astype(machine.dtype))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
@@ -11,6 +12,7 @@ from skrbm.core.numerics import Array
 
 
 @final
+@dataclass(frozen=True, eq=False)
 class EncodedTable:
     """Rows of a table, held as compactly as they came and made a machine's columns when asked for.
 
@@ -28,54 +30,48 @@ class EncodedTable:
     table : DataFrame or ndarray of shape (n_samples, n_features)
         The table itself.
     unknown : dict of list
-        Values that are no known category, by the names of their columns; they are missing.
+        Values that are no known category, by the names of categorical columns; they are missing.
     """
 
-    def __init__(
-        self,
-        unit_of_column: Array,
-        category_of_column: Array,
-        codes: Array,
-        numbers: Array,
-        table: Any,
-        unknown: dict[Any, list[Any]],
-    ) -> None:
-        self._unit_of_column, self._category_of_column = unit_of_column, category_of_column
-        self._codes, self.numbers = codes, numbers
-        self.table, self.unknown, self.dtype = table, unknown, numbers.dtype
+    unit_of_column: Array
+    category_of_column: Array
+    codes: Array
+    numbers: Array
+    table: Any
+    unknown: dict[Any, list[Any]]
 
-    @property
+    @cached_property
+    def dtype(self) -> Any:
+        """Precision of the machine's columns."""
+        return self.numbers.dtype
+
+    @cached_property
     def shape(self) -> tuple[int, int]:
         """Number of rows, and of columns of the machine."""
-        return len(self._codes), len(self._unit_of_column) + self.numbers.shape[1]
+        return len(self.codes), len(self.unit_of_column) + self.numbers.shape[1]
 
     def __len__(self) -> int:
-        return len(self._codes)
+        return len(self.codes)
 
     def __getitem__(self, rows: Any) -> Array:
-        codes = self._codes[rows]
-        n_discrete = len(self._unit_of_column)
+        codes = self.codes[rows][:, self.unit_of_column]
         columns = np.empty((len(codes), self.shape[1]), dtype=self.dtype)
-        own = codes[:, self._unit_of_column]
-        np.equal(own, self._category_of_column, out=columns[:, :n_discrete], casting="unsafe")
-        columns[:, n_discrete:] = self.numbers[rows]
+        indicators, numbers = np.hsplit(columns, [codes.shape[1]])
+        np.equal(codes, self.category_of_column, out=indicators, casting="unsafe")
+        numbers[:] = self.numbers[rows]
         if not self.is_complete:
-            columns[:, :n_discrete][own < 0] = np.nan
+            indicators[codes < 0] = np.nan
         return columns
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         return self[:].astype(dtype or self.dtype, copy=False)
 
-    def column(self, number: int) -> Array:
-        """Numbers of that column of the machine (n_samples,)."""
-        return np.asarray(self.numbers[:, number - len(self._unit_of_column)])
-
     @cached_property
     def is_complete(self) -> bool:
-        """Whether nothing is missing."""
+        """True if no value is missing."""
         return bool(self.known_units.all())
 
     @cached_property
     def known_units(self) -> Array:
-        """Which units of each row are not missing (n_samples, n_units)."""
-        return np.concatenate([self._codes >= 0, ~np.isnan(self.numbers)], axis=1)
+        """Mask of the observed values, (n_samples, n_units)."""
+        return np.concatenate([self.codes >= 0, ~np.isnan(self.numbers)], axis=1)

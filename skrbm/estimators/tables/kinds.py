@@ -1,4 +1,4 @@
-"""What kind of column a user's column is, with its categories or its scale."""
+"""Kinds of a table's columns, with their categories or scales."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from skrbm.estimators.tables.frames import declared_categories, factorized, kind
 from skrbm.estimators.tables.scores import NormalScores
 
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
-KINDS = (*DISCRETE, *REAL)
+COLUMN_KINDS = (*DISCRETE, *REAL)
 
 
 class ColumnKind(NamedTuple):
-    """What is learned of a column before its values are.
+    """Kind of a column, with its categories or its scale.
 
     Attributes
     ----------
@@ -60,13 +60,13 @@ def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
     ValueError
         If there is no such column.
     """
-    given = dict.fromkeys(range(len(names)), "auto")
+    given: list[Any] = ["auto"] * len(names)
     for key, kind in ({} if isinstance(kinds, str) else kinds).items():
         number = names.index(key) if key in names else key
-        if number not in given:
+        if number not in range(len(names)):
             raise ValueError(f"kinds expected keys among the columns {list(names)}, got {key!r}.")
         given[int(number)] = kind
-    return list(given.values())
+    return given
 
 
 def column_kind(name: Any, column: Any, given: Any, numeric_scale: str) -> ColumnKind:
@@ -100,7 +100,7 @@ def column_kind(name: Any, column: Any, given: Any, numeric_scale: str) -> Colum
         return _real(name, column, kind, options, numeric_scale)
     if kind not in DISCRETE or len(options) not in n_options:
         raise ValueError(
-            f"Kind of column {name!r} expected to be one of {KINDS}, ('interval', low, high) or "
+            f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, high) or "
             f"('categorical', categories), got {given!r} for a column of type {column.dtype}."
         )
     return _discrete(name, column, kind, options)
@@ -166,7 +166,7 @@ def _real(name: Any, column: Any, kind: str, options: list[Any], numeric_scale: 
 
 def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:
     codes, values = factorized(column)
-    is_empty = not (np.asarray(codes) >= 0).any()
+    is_empty = bool((codes < 0).all())
     declared = options[0] if options else declared_categories(column)
     categories = _sorted(values) if declared is None else list(declared)
     if kind == "binary":
@@ -188,11 +188,9 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
                 f"{type(other).__name__} and {value!r} of type {type(value).__name__}. Convert the "
                 f"column to one type."
             )
-    is_plain = all(isinstance(value, bool | int | float) for value in categories)
-    listed = np.empty(len(categories), dtype=object)
-    listed[:] = categories
-    if is_plain and len({type(value) for value in categories}) == 1:
-        listed = np.array(categories)
+    types = {type(value) for value in categories}
+    is_plain = len(types) == 1 and all(issubclass(one, bool | int | float) for one in types)
+    listed = np.array(categories) if is_plain else np.fromiter(categories, dtype=object)
     return ColumnKind(kind, listed, 0.0, 1.0, is_empty)
 
 

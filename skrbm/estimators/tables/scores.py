@@ -11,12 +11,11 @@ from scipy.special import ndtri, roots_hermitenorm
 
 from skrbm.core.numerics import Array
 
-FEWEST_COPIES = 5  # of a value on average, in columns that have no others
-N_CELLS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # that are tried
-LOG_2_PI = np.log(2 * np.pi)
-NODES = roots_hermitenorm(8)[0], roots_hermitenorm(8)[1] / np.sqrt(2 * np.pi)
-LARGEST_SCORE = 1e150  # so that its square is a number
-LARGEST_VALUE = 1e307  # so that differences are
+MIN_COPIES = 5  # of a value on average, for a column to be taken to have no other values
+CELL_COUNTS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # candidates, each half as many again
+HERMITE_RULE = roots_hermitenorm(8)[0], roots_hermitenorm(8)[1] / np.sqrt(2 * np.pi)
+MAX_SCORE = 1e150  # so that its square is finite
+MAX_VALUE = 1e307  # so that differences of two are finite
 
 
 @final
@@ -65,19 +64,20 @@ class NormalScores:
 
     @classmethod
     def of(cls, values: Array) -> Self | None:
-        """Map that finite values (n_values,) tell; None where they are all alike or too far apart."""
+        """Map learned from finite values (n_values,); None if they are all equal or too far apart."""
         x, counts = np.unique(values.astype(np.float64), return_counts=True)
-        if len(x) < 2 or max(-x[0], x[-1]) > LARGEST_VALUE:
+        if len(x) < 2 or max(-x[0], x[-1]) > MAX_VALUE:
             return None
-        best = cls._linear(x, counts)
-        most = best._log_likelihood(x, counts) - 2
-        for n_cells in N_CELLS:
+        n_parameters = {cls._linear(x, counts): 2}
+        for n_cells in CELL_COUNTS:
             if n_cells <= np.sqrt(counts.sum()):
                 scores = cls._of_cells(x, counts, _cells(counts, n_cells))
-                n_parameters = len(scores.singles) + 1  # slopes, and where they begin
-                criterion = scores._log_likelihood(x, counts) - n_parameters
-                best, most = (scores, criterion) if criterion > most else (best, most)
-        return best
+                n_parameters[scores] = len(scores.singles) + 1  # slopes, and where they begin
+
+        def criterion(scores: Self) -> float:
+            return scores._log_likelihood(x, counts) - n_parameters[scores]
+
+        return max(n_parameters, key=criterion)
 
     @classmethod
     def _linear(cls, x: Array, counts: Array) -> Self:
@@ -86,7 +86,9 @@ class NormalScores:
         mean = x[0] + scale * np.average((x - x[0]) / scale, weights=counts)
         deviation = scale * np.sqrt(np.average(((x - mean) / scale) ** 2, weights=counts))
         slopes, singles = np.full(2, 1 / deviation), np.full(2, np.nan)
-        return cls(np.array([mean]), np.zeros(1), slopes, singles, x[[0, -1]], _few(x, counts))
+        return cls(
+            np.array([mean]), np.zeros(1), slopes, singles, x[[0, -1]], _only_values(x, counts)
+        )
 
     @classmethod
     def _of_cells(cls, x: Array, counts: Array, cells: Array) -> Self:
@@ -98,7 +100,7 @@ class NormalScores:
         scores = ndtri(shares)
         density = np.exp(-(scores**2) / 2) / np.sqrt(2 * np.pi)
         low, high = slice(None, firsts[1]), slice(firsts[-1], None)
-        means = np.array([np.average(x[own], weights=counts[own]) for own in (low, high)])
+        means = np.array([np.average(x[end], weights=counts[end]) for end in (low, high)])
         mean_scores = np.array([-density[0] / shares[0], density[-1] / (1 - shares[-1])])
         ends = edges[[0, -1]]
         gaps = np.maximum(np.abs(means - ends), np.spacing(np.abs(ends)))
@@ -108,14 +110,13 @@ class NormalScores:
             np.abs(mean_scores - scores[[0, -1]]) / gaps,
             np.where(firsts == lasts, x[firsts], np.nan),
             x[[0, -1]],
-            _few(x, counts),
+            _only_values(x, counts),
         )
 
     def forward(self, x: Array) -> Array:
         """Scores of numbers, NaN where one is missing."""
-        return np.clip(
-            _piecewise(x, self.edges, self.scores, self.tails), -LARGEST_SCORE, LARGEST_SCORE
-        )
+        scores = _piecewise(x, self.edges, self.scores, self.tails)
+        return np.clip(scores, -MAX_SCORE, MAX_SCORE)
 
     def inverse(self, z: Array) -> Array:
         """Numbers that have these scores."""
@@ -131,7 +132,10 @@ class NormalScores:
     def expected_values(self, mean: Array, deviation: float) -> Array:
         """Expected `values` of scores that are normal, by a rule of eight nodes."""
         return np.asarray(
-            sum(w * self.values(mean + deviation * node) for node, w in zip(*NODES, strict=True))
+            sum(
+                w * self.values(mean + deviation * node)
+                for node, w in zip(*HERMITE_RULE, strict=True)
+            )
         )
 
     def log_slope(self, z: Array) -> Array:
@@ -140,7 +144,7 @@ class NormalScores:
 
     def _log_likelihood(self, x: Array, counts: Array) -> float:
         z = self.forward(x)
-        return float(counts @ (self.log_slope(z) - (z**2 + LOG_2_PI) / 2))
+        return float(counts @ (self.log_slope(z) - (z**2 + np.log(2 * np.pi)) / 2))
 
     @cached_property
     def _log_slopes(self) -> Array:
@@ -156,18 +160,18 @@ def _cells(counts: Array, n_cells: int) -> Array:
     cells, n_before = np.empty(len(counts), dtype=np.intp), 0
     firsts = np.flatnonzero(begins_run)
     for begin, end in zip(firsts, np.append(firsts[1:], len(counts)), strict=True):
-        own = counts[begin:end]
-        n_own = max(round(own.sum() / size), 1) if end - begin > 1 else 1
-        middles = (np.cumsum(own) - own / 2) / own.sum()
-        _, cell = np.unique((middles * n_own).astype(np.intp), return_inverse=True)
+        run = counts[begin:end]
+        n_run_cells = max(round(run.sum() / size), 1) if end - begin > 1 else 1
+        middles = (np.cumsum(run) - run / 2) / run.sum()
+        _, cell = np.unique((middles * n_run_cells).astype(np.intp), return_inverse=True)
         cells[begin:end] = n_before + cell
         n_before = cells[end - 1] + 1
     return cells
 
 
-def _few(x: Array, counts: Array) -> Array:
-    """Values that come often enough for a column not to have others."""
-    return x if counts.sum() >= FEWEST_COPIES * len(x) else x[:0]
+def _only_values(x: Array, counts: Array) -> Array:
+    """Ascending values if each comes often enough for a column not to have others, else none."""
+    return x if counts.sum() >= MIN_COPIES * len(x) else x[:0]
 
 
 def _piecewise(x: Array, knots: Array, values: Array, tails: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from typing import Any, final
 
@@ -34,22 +35,13 @@ class TableRows(RowFormat):
     def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> EncodedTable:
         if not reset:
             check_is_fitted(rbm)
-        if container_of(X) == "array":
-            X = validate_data(rbm, X, reset=reset, dtype=None, ensure_all_finite=False)
-        else:
-            check_frame(X, type(rbm).__name__)
-            X = validate_data(rbm, X, reset=reset, skip_check_array=True)
+        X = checked_table(rbm, X, reset=reset)
         if reset:
             rbm._validate_params()
             table = Table.of(X, rbm.kinds, rbm.numeric_scale)
-            names = "container", "names", "dtypes", "origin", "scale", "scores"
-            format_data = {name: getattr(table, name) for name in names}
-            own = {
-                "kinds_": table.kinds,
-                "categories_": table.categories,
-                "columns_": table.columns,
-            }
-            write_attributes(rbm, {**own, "_data": {"table": format_data}})
+            plain = {field.name: getattr(table, field.name) for field in fields(table)}
+            public = {f"{name}_": plain.pop(name) for name in ("kinds", "categories")}
+            write_attributes(rbm, public | {"columns_": table.columns, "_data": {"table": plain}})
         table = table_of(rbm)
         rows = table.encode(X, rbm.handle_unknown, rbm.check_input)
         may_be_missing = not finite or (missing and rbm.missing == "marginalize")
@@ -72,8 +64,8 @@ class TableRows(RowFormat):
         is_known: Array | None = None,
         is_averaged: bool = False,
     ) -> Any:
-        table, own = table_of(rbm), None if given is None else given.table
-        return table.decode(v if is_averaged else table.values(v), given=own, is_known=is_known)
+        table, given = table_of(rbm), None if given is None else given.table
+        return table.decode(v if is_averaged else table.values(v), given=given, is_known=is_known)
 
     def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
         table = table_of(rbm)
@@ -82,10 +74,10 @@ class TableRows(RowFormat):
         return partial(table.values, deviation=np.sqrt(rbm.noise_variance_))
 
     def warn_if_unlearned(self, v: Any) -> None:
-        if not v.unknown:
+        shown = {name: values[:10] for name, values in v.unknown.items() if values}
+        if not shown:
             return
-        shown = {name: values[:10] for name, values in v.unknown.items()}
-        (name, values), *_ = shown.items()
+        name, values = next(iter(shown.items()))
         warn_user(
             f"X has categories that this model does not know, {shown}: they count as missing and are "
             f"not learned. Name all categories before the first rows, by "
@@ -112,46 +104,52 @@ class TableRows(RowFormat):
 
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
         table = table_of(rbm)
-        own = zip(table.groups["numeric"], is_varying[table.numeric_columns], strict=True)
-        return [table.names[j] for j, varies in own if not varies]
+        numeric = zip(table.groups["numeric"], is_varying[table.numeric_columns], strict=True)
+        return [table.names[j] for j, varies in numeric if not varies]
 
     def log_units(self, rbm: Any, v: Any = None) -> Array:
         table = table_of(rbm)
         constant = np.log(table.scale[table.order])
         if v is None or not table.mapped_columns:
             return np.asarray(constant)
-        log_units = np.tile(constant, (len(v), 1))
-        # There are more columns than units, and all of these come before the numbers.
-        n_more = sum(table.widths) - len(table.order)
+        log_units, n_columns = np.tile(constant, (len(v), 1)), sum(table.widths)
+        numbers = v.numbers if isinstance(v, EncodedTable) else v
         for column, scores in table.mapped_columns.items():
-            z = v.column(column) if isinstance(v, EncodedTable) else v[:, column]
-            log_units[:, column - n_more] = -scores.log_slope(z)
+            from_end = column - n_columns  # numbers are the last columns and the last units
+            log_units[:, from_end] = -scores.log_slope(numbers[:, from_end])
         return log_units
 
 
-def check_frame(X: Any, estimator: str) -> None:
-    """Refuse a frame that is empty or has a name twice; arrays are checked elsewhere.
+def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Table with the columns of the estimator, whose names and number are compared or learned.
 
     Parameters
     ----------
-    X : DataFrame or ndarray
+    estimator : BaseEstimator
+        Reader of the table.
+    X : DataFrame or array-like
         Table.
-    estimator : str
-        Name of what reads it, for messages.
+    reset : bool
+        Whether to learn the columns from this table.
+
+    Returns
+    -------
+    table : DataFrame or ndarray of shape (n_samples, n_features)
+        The frame itself, or the array.
 
     Raises
     ------
     ValueError
-        If there are no rows or columns, or a name comes twice.
+        If there are no rows or columns, other columns than expected, or a name comes twice.
     """
     if container_of(X) == "array":
-        return
+        return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     names = column_names(X)
     if not len(X) or not names:
         what, count = ("sample", len(X)) if names else ("feature", len(names))
         raise ValueError(
             f"Found array with {count} {what}(s) (shape={(len(X), len(names))}) while a minimum of 1 "
-            f"is required by {estimator}."
+            f"is required by {type(estimator).__name__}."
         )
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
@@ -159,3 +157,4 @@ def check_frame(X: Any, estimator: str) -> None:
             f"Columns of X expected to have names of their own, got {twice} more than once. Rename "
             f"them."
         )
+    return validate_data(estimator, X, reset=reset, skip_check_array=True)
