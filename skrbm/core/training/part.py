@@ -56,10 +56,13 @@ class Part:
         Key of its numbers in `TrainingState.parts`, and the name by which it is left out.
     needs : frozenset of str
         Features of an update that it cannot do without, from `NegativePhase.offers`.
+    data_rows : tuple of str
+        Those of its numbers that are rows of the data, which a fitted estimator does not carry.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+    data_rows: ClassVar[tuple[str, ...]] = ()
 
     def memory(self, state: TrainingState) -> dict[str, Any]:
         """Numbers of this part, which travel with the state."""
@@ -96,6 +99,15 @@ class Part:
 
     def after_step(self, step: Step, machine: Machine) -> None:
         """Constrain the parameters after a step, or take note of them."""
+
+
+def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[str, Any]]:
+    """Numbers of all parts in a state, but for rows of the data."""
+    data_rows = {part.name: part.data_rows for part in parts}
+    return {
+        name: {key: value for key, value in memory.items() if key not in data_rows.get(name, ())}
+        for name, memory in state.parts.items()
+    }
 
 
 def hooks(parts: Iterable[Part], name: str) -> tuple[Callable[..., Any], ...]:

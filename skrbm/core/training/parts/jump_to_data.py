@@ -63,6 +63,7 @@ class JumpToData(Part):
 
     name: ClassVar[str] = "jumps"
     needs: ClassVar[frozenset[str]] = frozenset({PERSISTENT_CHAINS})
+    data_rows: ClassVar[tuple[str, ...]] = ("anchors",)
 
     n_chains: int = 1
     mixed_share: float = MIXED_SHARE
@@ -70,20 +71,18 @@ class JumpToData(Part):
     kernel: Callable[..., tuple[Array, Array]] = jump
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Find anchors among the rows of a run and those of the runs before it."""
+        """Find anchors among the rows of a run."""
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds
-        rows = dense(
-            spread_rows(v, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // v.shape[1])))
-        )
+        n_searched = max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // v.shape[1]))
         memory = self.memory(state)
-        before = memory.get("anchors")
-        if before is not None and before.shape[1] == rows.shape[1]:
-            rows = np.concatenate([before, rows])
         with one_blas_thread():  # products of a few megabytes with a vector
-            anchors = far_rows(rows, high - low, self.n_anchors)
-        memory |= {"anchors": anchors, "next_choice": 0}
+            memory["anchors"] = far_rows(
+                dense(spread_rows(v, n_searched)), high - low, self.n_anchors
+            )
+        if np.max(memory.get("offered", 0)) >= len(memory["anchors"]):  # of other rows
+            memory["next_choice"] = 0
 
     def move_chains(self, step: Step) -> None:
         """Let a group of the chains try to jump, if it is time."""
@@ -113,15 +112,11 @@ class JumpToData(Part):
 
     def _offered(self, step: Step, memory: dict[str, Any]) -> Array:
         """Anchors of lowest free energy, chosen anew now and then."""
-        n_updates = step.state.n_updates
-        if n_updates >= memory.get("next_choice", 0):
-            anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
-            memory["offered"] = anchors[
-                np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]
-            ]
-            memory["next_choice"] = n_updates + CHOICE_PAUSE
-        offered: Array = memory["offered"]
-        return offered
+        anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
+        if step.state.n_updates >= memory.get("next_choice", 0):
+            memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]
+            memory["next_choice"] = step.state.n_updates + CHOICE_PAUSE
+        return np.asarray(anchors[memory["offered"]])
 
 
 def far_rows(v: Array, span: Array, n_rows: int) -> Array:

@@ -6,7 +6,7 @@ from core.models import balanced_model, draw_rows, machine_from, sized
 from scipy import sparse
 
 from skrbm.core.machine import Machine
-from skrbm.core.training.part import Step
+from skrbm.core.training.part import Step, without_data
 from skrbm.core.training.parts.jump_to_data import (
     CHAINS_PER_TRY,
     MAX_TRY_PAUSE,
@@ -142,12 +142,15 @@ def test_a_mode_of_one_row_is_offered_when_its_free_energy_is_lowest(rng):
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
-def test_anchors_of_a_stream_are_of_all_its_rows(container, machine, rng):
-    # Slips: those of the first rows, or of the last; those of rows of another width.
+def test_anchors_are_rows_of_the_run_that_the_state_does_not_keep(container, machine, rng):
+    # Slips: rows of the runs before; choices of anchors that are no more; rows that stay in the state.
     state, part, v = TrainingState(np.zeros((40, 3))), JumpToData(), 1.0 * np.eye(4)
-    for row in np.repeat(v, 5, axis=0).reshape(4, 5, 4):
-        part.begin(machine, state, container(row))
-    assert {tuple(row) for row in part.memory(state)["anchors"]} == {tuple(row) for row in v}
-    wider = Machine(Bernoulli(np.zeros(5)), machine.hidden, np.zeros((5, 3)))
-    part.begin(wider, state, container(np.eye(5)))
-    assert part.memory(state)["anchors"].shape == (5, 5)
+    for rows in (v, v[:1], v[2:]):
+        part.begin(machine, state, container(rows))
+        found = {tuple(row) for row in part.memory(state)["anchors"]}
+        assert found == {tuple(row) for row in rows}
+        update(part, machine, state, container(rows), rng)
+        assert part.memory(state)["offered"].max() < len(rows)
+        state.parts = without_data([part], state)
+        assert "anchors" not in part.memory(state)
+        state.n_updates = part.memory(state)["next_try"]
