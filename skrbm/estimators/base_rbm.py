@@ -360,12 +360,7 @@ class BaseRBM(
             If `X` has surely become less likely than if its features were independent.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
-        options: dict[str, Any] = {
-            "n_iter": self.n_iter,
-            "is_planned": True,
-            "resumes": self.warm_start,
-        }
-        fit_estimator(self, RowProblem.of(self, X, sample_weight, **options), task)
+        fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -398,8 +393,7 @@ class BaseRBM(
         DivergenceError
             If the parameters do not stay finite, or explode.
         """
-        options: dict[str, Any] = {"n_iter": 1, "is_planned": False, "resumes": True}
-        fit_estimator(self, RowProblem.of(self, X, sample_weight, **options))
+        fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=False))
         return self
 
     def transform(self, X: Any) -> Array:

@@ -110,7 +110,15 @@ class History:
 
 
 class Recorder(ABC):
-    """Judge of the machines of a fit, one after each epoch."""
+    """Judge of the machines of a fit, one after each epoch.
+
+    Attributes
+    ----------
+    history : History
+        To write to.
+    """
+
+    history: History
 
     @property
     @abstractmethod
