@@ -35,7 +35,7 @@ ESTIMATORS = Path(skrbm.__file__).parent / "estimators"
 WRITERS = {
     "input/validation.py:write_attributes": "the result of a fit, or the copy that a fit works on",
     "input/validation.py:restored_on_error": "puts back what an imputer or a detector has begun",
-    "inference/model.py:streams": "inference opens the streams of arrays assigned by hand",
+    "inference/model.py:_stream": "inference opens the streams of arrays assigned by hand",
     "conversion.py:_assign": "a new estimator",
     "base_rbm.py:store_parameters": "the arguments of a constructor",
     "docstrings.py:complete": "the docstring of a class",

@@ -166,6 +166,12 @@ class ScoredRows(NamedTuple):
         """Some of the rows, by their numbers."""
         return ScoredRows(*(None if array is None else array[numbers] for array in self))
 
+    def evenly(self, n_rows: int) -> ScoredRows:
+        """At most so many of the rows, evenly spaced."""
+        return ScoredRows(
+            *(None if array is None else spread_rows(array, n_rows) for array in self)
+        )
+
 
 @final
 @dataclass
@@ -228,8 +234,8 @@ class RowRecorder(Recorder):
         rounded = machine.astype(self.dtype)
         if self.held_out is not None:
             return self._held_out_score(rounded)
-        (rows, *_), (log_unit, *_) = self._scored, self._log_units
-        return self._pseudo_likelihood(rounded, rows, self.n_samples) - log_unit
+        score = self._pseudo_likelihood(rounded, self._scored[0], self.n_samples)
+        return score - self._log_jacobians[0]
 
     def warn(self, machine: Machine, particles: Array) -> None:
         if isinstance(self.rows.v, CompletedRows):  # the model's own draws say little about it
@@ -257,9 +263,16 @@ class RowRecorder(Recorder):
         return [learned] if self.held_out is None else [learned, self.rows.take(self.held_out)]
 
     @cached_property
-    def _log_units(self) -> list[float]:
+    def _log_jacobians(self) -> list[float]:
         """Mean scores of the machine's columns above those of the rows as given, in nats."""
-        return [_mean_log_unit(self.rbm, rows) for rows in self._scored]
+        if not self.rbm._row_format.has_tables:
+            return [0.0] * len(self._scored)
+        some, rbm = [rows.evenly(MAX_RECORDED_ROWS) for rows in self._scored], self.rbm
+        log_jacobians = [rbm._row_format.log_jacobian(rbm, v, scored) for v, _, scored in some]
+        return [
+            mean_of_rows(np.broadcast_to(log_jacobian, rows.v.shape[0]), rows.weight)
+            for log_jacobian, rows in zip(log_jacobians, some, strict=True)
+        ]
 
     @property
     def _deciding(self) -> str:
@@ -272,7 +285,7 @@ class RowRecorder(Recorder):
         own, *held_out = self._scored
         chains = particles if self.is_persistent else None
         notes = record(machine, own.v, chains, self.n_samples, own.weight, own.is_scored)
-        notes["pseudo_likelihood"] -= self._log_units[0]
+        notes["pseudo_likelihood"] -= self._log_jacobians[0]
         for rows in held_out:
             notes["validation_pseudo_likelihood"] = self._held_out_score(machine)
             notes["free_energy_gap"] = free_energy_gap(
@@ -289,7 +302,7 @@ class RowRecorder(Recorder):
         """Pseudo-likelihood of the rows that are held out, in nats."""
         n_samples = HELD_OUT_EFFORT * self.n_samples
         score = self._pseudo_likelihood(machine, self._scored[1], n_samples)
-        return score - self._log_units[1]
+        return score - self._log_jacobians[1]
 
     def _pseudo_likelihood(self, machine: Machine, rows: ScoredRows, n_samples: int) -> float:
         """Pseudo-likelihood in nats, at a small part of the cost of an epoch of so many rows."""
@@ -299,35 +312,23 @@ class RowRecorder(Recorder):
         """Log-likelihoods of learned and held-out rows in nats, where they are tracked."""
         if self.likelihood is None:
             return {}
-        prefixes = ("", "validation_")[: len(self._scored)]
-        rows = {name: own[:2] for name, own in zip(prefixes, self._scored, strict=True)}
+        rows = {
+            name: (scored.v, scored.weight)
+            for name, scored in zip(("", "validation_"), self._scored, strict=False)
+        }
         notes = self.likelihood.record(machine, rows)
-        for prefix, log_unit in zip(prefixes, self._log_units, strict=True):
-            notes[f"{prefix}log_likelihood"] -= log_unit
+        for prefix, log_jacobian in zip(rows, self._log_jacobians, strict=True):
+            notes[f"{prefix}log_likelihood"] -= log_jacobian
         return notes
 
     def _line(self, notes: Notes) -> str:
         """Scores of an epoch, in words."""
-        prefix = "" if self.held_out is None else "validation_"
-        line = f"pseudo-likelihood = {notes['pseudo_likelihood']:.2f}"
-        if prefix:
-            line += f", validation = {notes[prefix + 'pseudo_likelihood']:.2f}"
+        words = []
+        for name in ("pseudo_likelihood", "log_likelihood"):
+            if name in notes:
+                words.append(f"{name.replace('_', '-')} = {notes[name]:.2f}")
+                if self.held_out is not None:
+                    words.append(f"validation = {notes[f'validation_{name}']:.2f}")
         if self.likelihood is not None:
-            error = notes["log_likelihood_std_error"]
-            line += f", log-likelihood = {notes['log_likelihood']:.2f}"
-            if prefix:
-                line += f", validation = {notes[prefix + 'log_likelihood']:.2f}"
-            line += f" +- {error:.2f}"
-        return line
-
-
-def _mean_log_unit(rbm: Any, rows: ScoredRows) -> float:
-    """Mean score of the machine's columns above that of the rows as given, in nats."""
-    if not rbm._row_format.has_tables:
-        return 0.0
-    some: list[Any] = [
-        None if array is None else spread_rows(array, MAX_RECORDED_ROWS) for array in rows
-    ]
-    v, weight, is_scored = some
-    log_unit = rbm._row_format.log_unit(rbm, v, is_scored)
-    return mean_of_rows(np.broadcast_to(log_unit, v.shape[0]), weight)
+            words[-1] += f" +- {notes['log_likelihood_std_error']:.2f}"
+        return ", ".join(words)

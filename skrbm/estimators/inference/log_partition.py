@@ -34,13 +34,12 @@ AGREEMENT = 3  # standard errors
 def anneal(
     model: ArrayModel,
     machine: Machine,
+    method: str,
     n_chains: int,
     n_temperatures: int | str,
     X: Any,
     init: Any,
     rng: np.random.Generator,
-    *,
-    method: str,
 ) -> LogPartition:
     """Partition function by annealed importance sampling.
 
@@ -50,6 +49,8 @@ def anneal(
         Of the estimator.
     machine : Machine
         That model's.
+    method : {"ais", "reverse_ais", "bar"}
+        From independent features to the model, back from it, or by ratios on the way.
     n_chains : int
         Number of chains.
     n_temperatures : int or "auto"
@@ -58,8 +59,6 @@ def anneal(
         As for `log_partition`.
     rng : numpy.random.Generator
         Source of random numbers.
-    method : {"ais", "reverse_ais", "bar"}
-        From independent features to the model, back from it, or by ratios on the way.
 
     Returns
     -------
@@ -76,7 +75,7 @@ def anneal(
     path = TemperedPath.to(machine, *model.surroundings(machine, rng, X))
     previous = None
     for size in SIZES if n_temperatures == "auto" else (n_temperatures,):
-        result = _estimate(model, path, n_chains, int(size), init, rng, method)
+        result = _estimate(model, path, method, n_chains, int(size), init, rng)
         bound = attained_log_partition(path, rng)
         if previous is not None and _is_settled(result, previous, bound):
             break
@@ -88,23 +87,26 @@ def anneal(
             f"n_temperatures={result.n_temperatures}, or use method='exact'.",
             AnnealingWarning,
         )
+    if method != "bar":
+        _warn_if_few(result)
     return result
 
 
 def _estimate(
     model: ArrayModel,
     path: TemperedPath,
+    method: str,
     n_chains: int,
     n_temperatures: int,
     init: Any,
     rng: np.random.Generator,
-    method: str,
 ) -> LogPartition:
     n_jobs = model.rbm.n_jobs
     size = n_temperatures, rng, n_jobs
-    if method != "reverse_ais":
-        estimate = {"ais": annealed_log_partition, "bar": bridged_log_partition}[method]
-        return estimate(path, n_chains, *size)
+    if method == "ais":
+        return annealed_log_partition(path, n_chains, *size)
+    if method == "bar":
+        return bridged_log_partition(path, n_chains, *size)
     if init is None:
         ladder: int = model.rbm.n_temperatures
         n_steps = max(1, n_temperatures // ladder)
@@ -120,22 +122,23 @@ def _estimate(
 
 
 def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:
-    """Whether a run, and one with a quarter of its temperatures, can be believed and agree.
+    """True if a run, and one with a quarter of its temperatures, can be believed and agree.
 
     An error that is small is no proof: chains that are cooled too fast may all miss the same modes.
     """
-    errors = result.std_error, previous.std_error
-    agree = abs(result.value - previous.value) < AGREEMENT * np.hypot(*errors)
-    is_small = errors[0] <= SMALL_ERROR and errors[1] <= 4 * SMALL_ERROR
+    error, coarse_error = result.std_error, previous.std_error
+    agree = abs(result.value - previous.value) < AGREEMENT * np.hypot(error, coarse_error)
+    is_small = error <= SMALL_ERROR and coarse_error <= 4 * SMALL_ERROR
     return bool(agree and is_small) and not _is_below(result, bound)
 
 
-def _is_below(result: LogPartition, bound: float) -> bool:
-    """Whether an estimate is less than what a few hidden states alone add to the partition function."""
-    return result.value < bound - CERTAIN * result.std_error - TOLERANCE * max(1.0, abs(bound))
+def _is_below(result: float | LogPartition, bound: float) -> bool:
+    """True if an estimate is surely less than what some states alone add to the partition function."""
+    std_error = getattr(result, "std_error", 0.0)
+    return float(result) < bound - CERTAIN * std_error - TOLERANCE * max(1.0, abs(bound))
 
 
-def warn_if_few(result: LogPartition) -> None:
+def _warn_if_few(result: LogPartition) -> None:
     """Warn of an annealed estimate that rests on a few of its chains."""
     n_effective, n_chains = result.effective_sample_size, result.n_chains
     if n_effective is None or n_chains is None or not n_effective < min(FEW_CHAINS, n_chains / 2):
@@ -161,8 +164,7 @@ def warn_if_too_likely(
         return
     rows = np.unique(v[is_state], axis=0, return_index=True)[1]
     bound = float(logsumexp(-free_energy[is_state][rows].astype(np.float64)))
-    allowed = CERTAIN * getattr(log_partition, "std_error", 0.0) + TOLERANCE * max(1.0, abs(bound))
-    if float(log_partition) < bound - allowed:
+    if _is_below(log_partition, bound):
         warn_user(
             f"The rows of X are together more likely than one: log_partition is {log_partition}, but "
             f"they alone make it {bound:.6g} nats. Its chains have missed modes of the model: use "

@@ -75,9 +75,8 @@ class Model(ABC):
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
             return statistics
-        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance)).map_arrays(
-            np.zeros_like
-        )
+        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance))
+        layer = layer.map_arrays(np.zeros_like)
         neutral = layer.mean(layer.zero_field(1))[0, : len(mean)]
         return n_samples, np.where(np.isnan(mean), neutral, mean), variance
 
@@ -137,27 +136,23 @@ class ArrayModel(Model):
         """Public arrays as they are."""
         return {name: getattr(self.rbm, name) for name in self.rbm._public_names}
 
-    @property
-    def streams(self) -> dict[str, Any]:
-        """Random streams by their use; those of arrays that were assigned by hand open here."""
-        with OPENING:
-            if not hasattr(self.rbm, "_streams"):
-                self.rbm._streams = open_streams(self.rbm.random_state)
-        streams: dict[str, Any] = self.rbm._streams
-        return streams
-
     def inference_rng(self, random_state: Any = None) -> np.random.Generator:
         """Stream of a random state; None for that of inference, which goes on from call to call."""
-        if random_state is not None:
-            return generators(random_state, 1)[0]
-        stream: np.random.Generator = self.streams["inference"]
-        return stream
+        return self._stream("inference", random_state)
 
     def annealing_rng(self, random_state: Any = None) -> np.random.Generator:
         """Stream of a random state; None for a copy, so that the same model gives the same number."""
+        stream = self._stream("annealing", random_state)
+        return deepcopy(stream) if random_state is None else stream
+
+    def _stream(self, use: str, random_state: Any) -> np.random.Generator:
+        """Stream of a random state or of a use; those of arrays assigned by hand open here."""
         if random_state is not None:
             return generators(random_state, 1)[0]
-        stream: np.random.Generator = deepcopy(self.streams["annealing"])
+        with OPENING:
+            if not hasattr(self.rbm, "_streams"):
+                self.rbm._streams = open_streams(self.rbm.random_state)
+        stream: np.random.Generator = self.rbm._streams[use]
         return stream
 
     def surroundings(
@@ -254,8 +249,8 @@ class ArrayModel(Model):
         Rows that need not be finite are not compared with the units' domain either. Where values
         may be `missing`, they are NaN if the estimator sums over them.
         """
-        form = self.rbm._row_format
-        return form.read(self.rbm, X, reset=reset, finite=finite, missing=missing)
+        options = {"reset": reset, "finite": finite, "missing": missing}
+        return self.rbm._row_format.read(self.rbm, X, **options)
 
     def check_H(self, H: Any, *, name: str) -> Array:
         """Hidden states, as wide as the model."""
@@ -270,10 +265,6 @@ class ArrayModel(Model):
         check_width(H, parameter_shape(self.rbm, "components_", 2)[0], self.rbm, what="components")
         check_domain(H, self.rbm._hidden_type, self.rbm, name=name)
         return np.asarray(H)
-
-    def answer(self, function: Callable[..., Array], X: Any) -> Array:
-        """Apply a function of machine and rows to `X`, which is checked first."""
-        return self.map_rows(function, self.check_X(X))
 
     def map_rows(
         self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
@@ -302,8 +293,7 @@ class ArrayModel(Model):
             for rows in blocks:
                 fill(rows)
         else:
-            n_products = size * machine.weights.size
-            tasks = ((rows,) for rows in blocks)
+            tasks, n_products = ((rows,) for rows in blocks), size * machine.weights.size
             map_blocks(fill, tasks, self.rbm.n_jobs, n_products=n_products)
         return result[0]
 

@@ -16,7 +16,7 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows
-from skrbm.estimators.inference.log_partition import SIZES, anneal, warn_if_few, warn_if_too_likely
+from skrbm.estimators.inference.log_partition import SIZES, anneal, warn_if_too_likely
 from skrbm.estimators.inference.missing_values import averaged
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.formats import RowFormat, known_units
@@ -68,8 +68,8 @@ class LikelihoodMixin(ModelMixin):
         with finite_results() as check, advised():
             result = averaged(model, X, is_known, scores)
             check(result)
-        log_unit = self._row_format.log_unit(self, X, is_known)
-        return np.asarray(result - log_unit, dtype=result.dtype)
+        log_jacobian = self._row_format.log_jacobian(self, X, is_known)
+        return np.asarray(result - log_jacobian, dtype=result.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`: what a search without ``scoring=`` maximises.
@@ -273,17 +273,14 @@ class LikelihoodMixin(ModelMixin):
                 value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
                 result = LogPartition(value, 0.0, method)
             else:
-                rng = self._model.annealing_rng(random_state)
-                size = n_chains, n_temperatures
-                result = anneal(self._model, machine, *size, X, init, rng, method=method)
-                if method != "bar":
-                    warn_if_few(result)
+                size, rng = (n_chains, n_temperatures), self._model.annealing_rng(random_state)
+                result = anneal(self._model, machine, method, *size, X, init, rng)
             check(np.array([result.value, result.std_error]))
-        return replace(result, value=result.value + float(self._row_format.log_unit(self)))
+        return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
         """Energies of rows as the user gave them, up to what `log_partition` adds for all."""
-        own = self._row_format.log_unit(self, X) - self._row_format.log_unit(self)
+        own = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
         return np.asarray(energy + own, dtype=energy.dtype)
 
 

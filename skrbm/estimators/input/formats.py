@@ -81,7 +81,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
-        """From means of states given hidden ones to those of values; None where these are the same."""
+        """Map from conditional means of states to those of the user's values; None if they are equal."""
 
     @abstractmethod
     def warn_if_unlearned(self, v: Any) -> None:
@@ -104,17 +104,17 @@ class RowFormat(ABC):
         """Numbers or names of real-valued features whose scale no data tell."""
 
     @abstractmethod
-    def log_units(self, rbm: Any, v: Any = None) -> Array:
-        """By how much log-densities of the rows as given are below those of the states, in nats.
+    def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
+        """Log-densities of the states above those of the rows as given, in nats.
 
         Of each unit (n_units,), or zero for all (1,); without rows `v`, what is common to all rows, and
         with them, if it differs, of each (n_samples, n_units).
         """
 
-    def log_unit(self, rbm: Any, v: Any = None, is_counted: Array | None = None) -> Array:
-        """Sum of `log_units`, of those counted of each row: () or (n_samples,)."""
-        counted = True if is_counted is None else is_counted
-        return np.asarray(np.where(counted, self.log_units(rbm, v), 0).sum(axis=-1))
+    def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:
+        """Sum of `log_jacobians` over the scored units of each row: () or (n_samples,)."""
+        scored = True if is_scored is None else is_scored
+        return np.asarray(np.where(scored, self.log_jacobians(rbm, v), 0).sum(axis=-1))
 
 
 @final
@@ -188,7 +188,7 @@ class ArrayRows(RowFormat):
         is_scaled = not rbm._visible_type.support.values
         return list(np.flatnonzero(~is_varying).tolist()) if is_scaled else []
 
-    def log_units(self, rbm: Any, v: Any = None) -> Array:
+    def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         return np.zeros(1)
 
 
