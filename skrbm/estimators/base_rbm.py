@@ -26,14 +26,14 @@ from skrbm.estimators.aliases import ScikitLearnAliases
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.fitting.problem import RowProblem
-from skrbm.estimators.inference.missing_values import averaged
+from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
 from skrbm.estimators.input.formats import ArrayRows, RowFormat, known_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     VersionWarning,
-    shared_by_estimators,
+    public_methods_of,
     warn_user,
 )
 
@@ -53,7 +53,7 @@ def store_parameters(estimator: object, arguments: dict[str, Any]) -> None:
             setattr(estimator, name, value)
 
 
-@shared_by_estimators
+@public_methods_of
 class BaseRBM(
     CallbackSupportMixin,
     ScikitLearnAliases,
@@ -414,7 +414,9 @@ class BaseRBM(
         model = self._model
         X = model.check_X(X, missing=True)
         is_known = known_units(self, X)
-        return averaged(model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v))
+        return average_over_draws(
+            model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v)
+        )
 
     def inverse_transform(self, X: Any) -> Any:
         """Expected visible states given the hidden ones.

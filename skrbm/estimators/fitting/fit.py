@@ -24,13 +24,13 @@ from skrbm.estimators.fitting.callbacks import FitTask
 from skrbm.estimators.fitting.checkpoint import fixed_settings
 from skrbm.estimators.fitting.problem import FitResult, Problem, Start
 from skrbm.estimators.fitting.recording import History, Recorder, empty_history
-from skrbm.estimators.fitting.settings import SMALL, trainer_of
+from skrbm.estimators.fitting.settings import MAX_DOUBLE_WEIGHTS, trainer_of
 from skrbm.estimators.fitting.start_fit import start_fit
 from skrbm.estimators.inference.model import fingerprint
-from skrbm.estimators.input.validation import advised, warn_user, write_attributes
+from skrbm.estimators.input.validation import explain_core_errors, warn_user, write_attributes
 
 INTERRUPTED = "Training interrupted by user."
-RECORDED_UPDATES = 75  # a record of few rows costs about as much as four of them
+RECORDED_UPDATES = 75  # updates for a record, which costs about as much as four of them
 
 
 def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None) -> None:
@@ -112,7 +112,7 @@ class Fit:
     def of(cls, problem: Problem, start: Start) -> Fit:
         """Prepare training by an estimator's present parameters."""
         checkpoint, start = problem.checkpoint, deepcopy(start)
-        is_small = start.machine.weights.size <= SMALL
+        is_small = start.machine.weights.size <= MAX_DOUBLE_WEIGHTS
         machine = start.machine.astype(np.float64 if is_small else start.dtype)
         rows = problem.rows(start, start.rng if checkpoint is None else deepcopy(start.rng))
         if checkpoint is not None and checkpoint["draws"] is not None:
@@ -159,7 +159,7 @@ class Fit:
             after_update=after_update,
         )
         try:
-            with advised():
+            with explain_core_errors():
                 for _ in range(self.n_done, problem.n_iter):
                     task.begin_epoch()
                     next(epochs)

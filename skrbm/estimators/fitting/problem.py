@@ -28,7 +28,7 @@ from skrbm.estimators.input.formats import known_units
 from skrbm.estimators.input.validation import check_weights, present_rows
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100  # rows, of batch_size="auto"
-N_FIRST_STEPS = 10  # of chains over what is missing in rows that a trained model has not seen
+N_FIRST_STEPS = 10  # Gibbs steps over missing values of rows that a trained model has not seen
 
 Data = dict[str, Any]
 

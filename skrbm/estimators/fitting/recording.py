@@ -23,9 +23,9 @@ from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.input.validation import warn_user
 
-MAX_RECORDED_ROWS = 1000
-LEAST_LOSS = 1.0  # nats
-HELD_OUT_EFFORT = 2  # of the training data's: scores that decide are measured better
+MAX_RECORDED_ROWS = 1000  # training rows that an epoch is recorded from
+MIN_DEFICIT = 1.0  # nats below independent features, from which a fit is warned of
+HELD_OUT_EFFORT = 2  # times the cost of a training score: scores that decide are measured better
 
 Columns = dict[str, list[float]]
 Notes = dict[str, float]
@@ -243,7 +243,7 @@ class RowRecorder(Recorder):
         rows, rbm = self._scored[0], self.rbm
         with np.errstate(all="ignore"):
             missing = shortfall(machine, self.base, rows.v, particles, rows.weight)
-        if missing > LEAST_LOSS:
+        if missing > MIN_DEFICIT:
             warn_user(
                 f"The fit is worse than none: the mean log-likelihood of X is at least {missing:.3g} "
                 f"nats below that of independent features. Reduce learning_rate={rbm.learning_rate}, "

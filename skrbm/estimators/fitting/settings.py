@@ -22,10 +22,9 @@ from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.problem import Problem, Start
 
-SMALL = 2**12  # number of weights of a machine that spends its time outside the products
-# Numbers in the weights and states of an update, beyond which single precision saves more than rounding
-# takes.
-LARGE_UPDATE = 2**13
+# Weights of a machine whose updates spend their time outside the products, and elements of the weights
+# and states of an update, up to which double precision costs nothing: tests/estimators/test_tabular.py.
+MAX_DOUBLE_WEIGHTS, MAX_DOUBLE_ELEMENTS = 2**12, 2**13
 
 
 def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> Trainer:
@@ -58,7 +57,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     is_alike = is_discrete or rbm._row_format.is_standardized
     n_states = (problem.n_batch + len(start.state.particles)) * sum(machine.weights.shape)
-    is_large = machine.weights.size + n_states > LARGE_UPDATE
+    is_large = machine.weights.size + n_states > MAX_DOUBLE_ELEMENTS
     is_rounded = is_large and is_alike and not phases.is_exact
     buffers = UpdateBuffers(np.float32 if is_rounded else machine.dtype)
     optimizer = OPTIMIZERS[rbm.optimizer](rbm.momentum)

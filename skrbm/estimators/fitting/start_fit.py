@@ -40,7 +40,7 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 
-FEW_ROWS = 20  # tell a feature's variance within a factor of two
+MIN_SCALE_ROWS = 20  # rows that tell a feature's variance within a factor of two
 # Machine to train, statistics of all rows so far (kurtosis excluded), the known fields of its state,
 # and the machine of the public arrays if training goes on from there.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
@@ -182,7 +182,7 @@ def _pretrained(
 
 
 def _is_allowed(rbm: Any, machine: Machine, independent: Units, v: Array) -> bool:
-    """Whether weights are in their bounds, and worth what they cost."""
+    """True if weights are in their bounds, and worth what they cost."""
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
         return False
@@ -235,7 +235,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         known = model.with_known_means(statistics)
         data = {**before, "first": known, "all": known, "varying": varying}
     is_published = training.get("fingerprint") == fingerprint(model.public)
-    is_open = is_published and seen is not None and seen[0] < FEW_ROWS
+    is_open = is_published and seen is not None and seen[0] < MIN_SCALE_ROWS
     is_open = is_open and problem.checkpoint is None
     if is_open and published.visible.bounds(model.moments(data["all"])[1]):
         # the first rows of a stream, which were few, have set a scale that lasts

@@ -21,14 +21,14 @@ from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import AnnealingWarning, warn_user
 
-MANY_WEIGHTS, LARGE_WEIGHT = 2**16, 1e3
-FEW_CHAINS = 10  # of many: an average that rests on fewer has an error that cannot be known
-MANY_ROWS = 10_000
-CERTAIN = 5  # standard errors
-TOLERANCE = 1e-6  # relative, of single precision
-SIZES = 150, 600, 2400, 10_000  # temperatures that "auto" tries in turn
-SMALL_ERROR = 0.05  # nats: of a hundred chains, 80 then make the estimate
-AGREEMENT = 3  # standard errors
+MAX_SINGLE_WEIGHT = 1e3  # nats: of larger weights, single precision rounds too much
+MIN_EFFECTIVE_CHAINS = 10  # of many: the error of an average over fewer cannot be known
+MAX_BOUND_ROWS = 10_000  # rows of the data that an estimate is compared with
+N_BOUND_ERRORS = 5  # standard errors below a bound that are no chance: test_far_modes.py
+BOUND_ROUNDING = 1e-6  # relative, of single precision
+AUTO_TEMPERATURES = 150, 600, 2400, 10_000  # numbers that "auto" tries in turn: test_likelihood.py
+MAX_AUTO_ERROR = 0.05  # nats: of a hundred chains, 80 then make the estimate
+N_AGREEMENT_ERRORS = 3  # standard errors of a difference
 
 
 def anneal(
@@ -70,11 +70,11 @@ def anneal(
     ValueError
         If `init` has a single row.
     """
-    if _anneals_in_single(machine):
+    if _anneals_in_single(machine, model.min_single_weights):
         machine = machine.astype(np.float32)
-    path = TemperedPath.to(machine, *model.surroundings(machine, rng, X))
+    path = TemperedPath.to(machine, *model.base_and_anchors(machine, rng, X))
     previous = None
-    for size in SIZES if n_temperatures == "auto" else (n_temperatures,):
+    for size in AUTO_TEMPERATURES if n_temperatures == "auto" else (n_temperatures,):
         result = _estimate(model, path, method, n_chains, int(size), init, rng)
         bound = attained_log_partition(path, rng)
         if previous is not None and _is_settled(result, previous, bound):
@@ -127,27 +127,29 @@ def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> b
     An error that is small is no proof: chains that are cooled too fast may all miss the same modes.
     """
     error, coarse_error = result.std_error, previous.std_error
-    agree = abs(result.value - previous.value) < AGREEMENT * np.hypot(error, coarse_error)
-    is_small = error <= SMALL_ERROR and coarse_error <= 4 * SMALL_ERROR
+    agree = abs(result.value - previous.value) < N_AGREEMENT_ERRORS * np.hypot(error, coarse_error)
+    is_small = error <= MAX_AUTO_ERROR and coarse_error <= 4 * MAX_AUTO_ERROR
     return bool(agree and is_small) and not _is_below(result, bound)
 
 
 def _is_below(result: float | LogPartition, bound: float) -> bool:
     """True if an estimate is surely less than what some states alone add to the partition function."""
     std_error = getattr(result, "std_error", 0.0)
-    return float(result) < bound - CERTAIN * std_error - TOLERANCE * max(1.0, abs(bound))
+    slack = N_BOUND_ERRORS * std_error + BOUND_ROUNDING * max(1.0, abs(bound))
+    return float(result) < bound - slack
 
 
 def _warn_if_few(result: LogPartition) -> None:
     """Warn of an annealed estimate that rests on a few of its chains."""
     n_effective, n_chains = result.effective_sample_size, result.n_chains
-    if n_effective is None or n_chains is None or not n_effective < min(FEW_CHAINS, n_chains / 2):
+    if n_effective is None or n_chains is None:
         return
-    warn_user(
-        f"Only {n_effective:.1f} of {n_chains} annealed chains make the estimate {result}: neither "
-        f"it nor its error can be believed. Increase n_temperatures={result.n_temperatures}.",
-        AnnealingWarning,
-    )
+    if n_effective < min(MIN_EFFECTIVE_CHAINS, n_chains / 2):
+        warn_user(
+            f"Only {n_effective:.1f} of {n_chains} annealed chains make the estimate {result}: neither "
+            f"it nor its error can be believed. Increase n_temperatures={result.n_temperatures}.",
+            AnnealingWarning,
+        )
 
 
 def warn_if_too_likely(
@@ -158,7 +160,7 @@ def warn_if_too_likely(
     No effective sample size sees a mode that no chain has visited; rows of the data do. Rows with
     other values than the units' have no probability.
     """
-    v, free_energy = dense(spread_rows(X, MANY_ROWS)), spread_rows(free_energy, MANY_ROWS)
+    v, free_energy = dense(spread_rows(X, MAX_BOUND_ROWS)), spread_rows(free_energy, MAX_BOUND_ROWS)
     is_state = np.isin(v, values).all(axis=1)
     if not is_state.any():
         return
@@ -173,12 +175,12 @@ def warn_if_too_likely(
         )
 
 
-def _anneals_in_single(machine: Machine) -> bool:
-    """Whether the rounding of single precision stays far below the error of the weights.
+def _anneals_in_single(machine: Machine, min_weights: int) -> bool:
+    """True if the rounding of single precision stays far below the error of the weights.
 
     It does for many weights of ordinary size between discrete states, which are exact, and the
     products take half the time.
     """
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     largest = max(np.abs(array).max() for array in machine.parameters.values())
-    return bool(is_discrete and machine.weights.size >= MANY_WEIGHTS and largest < LARGE_WEIGHT)
+    return bool(is_discrete and machine.weights.size >= min_weights and largest < MAX_SINGLE_WEIGHT)

@@ -1,4 +1,4 @@
-"""What rows are to users, and what they are to a machine."""
+"""Formats of rows: from what users hand over to the columns of a machine, and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skrbm.estimators.input.validation import (
     check_domain,
     check_width,
     compared_domain,
-    numbers_advised,
+    explain_input_errors,
     parameter_shape,
 )
 
@@ -89,7 +89,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:
-        """Whether a fitted estimator still has the format that its arrays go with."""
+        """True if a fitted estimator still has the format that its arrays go with."""
 
     @abstractmethod
     def array_length(self, rbm: Any, name: str, n_columns: int) -> int:
@@ -97,7 +97,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def known_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
-        """Which units of each row are known (n_samples, n_units): from a user's mask, or not NaN."""
+        """Mask of the known units of each row (n_samples, n_units): from a user's mask, or not NaN."""
 
     @abstractmethod
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
@@ -133,7 +133,7 @@ class ArrayRows(RowFormat):
         if not reset:
             check_is_fitted(rbm)
             width = parameter_shape(rbm, "components_", 2)[1]
-        with numbers_advised(rbm):
+        with explain_input_errors(rbm):
             if width == getattr(rbm, "n_features_in_", None) or reset:
                 X = validate_data(rbm, X, reset=reset, **options)
             else:  # arrays assigned by hand
