@@ -182,12 +182,9 @@ class Fit:
         notes = {"learning_rate": self.state.learning_rate} | self.start.phase.finish_epoch()
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
             return False
-        machine = self._averaged()
-        score, std_error = self.recorder.record(
-            machine, self.state.particles, notes, self.start.rng
-        )
-        stopping = self.stopping
-        return stopping is not None and stopping.add(score, machine, self.state, std_error)
+        machine, state, stopping = self._averaged(), self.state, self.stopping
+        score, std_error = self.recorder.record(machine, state.particles, notes, self.start.rng)
+        return stopping is not None and stopping.add(score, machine, state, std_error)
 
     @property
     def _is_due(self) -> bool:
@@ -220,7 +217,7 @@ class Fit:
         start, model, state = self.start, self.problem.model, self.state
         machine = gauged(self._averaged()).astype(start.dtype)
         arrays, particles = model.arrays(machine), state.particles.astype(start.dtype)
-        n_particles = len(particles) // self.start.phase.n_chains
+        n_particles = len(particles) // start.phase.n_chains
         is_hidden = "average" in state.parts or checkpoint is not None
         training_state = vars(state) | {
             "parameters": self.machine.parameters if is_hidden else None,
@@ -237,9 +234,9 @@ class Fit:
             particles[:n_particles],
             self.recorder.history.n_iter,
             self.recorder.history.columns,
-            self.problem.streams | {"training": self.start.rng},
+            self.problem.streams | {"training": start.rng},
             start.data | self.problem.data_before if is_lost else start.data,
-            {"replicas": particles[n_particles:], "betas": self.start.ladder.betas},
+            {"replicas": particles[n_particles:], "betas": start.ladder.betas},
             training_state,
             error,
         )
