@@ -266,10 +266,10 @@ def _history(problem: Problem, n_done: int) -> History:
     return History(
         empty_history(*problem.scores) if is_new else owner.history_,
         0 if is_new else owner.n_iter_,
-        name=type(owner).__name__,
-        is_verbose=bool(problem.model.rbm.verbose),
-        n_updates=problem.n_updates,
-        n_left=problem.n_iter - n_done if problem.is_planned else None,
+        type(owner).__name__,
+        bool(problem.model.rbm.verbose),
+        problem.n_updates,
+        problem.n_iter - n_done if problem.is_planned else None,
     )
 
 

@@ -38,6 +38,7 @@ def empty_history(*scores: str) -> Columns:
 
 
 @final
+@dataclass
 class History:
     """Writer of `history_`: a copy of the columns so far, and the number of the present epoch.
 
@@ -57,28 +58,25 @@ class History:
         Largest number of epochs that are to come; None where nobody knows.
     """
 
+    columns: Columns
+    n_iter: int
+    name: str
+    is_verbose: bool
+    n_updates: int
+    n_left: int | None
+
     line_pause: ClassVar[float] = 10.0  # seconds between two lines within an epoch
 
-    def __init__(
-        self,
-        columns: Columns,
-        n_iter: int,
-        *,
-        name: str,
-        is_verbose: bool,
-        n_updates: int,
-        n_left: int | None,
-    ) -> None:
-        self.columns = {name: list(column) for name, column in columns.items()}
-        self.n_iter, self.is_verbose = n_iter, is_verbose
-        self._name, self._n_updates, self._n_done = name, n_updates, 0
-        self._end = None if n_left is None else n_iter + n_left
+    def __post_init__(self) -> None:
+        self.columns = {name: list(column) for name, column in self.columns.items()}
+        self._end = None if self.n_left is None else self.n_iter + self.n_left
         self._begin = self._last_line = time.perf_counter()
+        self._n_done = 0
 
     def count_update(self) -> None:
         """Count an update, and print now and then how far a long epoch has come."""
         self._n_done += 1
-        now, share = time.perf_counter(), self._n_done % self._n_updates / self._n_updates
+        now, share = time.perf_counter(), self._n_done % self.n_updates / self.n_updates
         if self.is_verbose and share and now - self._last_line >= self.line_pause:
             text = f"{share:.0%} of the rows, time = {now - self._begin:.2f}s"
             self._print(self.n_iter + 1, text)
@@ -106,7 +104,7 @@ class History:
     def _print(self, number: int, text: str) -> None:
         self._last_line = time.perf_counter()
         rest = "" if self._end is None else f", {self._end - number} to go"
-        print(f"[{self._name}] Iteration {number}, {text}{rest}", flush=True)
+        print(f"[{self.name}] Iteration {number}, {text}{rest}", flush=True)
 
 
 class Recorder(ABC):
@@ -165,12 +163,6 @@ class ScoredRows(NamedTuple):
     def take(self, numbers: Array) -> ScoredRows:
         """Some of the rows, by their numbers."""
         return ScoredRows(*(None if array is None else array[numbers] for array in self))
-
-    def evenly(self, n_rows: int) -> ScoredRows:
-        """At most so many of the rows, evenly spaced."""
-        return ScoredRows(
-            *(None if array is None else spread_rows(array, n_rows) for array in self)
-        )
 
 
 @final
@@ -267,12 +259,13 @@ class RowRecorder(Recorder):
         """Mean scores of the machine's columns above those of the rows as given, in nats."""
         if not self.rbm._row_format.has_tables:
             return [0.0] * len(self._scored)
-        some, rbm = [rows.evenly(MAX_RECORDED_ROWS) for rows in self._scored], self.rbm
-        log_jacobians = [rbm._row_format.log_jacobian(rbm, v, scored) for v, _, scored in some]
-        return [
-            mean_of_rows(np.broadcast_to(log_jacobian, rows.v.shape[0]), rows.weight)
-            for log_jacobian, rows in zip(log_jacobians, some, strict=True)
-        ]
+        means, rbm = [], self.rbm
+        for rows in self._scored:
+            numbers = spread_rows(np.arange(rows.v.shape[0]), MAX_RECORDED_ROWS)
+            v, weight, is_scored = rows.take(numbers)
+            log_jacobian = rbm._row_format.log_jacobian(rbm, v, is_scored)
+            means.append(mean_of_rows(np.broadcast_to(log_jacobian, len(numbers)), weight))
+        return means
 
     @property
     def _deciding(self) -> str:

@@ -34,8 +34,6 @@ class LikelihoodMixin(ModelMixin):
     """Methods of an estimator that say how likely rows are."""
 
     n_jobs: int | None
-    n_temperatures: int
-    _annealing_rng: np.random.Generator
     _row_format: ClassVar[RowFormat]
     _visible_type: Any
 

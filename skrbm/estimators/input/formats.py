@@ -154,15 +154,7 @@ class ArrayRows(RowFormat):
                 check_domain(X, units, rbm, allow_nan=missing and not issparse(X))
         return X
 
-    def write(
-        self,
-        rbm: Any,
-        v: Array,
-        *,
-        given: Any = None,
-        is_known: Array | None = None,
-        is_averaged: bool = False,
-    ) -> Any:
+    def write(self, rbm: Any, v: Array, **_: Any) -> Any:
         return v
 
     def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
