@@ -85,6 +85,7 @@ def start_fit(problem: Problem) -> Start:
     betas, n_temperatures = chains.get("betas", ()), rbm.n_temperatures
     ladder = Ladder(betas) if len(betas) == n_temperatures else Ladder.of(n_temperatures)
     phase = ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, first, ladder)
+    # Chains of the model itself come first, new ones where there are too few of them.
     n_particles = rbm.n_particles or len(state["particles"]) or problem.n_batch
     n_replicas = (phase.n_chains - 1) * n_particles
     particles = state["particles"][:n_particles]
