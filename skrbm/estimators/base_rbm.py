@@ -26,14 +26,14 @@ from skrbm.estimators.aliases import ScikitLearnAliases
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.fitting.problem import RowProblem
-from skrbm.estimators.inference.missing_values import averaged
+from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
 from skrbm.estimators.input.formats import ArrayRows, RowFormat, known_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     VersionWarning,
-    shared_by_estimators,
+    public_methods_of,
     warn_user,
 )
 
@@ -53,7 +53,7 @@ def store_parameters(estimator: object, arguments: dict[str, Any]) -> None:
             setattr(estimator, name, value)
 
 
-@shared_by_estimators
+@public_methods_of
 class BaseRBM(
     CallbackSupportMixin,
     ScikitLearnAliases,
@@ -360,12 +360,7 @@ class BaseRBM(
             If `X` has surely become less likely than if its features were independent.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
-        options: dict[str, Any] = {
-            "n_iter": self.n_iter,
-            "is_planned": True,
-            "resumes": self.warm_start,
-        }
-        fit_estimator(self, RowProblem.of(self, X, sample_weight, **options), task)
+        fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -398,8 +393,7 @@ class BaseRBM(
         DivergenceError
             If the parameters do not stay finite, or explode.
         """
-        options: dict[str, Any] = {"n_iter": 1, "is_planned": False, "resumes": True}
-        fit_estimator(self, RowProblem.of(self, X, sample_weight, **options))
+        fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=False))
         return self
 
     def transform(self, X: Any) -> Array:
@@ -420,7 +414,9 @@ class BaseRBM(
         model = self._model
         X = model.check_X(X, missing=True)
         is_known = known_units(self, X)
-        return averaged(model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v))
+        return average_over_draws(
+            model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v)
+        )
 
     def inverse_transform(self, X: Any) -> Any:
         """Expected visible states given the hidden ones.

@@ -181,7 +181,7 @@ class RBMClassifier(
         resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
         task = FitTask(self, X, y, rbm.n_iter, sample_weight)
         rows = self._checked(rbm, X, y, sample_weight, resumes)
-        problem = LabelProblem.of(*rows, n_iter=rbm.n_iter, is_planned=True, resumes=resumes)
+        problem = LabelProblem.of(*rows, is_planned=True, resumes=resumes)
         fit_estimator(self, problem, task)
         return self
 
@@ -221,7 +221,7 @@ class RBMClassifier(
             )
         rbm = copy(self.estimator_) if resumes else self._new_estimator()
         rows = self._checked(rbm, X, y, sample_weight, resumes, classes)
-        fit_estimator(self, LabelProblem.of(*rows, n_iter=1, is_planned=False, resumes=resumes))
+        fit_estimator(self, LabelProblem.of(*rows, is_planned=False, resumes=resumes))
         return self
 
     def _new_estimator(self) -> Any:

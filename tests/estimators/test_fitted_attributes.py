@@ -35,7 +35,7 @@ ESTIMATORS = Path(skrbm.__file__).parent / "estimators"
 WRITERS = {
     "input/validation.py:write_attributes": "the result of a fit, or the copy that a fit works on",
     "input/validation.py:restored_on_error": "puts back what an imputer or a detector has begun",
-    "inference/model.py:streams": "inference opens the streams of arrays assigned by hand",
+    "inference/model.py:_stream": "inference opens the streams of arrays assigned by hand",
     "conversion.py:_assign": "a new estimator",
     "base_rbm.py:store_parameters": "the arguments of a constructor",
     "docstrings.py:complete": "the docstring of a class",
@@ -47,7 +47,7 @@ WRITERS = {
 CALLBACKS = "_callback_fit_ctx", "_skl_callbacks_to_teardown"  # of scikit-learn, during a fit
 OTHERS = {  # objects whose attributes are written that are no estimators
     *("tags.input_tags", "tags.transformer_tags", "method", "unwrap(method)"),
-    *("state", "rows", "self.state", "self.history"),
+    *("state", "rows", "self.state", "self.recorder.history"),
 }
 
 
@@ -132,7 +132,7 @@ def test_a_start_can_be_run_twice():
     X = draw("cho")
     X[:5, 0] = np.nan
     rbm.set_params(missing="marginalize").fit(X)
-    problem = RowProblem.of(rbm, X, None, n_iter=2, is_planned=True, resumes=True)
+    problem = RowProblem.of(rbm.set_params(warm_start=True), X, None, is_planned=True)
     start, results = start_fit(problem), []
     for _ in range(2):
         with deferred_interrupts() as interrupts:

@@ -26,7 +26,7 @@ from scipy.special import expit, softmax
 from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM, SpinRBM
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.recording import History, RowRecorder
-from skrbm.estimators.fitting.settings import LARGE_UPDATE
+from skrbm.estimators.fitting.settings import MAX_DOUBLE_ELEMENTS
 
 ALGORITHMS = ("pcd", "cd", "pt", "exact")
 UNPLANNED = {"learning_rate_schedule": "constant"}  # fit and partial_fit alike
@@ -531,7 +531,7 @@ def test_a_history_is_measured_in_the_precision_of_states(monkeypatch):
         monkeypatch.setattr(
             RowRecorder, name, lambda r, m, *a, own=own: seen.append(m.dtype) or own(r, m, *a)
         )
-    for n_particles, dtype in ((LARGE_UPDATE, np.float32), (10, np.float64)):
+    for n_particles, dtype in ((MAX_DOUBLE_ELEMENTS, np.float32), (10, np.float64)):
         rbm = BernoulliRBM(3, n_iter=2, early_stopping=True, random_state=0)
         rbm.set_params(n_particles=n_particles).fit(X)
         assert {np.dtype(dtype)} == set(seen)

@@ -22,6 +22,7 @@ from skrbm import (
     log_likelihood_scorer,
 )
 from skrbm.estimators.inference import log_partition as annealing
+from skrbm.estimators.inference.model import ArrayModel
 
 
 @pytest.fixture(params=KINDS)
@@ -224,7 +225,7 @@ def test_scorer_is_the_mean_likelihood_also_behind_a_pipeline(kind):
 def test_temperatures_are_added_until_the_error_is_small(scale, size, seed):
     """Random couplings, of which eight times as strong ones need more.
 
-    Slips: the first run taken; SMALL_ERROR = 1.
+    Slips: the first run taken; MAX_AUTO_ERROR = 1.
     """
     rng = np.random.default_rng(seed)
     W = scale * oracles.random_parameters("bernoulli", 14, 12, rng).weights
@@ -233,7 +234,7 @@ def test_temperatures_are_added_until_the_error_is_small(scale, size, seed):
     rbm.intercept_visible_, rbm.intercept_hidden_ = -W.sum(axis=1) / 2, -W.sum(axis=0) / 2
     result = rbm.log_partition("ais", n_temperatures="auto")
     assert result.n_temperatures == size
-    assert result.std_error <= annealing.SMALL_ERROR
+    assert result.std_error <= annealing.MAX_AUTO_ERROR
     assert abs(result.value - rbm.log_partition("exact").value) < 4 * result.std_error
     assert rbm.log_partition(n_temperatures="auto").method == "exact"
 
@@ -290,7 +291,7 @@ def test_large_discrete_models_are_annealed_in_single_precision(monkeypatch):
     # Slips: real-valued data, which single precision rounds; weights beyond its good range.
     seen = []
     to = annealing.TemperedPath.to
-    monkeypatch.setattr(annealing, "MANY_WEIGHTS", 12)
+    monkeypatch.setattr(ArrayModel, "min_single_weights", 12)
     monkeypatch.setattr(
         annealing.TemperedPath,
         "to",

@@ -64,7 +64,7 @@ def test_fitted_models_start_from_the_data_s_statistics_alone(algorithm, monkeyp
     # Slip: chains for rows of the model's modes, which no one asks for.
     X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 20, axis=0)
     rbm = BernoulliRBM(2, algorithm=algorithm, n_iter=5, random_state=0).fit(X)
-    for name in ("_explored", "surroundings"):
+    for name in ("_tempered_sample", "base_and_anchors"):
         monkeypatch.delattr(ArrayModel, name)
     assert np.isfinite(rbm.impute([[1, np.nan]], random_state=0)).all()
 

@@ -40,7 +40,7 @@ def test_every_public_estimator_is_asked():
 
 @pytest.mark.parametrize(("cls", "name"), METHODS)
 def test_messages_name_no_private_class(cls, name):
-    """Slip: `LikelihoodMixin.score` in place of `score`, by a class that is not shared_by_estimators."""
+    """Slip: `LikelihoodMixin.score` in place of `score`, by a class that is not public_methods_of."""
     method = getattr(cls(None), name)
     for message in (complaint(method, *range(20)), complaint(method, unheard_of=1)):
         assert set(re.findall(r"(\w+)\.\w+\(", message)) <= {cls.__name__}

@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 
 from skrbm import DomainWarning, TabularRBM
 from skrbm.estimators.fitting.fit import Fit
-from skrbm.estimators.fitting.settings import SMALL
+from skrbm.estimators.fitting.settings import MAX_DOUBLE_WEIGHTS
 
 SIZES = ("red", "green", "blue"), (1, 2, 3), (False, True)
 ROWS = pd.DataFrame(
@@ -135,7 +135,7 @@ def test_large_updates_of_tables_are_in_single_precision(monkeypatch):
         return fit
 
     monkeypatch.setattr(Fit, "of", classmethod(noted))
-    X, n_components = mixed(), SMALL // 7 + 1
+    X, n_components = mixed(), MAX_DOUBLE_WEIGHTS // 7 + 1
     other = X.assign(fare=32 + 1.8 * X["fare"])
     one, twin = (fitted(own, n_components, n_iter=2) for own in (X, other))
     np.testing.assert_allclose(twin.components_, one.components_, rtol=0, atol=1e-5)

@@ -34,8 +34,8 @@ class FitTask:
         As handed to its fit.
     n_epochs : int
         Largest number of subtasks.
-    sample_weight : object
-        As handed to the fit.
+    weight : object
+        Argument `sample_weight` of the fit.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class FitTask:
         X: Any = None,
         y: Any = None,
         n_epochs: int = 0,
-        sample_weight: Any = None,
+        weight: Any = None,
     ) -> None:
         self._told = {"estimator": estimator, "X": X, "y": y}
-        if sample_weight is not None:
-            self._told["metadata"] = {"sample_weight": sample_weight}
+        if weight is not None:
+            self._told["metadata"] = {"sample_weight": weight}
         self._fit: Any = None
         self._epoch: Any = None
         if hasattr(estimator, "_init_callback_context"):

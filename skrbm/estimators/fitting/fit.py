@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
 import numpy as np
 
 from skrbm.core.centering import gauged
-from skrbm.core.chains.ladder import Ladder
 from skrbm.core.interrupts import Interrupts, deferred_interrupts
 from skrbm.core.machine import Machine
 from skrbm.core.training.loop import run_epochs
-from skrbm.core.training.monitoring import Judge
-from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.monitoring import Judge, Plateau
 from skrbm.core.training.parts.average import averaged
 from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.guard import DivergenceError
-from skrbm.core.training.parts.missing import CompletedRows, MissingValues
+from skrbm.core.training.parts.missing import CompletedRows
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.callbacks import FitTask
 from skrbm.estimators.fitting.checkpoint import fixed_settings
 from skrbm.estimators.fitting.problem import FitResult, Problem, Start
 from skrbm.estimators.fitting.recording import History, Recorder, empty_history
-from skrbm.estimators.fitting.settings import judge_of, trainer_of, working_copy
+from skrbm.estimators.fitting.settings import MAX_DOUBLE_WEIGHTS, trainer_of
 from skrbm.estimators.fitting.start_fit import start_fit
 from skrbm.estimators.inference.model import fingerprint
-from skrbm.estimators.input.validation import advised, warn_user, write_attributes
+from skrbm.estimators.input.validation import explain_core_errors, warn_user, write_attributes
 
 INTERRUPTED = "Training interrupted by user."
-RECORDED_UPDATES = 75  # a record of few rows costs about as much as four of them
+RECORDED_UPDATES = 75  # updates for a record, which costs about as much as four of them
 
 
 def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None) -> None:
@@ -80,25 +78,17 @@ class Fit:
     problem : Problem
         Rows to learn, and the model that they train.
     start : Start
-        Left as it is.
+        Copy, whose stream, temperatures and source of the model's states move on.
     machine : Machine
         Trained in place.
     state : TrainingState
         Carried from update to update.
-    rng : numpy.random.Generator
-        Stream of training.
     rows : {ndarray, sparse matrix, CompletedRows, LabelledRows} of shape (n_samples, n_visible)
         Data.
-    ladder : Ladder
-        Temperatures of the chains, which may move.
-    phase : NegativePhase
-        Source of the model's states.
     trainer : Trainer
         Algorithm.
-    history : History
-        To write to.
     recorder : Recorder
-        Judge of each epoch.
+        Judge of each epoch, and its history.
     stopping : Judge or None
         Judge of when training is over; None where it goes on whatever the scores are.
     n_done : int
@@ -111,12 +101,8 @@ class Fit:
     start: Start
     machine: Machine
     state: TrainingState
-    rng: np.random.Generator
     rows: Any
-    ladder: Ladder
-    phase: NegativePhase
     trainer: Trainer
-    history: History
     recorder: Recorder
     stopping: Judge | None
     n_done: int
@@ -125,58 +111,18 @@ class Fit:
     @classmethod
     def of(cls, problem: Problem, start: Start) -> Fit:
         """Prepare training by an estimator's present parameters."""
-        model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
+        checkpoint, start = problem.checkpoint, deepcopy(start)
+        is_small = start.machine.weights.size <= MAX_DOUBLE_WEIGHTS
+        machine = start.machine.astype(np.float64 if is_small else start.dtype)
+        rows = problem.rows(start, start.rng if checkpoint is None else deepcopy(start.rng))
+        if checkpoint is not None and checkpoint["draws"] is not None:
+            rows.drawn, rows.is_fresh = deepcopy(checkpoint["draws"])
         n_done = 0 if checkpoint is None else checkpoint["n_done"]
-        mutable = start.state, start.rng, start.ladder, start.phase
-        state, rng, ladder, phase = deepcopy(mutable)  # together: a phase may hold the ladder
-        machine = working_copy(start.machine, start.dtype)
-        rows = _rows(problem, start, rng)
-        _, variance = model.moments(start.data["all"])
-        trainer = trainer_of(
-            rbm,
-            machine,
-            problem.objective(phase),
-            problem.n_batch,
-            len(state.particles),
-            start.dtype,
-            variance,
-            model.kurtosis(start.data["kurtosis"]),
-        )
-        if isinstance(rows, CompletedRows):
-            missing = MissingValues(rows, trainer.buffers)
-            trainer = replace(trainer, parts=(*trainer.parts, missing))
-        dtype = trainer.buffers.dtype
-        state.particles = state.particles.astype(dtype)
-        has_history = bool(problem.training_state)
-        history = History(
-            model.owner.history_ if has_history else empty_history(*problem.scores),
-            model.owner.n_iter_ if has_history else 0,
-            name=type(model.owner).__name__,
-            is_verbose=bool(rbm.verbose),
-            n_updates=problem.n_updates,
-            n_left=problem.n_iter - n_done if problem.is_planned else None,
-        )
-        recorder = problem.recorder(start, rows, history, dtype)
-        stopping = judge_of(rbm, is_planned=problem.is_planned)
-        if checkpoint is not None:
-            stopping = deepcopy(checkpoint["stopping"])
-        elif stopping is not None and stopping.keeps_best and start.published is not None:
-            stopping.resume(recorder.score(start.published), start.published)
-        return cls(
-            problem,
-            start,
-            machine,
-            state,
-            rng,
-            rows,
-            ladder,
-            phase,
-            trainer,
-            history,
-            recorder,
-            stopping,
-            n_done,
-        )
+        trainer, state = trainer_of(problem, start, machine, rows), start.state
+        state.particles = state.particles.astype(trainer.buffers.dtype)
+        recorder = problem.recorder(start, rows, _history(problem, n_done), trainer.buffers.dtype)
+        stopping = _stopping(problem, start, recorder)
+        return cls(problem, start, machine, state, rows, trainer, recorder, stopping, n_done)
 
     def run(self, task: FitTask, interrupts: Interrupts) -> FitResult:
         """Make the epochs that are left.
@@ -196,7 +142,7 @@ class Fit:
         problem, error = self.problem, None
 
         def after_update() -> None:
-            self.history.count_update()
+            self.recorder.history.count_update()
             interrupts.check()
 
         epochs = run_epochs(
@@ -205,7 +151,7 @@ class Fit:
             self.state,
             self.rows,
             problem.n_iter,
-            self.rng,
+            self.start.rng,
             rows=problem.split[0],
             sample_weight=problem.sample_weight,
             is_planned=problem.is_planned,
@@ -213,7 +159,7 @@ class Fit:
             after_update=after_update,
         )
         try:
-            with advised():
+            with explain_core_errors():
                 for _ in range(self.n_done, problem.n_iter):
                     task.begin_epoch()
                     next(epochs)
@@ -232,14 +178,13 @@ class Fit:
 
     def _end_epoch(self) -> bool:
         """Record an epoch if its time has come; True if training should end."""
-        self.history.n_iter += 1
-        notes = {"learning_rate": self.state.learning_rate} | self.phase.finish_epoch()
+        self.recorder.history.n_iter += 1
+        notes = {"learning_rate": self.state.learning_rate} | self.start.phase.finish_epoch()
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
             return False
-        machine = self._averaged()
-        score, std_error = self.recorder.record(machine, self.state.particles, notes, self.rng)
-        stopping = self.stopping
-        return stopping is not None and stopping.add(score, machine, self.state, std_error)
+        machine, state, stopping = self._averaged(), self.state, self.stopping
+        score, std_error = self.recorder.record(machine, state.particles, notes, self.start.rng)
+        return stopping is not None and stopping.add(score, machine, state, std_error)
 
     @property
     def _is_due(self) -> bool:
@@ -272,7 +217,7 @@ class Fit:
         start, model, state = self.start, self.problem.model, self.state
         machine = gauged(self._averaged()).astype(start.dtype)
         arrays, particles = model.arrays(machine), state.particles.astype(start.dtype)
-        n_particles = len(particles) // self.phase.n_chains
+        n_particles = len(particles) // start.phase.n_chains
         is_hidden = "average" in state.parts or checkpoint is not None
         training_state = vars(state) | {
             "parameters": self.machine.parameters if is_hidden else None,
@@ -287,11 +232,11 @@ class Fit:
             machine,
             arrays,
             particles[:n_particles],
-            self.history.n_iter,
-            self.history.columns,
-            self.problem.streams | {"training": self.rng},
+            self.recorder.history.n_iter,
+            self.recorder.history.columns,
+            self.problem.streams | {"training": start.rng},
             start.data | self.problem.data_before if is_lost else start.data,
-            {"replicas": particles[n_particles:], "betas": self.ladder.betas},
+            {"replicas": particles[n_particles:], "betas": start.ladder.betas},
             training_state,
             error,
         )
@@ -315,11 +260,30 @@ class Fit:
         return deepcopy(self.problem.attributes(self.result(checkpoint=checkpoint)))
 
 
-def _rows(problem: Problem, start: Start, rng: np.random.Generator) -> Any:
-    """Rows to learn from; draws of what is missing in them are those of a checkpoint, if any."""
-    if problem.checkpoint is None:
-        return problem.rows(start, rng)
-    rows = problem.rows(start, deepcopy(rng))
-    if problem.checkpoint["draws"] is not None:
-        rows.drawn, rows.is_fresh = deepcopy(problem.checkpoint["draws"])
-    return rows
+def _history(problem: Problem, n_done: int) -> History:
+    """Writer of the history that the estimator has, or of a new one."""
+    owner, is_new = problem.model.owner, not problem.training_state
+    return History(
+        empty_history(*problem.scores) if is_new else owner.history_,
+        0 if is_new else owner.n_iter_,
+        type(owner).__name__,
+        bool(problem.model.rbm.verbose),
+        problem.n_updates,
+        problem.n_iter - n_done if problem.is_planned else None,
+    )
+
+
+def _stopping(problem: Problem, start: Start, recorder: Recorder) -> Judge | None:
+    """Judge of a fit's scores; None where training goes on whatever they are."""
+    rbm = problem.model.rbm
+    slows_down = rbm.learning_rate_schedule == "adaptive"
+    if not problem.is_planned or not (slows_down or rbm.early_stopping):
+        return None
+    if problem.checkpoint is not None:
+        stopping: Judge = deepcopy(problem.checkpoint["stopping"])
+        return stopping
+    plateau = Plateau(rbm.tol, rbm.n_iter_no_change)
+    stopping = Judge(plateau, slows_down, keeps_best=rbm.early_stopping)
+    if rbm.early_stopping and start.published is not None:
+        stopping.resume(recorder.score(start.published), start.published)
+    return stopping

@@ -22,13 +22,13 @@ from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.recording import Columns, History, Recorder, RowRecorder, ScoredRows
-from skrbm.estimators.fitting.settings import batch_rows
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.inference.model import ArrayModel, Model, Statistics, open_streams
 from skrbm.estimators.input.formats import known_units
 from skrbm.estimators.input.validation import check_weights, present_rows
 
-N_FIRST_STEPS = 10  # of chains over what is missing in rows that a trained model has not seen
+SMALLEST_BATCH, LARGEST_BATCH = 20, 100  # rows, of batch_size="auto"
+N_FIRST_STEPS = 10  # Gibbs steps over missing values of rows that a trained model has not seen
 
 Data = dict[str, Any]
 
@@ -120,10 +120,9 @@ class Problem(ABC):
         Checked rows of features.
     sample_weight : ndarray of shape (n_samples,) or None
         Positive weights.
-    n_iter : int
-        Largest number of epochs.
     is_planned : bool
-        Whether training is over after them: rows may be held out, and the rate may fall to zero.
+        Whether training is over after the epochs of the parameter `n_iter`: rows may be held out, and
+        the rate may fall to zero. If False, this is one epoch of a stream.
     resumes : bool
         Whether to go on from the public arrays.
     candidates : ndarray of int, default=None
@@ -135,13 +134,17 @@ class Problem(ABC):
     model: Model
     X: Any
     sample_weight: Array | None
-    n_iter: int
     is_planned: bool
     resumes: bool
     candidates: Array | None = None
     counts: Data = field(default_factory=dict)
 
     scores: ClassVar[tuple[str, ...]]  # columns of a history that has no epoch yet
+
+    @property
+    def n_iter(self) -> int:
+        """Largest number of epochs."""
+        return int(self.model.rbm.n_iter) if self.is_planned else 1
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -185,10 +188,13 @@ class Problem(ABC):
         learned, _ = self.split
         return int(self.X.shape[0] if learned is None else len(learned))
 
-    @cached_property
+    @property
     def n_batch(self) -> int:
-        """Largest number of rows in a mini-batch."""
-        return batch_rows(self.model.rbm, self.n_rows)
+        """Largest number of rows in a mini-batch; by "auto", for a hundred updates in an epoch."""
+        n_batch: int | str = self.model.rbm.batch_size
+        if isinstance(n_batch, str):
+            return min(max(self.n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
+        return n_batch
 
     @cached_property
     def n_updates(self) -> int:
@@ -220,16 +226,14 @@ class RowProblem(Problem):
     scores = ("pseudo_likelihood",)
 
     @classmethod
-    def of(
-        cls, rbm: Any, X: Any, sample_weight: Any, *, n_iter: int, is_planned: bool, resumes: bool
-    ) -> RowProblem:
-        """Check what `fit` or `partial_fit` was given."""
+    def of(cls, rbm: Any, X: Any, sample_weight: Any, *, is_planned: bool) -> RowProblem:
+        """Check what `fit` (with a plan) or `partial_fit` was given."""
         model, form = ArrayModel(copy(rbm)), rbm._row_format
-        resumes = resumes and rbm.__sklearn_is_fitted__()
+        resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
         X = model.check_X(X, reset=not (resumes and form.is_known_to(rbm)), missing=True)
         form.warn_if_unlearned(X)
         X, weight = present_rows(X, check_weights(sample_weight, X))
-        return cls(model, X, weight, n_iter, is_planned, resumes)
+        return cls(model, X, weight, is_planned, resumes)
 
     def rows(self, start: Start, rng: np.random.Generator) -> Any:
         if known_units(self.model.rbm, self.X) is None:

@@ -23,9 +23,9 @@ from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.input.validation import warn_user
 
-MAX_RECORDED_ROWS = 1000
-LEAST_LOSS = 1.0  # nats
-HELD_OUT_EFFORT = 2  # of the training data's: scores that decide are measured better
+MAX_RECORDED_ROWS = 1000  # training rows that an epoch is recorded from
+MIN_DEFICIT = 1.0  # nats below independent features, from which a fit is warned of
+HELD_OUT_EFFORT = 2  # times the cost of a training score: scores that decide are measured better
 
 Columns = dict[str, list[float]]
 Notes = dict[str, float]
@@ -38,6 +38,7 @@ def empty_history(*scores: str) -> Columns:
 
 
 @final
+@dataclass
 class History:
     """Writer of `history_`: a copy of the columns so far, and the number of the present epoch.
 
@@ -57,28 +58,25 @@ class History:
         Largest number of epochs that are to come; None where nobody knows.
     """
 
+    columns: Columns
+    n_iter: int
+    name: str
+    is_verbose: bool
+    n_updates: int
+    n_left: int | None
+
     line_pause: ClassVar[float] = 10.0  # seconds between two lines within an epoch
 
-    def __init__(
-        self,
-        columns: Columns,
-        n_iter: int,
-        *,
-        name: str,
-        is_verbose: bool,
-        n_updates: int,
-        n_left: int | None,
-    ) -> None:
-        self.columns = {name: list(column) for name, column in columns.items()}
-        self.n_iter, self.is_verbose = n_iter, is_verbose
-        self._name, self._n_updates, self._n_done = name, n_updates, 0
-        self._end = None if n_left is None else n_iter + n_left
+    def __post_init__(self) -> None:
+        self.columns = {name: list(column) for name, column in self.columns.items()}
+        self._end = None if self.n_left is None else self.n_iter + self.n_left
         self._begin = self._last_line = time.perf_counter()
+        self._n_done = 0
 
     def count_update(self) -> None:
         """Count an update, and print now and then how far a long epoch has come."""
         self._n_done += 1
-        now, share = time.perf_counter(), self._n_done % self._n_updates / self._n_updates
+        now, share = time.perf_counter(), self._n_done % self.n_updates / self.n_updates
         if self.is_verbose and share and now - self._last_line >= self.line_pause:
             text = f"{share:.0%} of the rows, time = {now - self._begin:.2f}s"
             self._print(self.n_iter + 1, text)
@@ -106,11 +104,19 @@ class History:
     def _print(self, number: int, text: str) -> None:
         self._last_line = time.perf_counter()
         rest = "" if self._end is None else f", {self._end - number} to go"
-        print(f"[{self._name}] Iteration {number}, {text}{rest}", flush=True)
+        print(f"[{self.name}] Iteration {number}, {text}{rest}", flush=True)
 
 
 class Recorder(ABC):
-    """Judge of the machines of a fit, one after each epoch."""
+    """Judge of the machines of a fit, one after each epoch.
+
+    Attributes
+    ----------
+    history : History
+        To write to.
+    """
+
+    history: History
 
     @property
     @abstractmethod
@@ -220,8 +226,8 @@ class RowRecorder(Recorder):
         rounded = machine.astype(self.dtype)
         if self.held_out is not None:
             return self._held_out_score(rounded)
-        (rows, *_), (log_unit, *_) = self._scored, self._log_units
-        return self._pseudo_likelihood(rounded, rows, self.n_samples) - log_unit
+        score = self._pseudo_likelihood(rounded, self._scored[0], self.n_samples)
+        return score - self._log_jacobians[0]
 
     def warn(self, machine: Machine, particles: Array) -> None:
         if isinstance(self.rows.v, CompletedRows):  # the model's own draws say little about it
@@ -229,7 +235,7 @@ class RowRecorder(Recorder):
         rows, rbm = self._scored[0], self.rbm
         with np.errstate(all="ignore"):
             missing = shortfall(machine, self.base, rows.v, particles, rows.weight)
-        if missing > LEAST_LOSS:
+        if missing > MIN_DEFICIT:
             warn_user(
                 f"The fit is worse than none: the mean log-likelihood of X is at least {missing:.3g} "
                 f"nats below that of independent features. Reduce learning_rate={rbm.learning_rate}, "
@@ -249,9 +255,17 @@ class RowRecorder(Recorder):
         return [learned] if self.held_out is None else [learned, self.rows.take(self.held_out)]
 
     @cached_property
-    def _log_units(self) -> list[float]:
+    def _log_jacobians(self) -> list[float]:
         """Mean scores of the machine's columns above those of the rows as given, in nats."""
-        return [_mean_log_unit(self.rbm, rows) for rows in self._scored]
+        if not self.rbm._row_format.has_tables:
+            return [0.0] * len(self._scored)
+        means, rbm = [], self.rbm
+        for rows in self._scored:
+            numbers = spread_rows(np.arange(rows.v.shape[0]), MAX_RECORDED_ROWS)
+            v, weight, is_scored = rows.take(numbers)
+            log_jacobian = rbm._row_format.log_jacobian(rbm, v, is_scored)
+            means.append(mean_of_rows(np.broadcast_to(log_jacobian, len(numbers)), weight))
+        return means
 
     @property
     def _deciding(self) -> str:
@@ -264,7 +278,7 @@ class RowRecorder(Recorder):
         own, *held_out = self._scored
         chains = particles if self.is_persistent else None
         notes = record(machine, own.v, chains, self.n_samples, own.weight, own.is_scored)
-        notes["pseudo_likelihood"] -= self._log_units[0]
+        notes["pseudo_likelihood"] -= self._log_jacobians[0]
         for rows in held_out:
             notes["validation_pseudo_likelihood"] = self._held_out_score(machine)
             notes["free_energy_gap"] = free_energy_gap(
@@ -281,7 +295,7 @@ class RowRecorder(Recorder):
         """Pseudo-likelihood of the rows that are held out, in nats."""
         n_samples = HELD_OUT_EFFORT * self.n_samples
         score = self._pseudo_likelihood(machine, self._scored[1], n_samples)
-        return score - self._log_units[1]
+        return score - self._log_jacobians[1]
 
     def _pseudo_likelihood(self, machine: Machine, rows: ScoredRows, n_samples: int) -> float:
         """Pseudo-likelihood in nats, at a small part of the cost of an epoch of so many rows."""
@@ -291,35 +305,23 @@ class RowRecorder(Recorder):
         """Log-likelihoods of learned and held-out rows in nats, where they are tracked."""
         if self.likelihood is None:
             return {}
-        prefixes = ("", "validation_")[: len(self._scored)]
-        rows = {name: own[:2] for name, own in zip(prefixes, self._scored, strict=True)}
+        rows = {
+            name: (scored.v, scored.weight)
+            for name, scored in zip(("", "validation_"), self._scored, strict=False)
+        }
         notes = self.likelihood.record(machine, rows)
-        for prefix, log_unit in zip(prefixes, self._log_units, strict=True):
-            notes[f"{prefix}log_likelihood"] -= log_unit
+        for prefix, log_jacobian in zip(rows, self._log_jacobians, strict=True):
+            notes[f"{prefix}log_likelihood"] -= log_jacobian
         return notes
 
     def _line(self, notes: Notes) -> str:
         """Scores of an epoch, in words."""
-        prefix = "" if self.held_out is None else "validation_"
-        line = f"pseudo-likelihood = {notes['pseudo_likelihood']:.2f}"
-        if prefix:
-            line += f", validation = {notes[prefix + 'pseudo_likelihood']:.2f}"
+        words = []
+        for name in ("pseudo_likelihood", "log_likelihood"):
+            if name in notes:
+                words.append(f"{name.replace('_', '-')} = {notes[name]:.2f}")
+                if self.held_out is not None:
+                    words.append(f"validation = {notes[f'validation_{name}']:.2f}")
         if self.likelihood is not None:
-            error = notes["log_likelihood_std_error"]
-            line += f", log-likelihood = {notes['log_likelihood']:.2f}"
-            if prefix:
-                line += f", validation = {notes[prefix + 'log_likelihood']:.2f}"
-            line += f" +- {error:.2f}"
-        return line
-
-
-def _mean_log_unit(rbm: Any, rows: ScoredRows) -> float:
-    """Mean score of the machine's columns above that of the rows as given, in nats."""
-    if not rbm._row_format.has_tables:
-        return 0.0
-    some: list[Any] = [
-        None if array is None else spread_rows(array, MAX_RECORDED_ROWS) for array in rows
-    ]
-    v, weight, is_scored = some
-    log_unit = rbm._row_format.log_unit(rbm, v, is_scored)
-    return mean_of_rows(np.broadcast_to(log_unit, v.shape[0]), weight)
+            words[-1] += f" +- {notes['log_likelihood_std_error']:.2f}"
+        return ", ".join(words)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field, fields
-from typing import Any, final
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
+from skrbm.core.chains.ladder import Ladder
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import one_blas_thread
-from skrbm.core.training.negative_phase import NegativePhase
+from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.start.clusters import Modes, find_modes
 from skrbm.core.training.start.initialization import (
@@ -30,8 +31,7 @@ from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.checkpoint import check_same_fit
 from skrbm.estimators.fitting.problem import Data, Problem, Start
-from skrbm.estimators.fitting.settings import algorithm_of
-from skrbm.estimators.inference.model import Statistics, fingerprint
+from skrbm.estimators.inference.model import Model, Statistics, fingerprint
 from skrbm.estimators.input.validation import (
     check_parameter,
     check_width,
@@ -40,37 +40,11 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 
-FEW_ROWS = 20  # tell a feature's variance within a factor of two
+MIN_SCALE_ROWS = 20  # rows that tell a feature's variance within a factor of two
+# Machine to train, statistics of all rows so far (kurtosis excluded), the known fields of its state,
+# and the machine of the public arrays if training goes on from there.
+Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
-
-
-@final
-@dataclass(frozen=True)
-class _Origin:
-    """Machine that training starts from.
-
-    Parameters
-    ----------
-    machine : Machine
-        Plain.
-    dtype : dtype
-        Of the public arrays.
-    data : dict
-        Statistics of all rows so far, kurtosis excluded.
-    state : dict
-        Fields of the `TrainingState` that are known.
-    published : Machine, default=None
-        Machine of the public arrays.
-    rows : ndarray of shape (n_samples, n_visible), default=None
-        Rows in modes that lie far apart, for new chains to start from.
-    """
-
-    machine: Machine
-    dtype: Any
-    data: Data
-    state: dict[str, Any] = field(default_factory=dict)
-    published: Machine | None = None
-    rows: Array | None = None
 
 
 def start_fit(problem: Problem) -> Start:
@@ -93,27 +67,38 @@ def start_fit(problem: Problem) -> Start:
     ValueError
         If the rows do not go with the model or, of a checkpoint, are not those of its fit.
     """
-    model, rbm = problem.model, problem.model.rbm
-    if problem.checkpoint is not None:
-        check_same_fit(problem.checkpoint, model.owner, problem.statistics)
+    model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
+    if checkpoint is not None:
+        check_same_fit(checkpoint, model.owner, problem.statistics)
     rng = deepcopy(problem.streams["training"])
     origin = _resumed(problem, rng) if problem.resumes else _new(problem, problem.statistics, rng)
-    data = problem.data_before
-    if problem.checkpoint is None:  # which has counted its rows
-        data = {**origin.data, **problem.counts, "kurtosis": _kurtosis(problem, origin)}
+    machine, data, state, published = origin
+    if checkpoint is None:
+        data = {**data, **problem.counts, "kurtosis": _kurtosis(problem, machine, data)}
+        if problem.is_planned:
+            state["slowdown"] = 1.0
+    else:
+        data = problem.data_before  # which has counted these rows
     base = model.base_layer(data["all"])
     first = base if data["first"] is data["all"] else model.base_layer(data["first"])
-    chains = {} if origin.published is None else getattr(rbm, "_chains", {})
-    ladder, phase = algorithm_of(rbm, first, chains.get("betas", ()))
-    particles = _particles(problem, origin, chains, phase, base, rng)
-    state = TrainingState(particles, **origin.state)
-    if problem.is_planned and problem.checkpoint is None:
-        state.slowdown = 1.0
-    machine, dtype = origin.machine, origin.dtype
-    return Start(machine, dtype, state, rng, data, base, ladder, phase, origin.published)
+    chains = {} if published is None else getattr(rbm, "_chains", {})
+    betas, n_temperatures = chains.get("betas", ()), rbm.n_temperatures
+    ladder = Ladder(betas) if len(betas) == n_temperatures else Ladder.of(n_temperatures)
+    phase = ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, first, ladder)
+    # Chains of the model itself come first, new ones where there are too few of them.
+    n_particles = rbm.n_particles or len(state["particles"]) or problem.n_batch
+    n_replicas = (phase.n_chains - 1) * n_particles
+    particles = state["particles"][:n_particles]
+    more = initial_particles(machine, base, n_particles - len(particles), rng)
+    replicas = chains.get("replicas", particles[:0])
+    if replicas.shape != (n_replicas, machine.hidden.n_columns):
+        replicas = initial_particles(machine, base, n_replicas, rng)
+    state["particles"] = np.concatenate([particles, more, replicas])
+    dtype = floating_type(problem.X, np.float64) if published is None else published.dtype
+    return Start(machine, dtype, TrainingState(**state), rng, data, base, ladder, phase, published)
 
 
-def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> _Origin:
+def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> Origin:
     """Machine that resembles some statistics."""
     model, rbm = problem.model, problem.model.rbm
     statistics = model.with_known_means(statistics)
@@ -131,34 +116,38 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
     data = {"first": statistics, "all": statistics, "varying": varying, "least_kurtosis": 0.0}
     if rbm._row_format.has_tables:
         data["table"] = rbm._data["table"]
-    found, state, rows = _pretrained(problem, visible, statistics, varying, rng), {}, None
+    found = _pretrained(problem, visible, statistics, varying, rng)
     if found is None:
         hidden = resting_layer(rbm._hidden_type, rbm.n_components)
         machine = initial_machine(visible, hidden, *model.moments(statistics), rng)
+        state: dict[str, Any] = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
     else:
         narrow, modes = found
         machine = widened(narrow, rbm.n_components, mean, variance, rng)
-        state, rows = {"parts": {"jumps": {"modes": likeliest_means(narrow)}}}, modes.rows
+        rows = rng.choice(modes.rows, rbm.n_particles or problem.n_batch)
+        state = {
+            "particles": machine.sample_hidden(rows, rng),
+            "parts": {"jumps": {"modes": likeliest_means(narrow)}},
+        }
         if "kurtosis" not in rbm._left_out:
             data["least_kurtosis"] = modes.kurtosis(variance)
-    origin = _Origin(machine, floating_type(problem.X, np.float64), data, state, rows=rows)
-    _check_range(problem, origin)
-    return origin
+    _check_range(model, machine, floating_type(problem.X, np.float64))
+    return machine, data, state, None
 
 
-def _check_range(problem: Problem, origin: _Origin) -> None:
+def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
     """Refuse statistics of which the public arrays cannot have the precision."""
-    model, maps = problem.model, problem.model.rbm._layer_arrays
+    with np.errstate(over="ignore", under="ignore"):
+        arrays = model.arrays(machine.astype(dtype))
     try:
-        with np.errstate(over="ignore", under="ignore"):
-            for name, array in model.arrays(origin.machine.astype(origin.dtype)).items():
-                if not np.isfinite(array).all():
-                    raise ValueError(f"{name} would be infinite.")
-                if name in maps:
-                    maps[name][2](array)
+        for name, array in arrays.items():
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} would be infinite.")
+            if name in model.rbm._layer_arrays:
+                model.rbm._layer_arrays[name][2](array)
     except ValueError as error:
         raise ValueError(
-            f"The statistics of X are beyond the range of {origin.dtype}: {error} Rescale X, for "
+            f"The statistics of X are beyond the range of {dtype}: {error} Rescale X, for "
             f"example with sklearn.preprocessing.StandardScaler."
         ) from error
 
@@ -194,7 +183,7 @@ def _pretrained(
 
 
 def _is_allowed(rbm: Any, machine: Machine, independent: Units, v: Array) -> bool:
-    """Whether weights are in their bounds, and worth what they cost."""
+    """True if weights are in their bounds, and worth what they cost."""
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
         return False
@@ -224,15 +213,15 @@ def value_step(visible: Units) -> float | None:
     return 0.0 if "log_variance" in visible.parameters and np.any(steps) else None
 
 
-def _resumed(problem: Problem, rng: np.random.Generator) -> _Origin:
+def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     """Machine behind the public arrays, with the state that its training has left."""
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
     statistics, width = problem.statistics, X.shape[1]
     varying = before.get("varying", True)
-    is_known = np.size(varying) in (1, width)
-    varying = not is_known or varying | (statistics[2] > 0)  # what was constant may vary now
-    machine = model.machine(varying=varying)
+    is_as_wide = np.size(varying) in (1, width)
+    varying = not is_as_wide or varying | (statistics[2] > 0)  # what was constant may vary now
+    published = model.machine(varying=varying)
     n_hidden, n_columns = parameter_shape(rbm, "components_", 2)
     check_width(X, n_columns, rbm)
     if rbm.n_components not in (n_hidden, training.get("n_components", rbm.n_components)):
@@ -247,14 +236,17 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> _Origin:
         known = model.with_known_means(statistics)
         data = {**before, "first": known, "all": known, "varying": varying}
     is_published = training.get("fingerprint") == fingerprint(model.public)
-    is_open = is_published and seen is not None and seen[0] < FEW_ROWS
+    is_open = is_published and seen is not None and seen[0] < MIN_SCALE_ROWS
     is_open = is_open and problem.checkpoint is None
-    if is_open and machine.visible.bounds(model.moments(data["all"])[1]):
+    if is_open and published.visible.bounds(model.moments(data["all"])[1]):
         # the first rows of a stream, which were few, have set a scale that lasts
         return _new(problem, data["all"], rng)
-    dtype = check_parameter(rbm, "components_", 2).dtype
-    trained, state = _trained(machine, training, is_published=is_published, averages=rbm.average)
-    return _Origin(trained, dtype, data, state, published=machine)
+    machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
+    particles = np.empty((0, n_hidden))
+    if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
+        particles = check_parameter(rbm, "h_samples_", 2)
+    state["particles"] = particles.astype(machine.dtype)
+    return machine, data, state, published
 
 
 def _trained(
@@ -286,12 +278,12 @@ def _trained(
     return machine, state
 
 
-def _kurtosis(problem: Problem, origin: _Origin) -> Array:
+def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
     """Tails of the columns, about the mean of all rows so far."""
-    (n_samples, mean, variance), before = origin.data["all"], problem.data_before
-    least = origin.data.get("least_kurtosis", 0.0)
+    (n_samples, mean, variance), before = data["all"], problem.data_before
+    least = data.get("least_kurtosis", 0.0)
     is_left_out = "kurtosis" in problem.model.rbm._left_out
-    if origin.machine.visible.is_signal_fixed or is_left_out:  # no parameter is measured in them
+    if machine.visible.is_signal_fixed or is_left_out:  # no parameter is measured in them
         return np.full_like(mean, least)
     kurtosis = column_kurtosis(problem.X, mean, variance, problem.sample_weight)
     share = problem.statistics[0] / n_samples
@@ -299,34 +291,3 @@ def _kurtosis(problem: Problem, origin: _Origin) -> Array:
         ratio = before["all"][2] / np.where(variance > 0, variance, np.inf)
         kurtosis = share * kurtosis + (1 - share) * ratio**2 * before["kurtosis"]
     return np.asarray(np.maximum(kurtosis, least))
-
-
-def _particles(
-    problem: Problem,
-    origin: _Origin,
-    chains: dict[str, Array],
-    phase: NegativePhase,
-    base: Units,
-    rng: np.random.Generator,
-) -> Array:
-    """Chains as they are; new ones where more are asked for or the width changed.
-
-    Those of the model itself come first. New ones start from rows in far modes, if there are any,
-    else from draws with the data's statistics.
-    """
-    rbm, machine = problem.model.rbm, origin.machine
-    n_hidden = machine.hidden.n_columns
-    old = np.empty((0, n_hidden), dtype=machine.dtype)
-    if origin.published is not None and np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
-        old = check_parameter(rbm, "h_samples_", 2).astype(machine.dtype)
-    n_particles = rbm.n_particles or len(old) or problem.n_batch
-    n_missing = max(n_particles - len(old), 0)
-    if origin.rows is None:
-        more = initial_particles(machine, base, n_missing, rng)
-    else:
-        more = machine.sample_hidden(rng.choice(origin.rows, n_missing), rng)
-    n_replicas = (phase.n_chains - 1) * n_particles
-    replicas = chains.get("replicas", old[:0])
-    if replicas.shape != (n_replicas, n_hidden):
-        replicas = initial_particles(machine, base, n_replicas, rng)
-    return np.concatenate([old[:n_particles], more, replicas])

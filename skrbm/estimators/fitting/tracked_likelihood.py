@@ -14,10 +14,13 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
 from skrbm.core.units import Units
 
-RECORDED_ROWS, N_ANCHORS = 1000, 100
-N_CHAINS, CHAIN_ROWS = (100, 500), 100  # at least and at most; rows of an epoch for each
-FEWEST_STEPS = 20
-EPOCH_SHARE = 16  # updates of an epoch for one step of the chains: about 5 % of its time
+MAX_LIKELIHOOD_ROWS = 1000  # rows whose free energies are averaged in an epoch
+N_TRACKING_ANCHORS = 100  # rows that chains may jump to
+# Errors and cost with these: benchmarks/results/tracking_small.json and tracking_large.json.
+N_TRACKING_CHAINS = 100, 500  # at least and at most
+ROWS_PER_CHAIN = 100  # rows of an epoch for each chain
+MIN_TRACKING_STEPS = 20  # steps of each chain in an epoch
+UPDATES_PER_STEP = 16  # updates of an epoch for one step of the chains: about 5 % of its time
 
 
 @final
@@ -47,7 +50,7 @@ class LikelihoodRecorder:
     tracker: PartitionTracker | None = None
 
     # States of the smaller layer beyond which chains visit fewer.
-    max_states: ClassVar[int] = N_CHAINS[0] * FEWEST_STEPS
+    max_states: ClassVar[int] = N_TRACKING_CHAINS[0] * MIN_TRACKING_STEPS
 
     @property
     def correction(self) -> float:
@@ -59,7 +62,7 @@ class LikelihoodRecorder:
 
         Chains may jump to rows of the data, as those of training do.
         """
-        n_steps = max(FEWEST_STEPS, self.n_updates // EPOCH_SHARE)
+        n_steps = max(MIN_TRACKING_STEPS, self.n_updates // UPDATES_PER_STEP)
         if exact.smaller_discrete(machine).visible.n_states <= self.max_states:
             return LogPartition(exact.log_partition(machine.astype(np.float64)), 0.0, "exact")
         if self.tracker is None:
@@ -69,9 +72,9 @@ class LikelihoodRecorder:
                 machine,
                 np.random.Generator(bits.jumped()),
                 dtype=self.dtype,
-                n_chains=int(np.clip(self.n_rows // CHAIN_ROWS, *N_CHAINS)),
-                max_chains=N_CHAINS[1],
-                anchors=dense(spread_rows(v, N_ANCHORS)),
+                n_chains=int(np.clip(self.n_rows // ROWS_PER_CHAIN, *N_TRACKING_CHAINS)),
+                max_chains=N_TRACKING_CHAINS[1],
+                anchors=dense(spread_rows(v, N_TRACKING_ANCHORS)),
             )
         return self.tracker.follow(machine, n_steps)
 
@@ -97,8 +100,8 @@ class LikelihoodRecorder:
         with np.errstate(all="ignore"):
             log_partition = self.log_partition(machine, rows[""][0])
             for prefix, (v, weight) in rows.items():
-                few = spread_rows(v, RECORDED_ROWS).astype(machine.dtype, copy=False)
-                own = None if weight is None else spread_rows(weight, RECORDED_ROWS)
+                few = spread_rows(v, MAX_LIKELIHOOD_ROWS).astype(machine.dtype, copy=False)
+                own = None if weight is None else spread_rows(weight, MAX_LIKELIHOOD_ROWS)
                 mean = mean_of_rows(machine.free_energy(few), own)
                 notes[f"{prefix}log_likelihood"] = -mean - log_partition.value
                 notes[f"{prefix}log_likelihood_std_error"] = log_partition.std_error

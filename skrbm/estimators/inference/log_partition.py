@@ -21,26 +21,25 @@ from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import AnnealingWarning, warn_user
 
-MANY_WEIGHTS, LARGE_WEIGHT = 2**16, 1e3
-FEW_CHAINS = 10  # of many: an average that rests on fewer has an error that cannot be known
-MANY_ROWS = 10_000
-CERTAIN = 5  # standard errors
-TOLERANCE = 1e-6  # relative, of single precision
-SIZES = 150, 600, 2400, 10_000  # temperatures that "auto" tries in turn
-SMALL_ERROR = 0.05  # nats: of a hundred chains, 80 then make the estimate
-AGREEMENT = 3  # standard errors
+MAX_SINGLE_WEIGHT = 1e3  # nats: of larger weights, single precision rounds too much
+MIN_EFFECTIVE_CHAINS = 10  # of many: the error of an average over fewer cannot be known
+MAX_BOUND_ROWS = 10_000  # rows of the data that an estimate is compared with
+N_BOUND_ERRORS = 5  # standard errors below a bound that are no chance: test_far_modes.py
+BOUND_ROUNDING = 1e-6  # relative, of single precision
+AUTO_TEMPERATURES = 150, 600, 2400, 10_000  # numbers that "auto" tries in turn: test_likelihood.py
+MAX_AUTO_ERROR = 0.05  # nats: of a hundred chains, 80 then make the estimate
+N_AGREEMENT_ERRORS = 3  # standard errors of a difference
 
 
 def anneal(
     model: ArrayModel,
     machine: Machine,
+    method: str,
     n_chains: int,
     n_temperatures: int | str,
     X: Any,
     init: Any,
     rng: np.random.Generator,
-    *,
-    method: str,
 ) -> LogPartition:
     """Partition function by annealed importance sampling.
 
@@ -50,6 +49,8 @@ def anneal(
         Of the estimator.
     machine : Machine
         That model's.
+    method : {"ais", "reverse_ais", "bar"}
+        From independent features to the model, back from it, or by ratios on the way.
     n_chains : int
         Number of chains.
     n_temperatures : int or "auto"
@@ -58,8 +59,6 @@ def anneal(
         As for `log_partition`.
     rng : numpy.random.Generator
         Source of random numbers.
-    method : {"ais", "reverse_ais", "bar"}
-        From independent features to the model, back from it, or by ratios on the way.
 
     Returns
     -------
@@ -71,12 +70,12 @@ def anneal(
     ValueError
         If `init` has a single row.
     """
-    if _anneals_in_single(machine):
+    if _anneals_in_single(machine, model.min_single_weights):
         machine = machine.astype(np.float32)
-    path = TemperedPath.to(machine, *model.surroundings(machine, rng, X))
+    path = TemperedPath.to(machine, *model.base_and_anchors(machine, rng, X))
     previous = None
-    for size in SIZES if n_temperatures == "auto" else (n_temperatures,):
-        result = _estimate(model, path, n_chains, int(size), init, rng, method)
+    for size in AUTO_TEMPERATURES if n_temperatures == "auto" else (n_temperatures,):
+        result = _estimate(model, path, method, n_chains, int(size), init, rng)
         bound = attained_log_partition(path, rng)
         if previous is not None and _is_settled(result, previous, bound):
             break
@@ -88,23 +87,26 @@ def anneal(
             f"n_temperatures={result.n_temperatures}, or use method='exact'.",
             AnnealingWarning,
         )
+    if method != "bar":
+        _warn_if_few(result)
     return result
 
 
 def _estimate(
     model: ArrayModel,
     path: TemperedPath,
+    method: str,
     n_chains: int,
     n_temperatures: int,
     init: Any,
     rng: np.random.Generator,
-    method: str,
 ) -> LogPartition:
     n_jobs = model.rbm.n_jobs
     size = n_temperatures, rng, n_jobs
-    if method != "reverse_ais":
-        estimate = {"ais": annealed_log_partition, "bar": bridged_log_partition}[method]
-        return estimate(path, n_chains, *size)
+    if method == "ais":
+        return annealed_log_partition(path, n_chains, *size)
+    if method == "bar":
+        return bridged_log_partition(path, n_chains, *size)
     if init is None:
         ladder: int = model.rbm.n_temperatures
         n_steps = max(1, n_temperatures // ladder)
@@ -120,31 +122,34 @@ def _estimate(
 
 
 def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:
-    """Whether a run, and one with a quarter of its temperatures, can be believed and agree.
+    """True if a run, and one with a quarter of its temperatures, can be believed and agree.
 
     An error that is small is no proof: chains that are cooled too fast may all miss the same modes.
     """
-    errors = result.std_error, previous.std_error
-    agree = abs(result.value - previous.value) < AGREEMENT * np.hypot(*errors)
-    is_small = errors[0] <= SMALL_ERROR and errors[1] <= 4 * SMALL_ERROR
+    error, coarse_error = result.std_error, previous.std_error
+    agree = abs(result.value - previous.value) < N_AGREEMENT_ERRORS * np.hypot(error, coarse_error)
+    is_small = error <= MAX_AUTO_ERROR and coarse_error <= 4 * MAX_AUTO_ERROR
     return bool(agree and is_small) and not _is_below(result, bound)
 
 
-def _is_below(result: LogPartition, bound: float) -> bool:
-    """Whether an estimate is less than what a few hidden states alone add to the partition function."""
-    return result.value < bound - CERTAIN * result.std_error - TOLERANCE * max(1.0, abs(bound))
+def _is_below(result: float | LogPartition, bound: float) -> bool:
+    """True if an estimate is surely less than what some states alone add to the partition function."""
+    std_error = getattr(result, "std_error", 0.0)
+    slack = N_BOUND_ERRORS * std_error + BOUND_ROUNDING * max(1.0, abs(bound))
+    return float(result) < bound - slack
 
 
-def warn_if_few(result: LogPartition) -> None:
+def _warn_if_few(result: LogPartition) -> None:
     """Warn of an annealed estimate that rests on a few of its chains."""
     n_effective, n_chains = result.effective_sample_size, result.n_chains
-    if n_effective is None or n_chains is None or not n_effective < min(FEW_CHAINS, n_chains / 2):
+    if n_effective is None or n_chains is None:
         return
-    warn_user(
-        f"Only {n_effective:.1f} of {n_chains} annealed chains make the estimate {result}: neither "
-        f"it nor its error can be believed. Increase n_temperatures={result.n_temperatures}.",
-        AnnealingWarning,
-    )
+    if n_effective < min(MIN_EFFECTIVE_CHAINS, n_chains / 2):
+        warn_user(
+            f"Only {n_effective:.1f} of {n_chains} annealed chains make the estimate {result}: neither "
+            f"it nor its error can be believed. Increase n_temperatures={result.n_temperatures}.",
+            AnnealingWarning,
+        )
 
 
 def warn_if_too_likely(
@@ -155,14 +160,13 @@ def warn_if_too_likely(
     No effective sample size sees a mode that no chain has visited; rows of the data do. Rows with
     other values than the units' have no probability.
     """
-    v, free_energy = dense(spread_rows(X, MANY_ROWS)), spread_rows(free_energy, MANY_ROWS)
+    v, free_energy = dense(spread_rows(X, MAX_BOUND_ROWS)), spread_rows(free_energy, MAX_BOUND_ROWS)
     is_state = np.isin(v, values).all(axis=1)
     if not is_state.any():
         return
     rows = np.unique(v[is_state], axis=0, return_index=True)[1]
     bound = float(logsumexp(-free_energy[is_state][rows].astype(np.float64)))
-    allowed = CERTAIN * getattr(log_partition, "std_error", 0.0) + TOLERANCE * max(1.0, abs(bound))
-    if float(log_partition) < bound - allowed:
+    if _is_below(log_partition, bound):
         warn_user(
             f"The rows of X are together more likely than one: log_partition is {log_partition}, but "
             f"they alone make it {bound:.6g} nats. Its chains have missed modes of the model: use "
@@ -171,12 +175,12 @@ def warn_if_too_likely(
         )
 
 
-def _anneals_in_single(machine: Machine) -> bool:
-    """Whether the rounding of single precision stays far below the error of the weights.
+def _anneals_in_single(machine: Machine, min_weights: int) -> bool:
+    """True if the rounding of single precision stays far below the error of the weights.
 
     It does for many weights of ordinary size between discrete states, which are exact, and the
     products take half the time.
     """
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     largest = max(np.abs(array).max() for array in machine.parameters.values())
-    return bool(is_discrete and machine.weights.size >= MANY_WEIGHTS and largest < LARGE_WEIGHT)
+    return bool(is_discrete and machine.weights.size >= min_weights and largest < MAX_SINGLE_WEIGHT)

@@ -1,4 +1,4 @@
-"""What is missing in rows, drawn given what is known, and averages over such draws."""
+"""Draws of what is missing in rows given what is known, and averages over such draws."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from skrbm.core.units import Units
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import check_domain
 
-N_DRAWS, N_GIBBS_STEPS = 10, 50  # of what is missing, in transform and scores
+N_IMPUTED_DRAWS, N_IMPUTATION_STEPS = 10, 50  # draws, and steps to each, in transform and scores
 
 
 @final
-class Unknown:
-    """What is unknown of some rows, drawn given what is known.
+class ConditionalDraws:
+    """Draws of what is unknown of some rows, given what is known.
 
     Parameters
     ----------
@@ -39,40 +39,32 @@ class Unknown:
         self._base: Units | None = None
         self._is_compared = False
 
-    def complete(self, v: Array, method: str, n_gibbs_steps: int, n_chains: int) -> Array:
-        """Rows completed by draws ("sample") or by averages over several chains ("mean")."""
-        if method == "sample":
-            return self.draw(v, n_gibbs_steps)
-        return self.average(v, n_gibbs_steps, n_chains)
-
     def draw(self, X: Array, n_gibbs_steps: int) -> Array:
         """Rows completed by a chain each."""
-        return self.advance(self._start(X), n_gibbs_steps)
+        return self._advanced(self._start(X), n_gibbs_steps)
 
     def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
         """Rows completed by means over chains and the second half of their steps."""
-        means = np.zeros(())
+        means, n_warm = np.zeros(()), n_gibbs_steps // 2
         values = self.model.rbm._row_format.expected_values(self.model.rbm)
         step = partial(clamped_mean, values=values)
         for _ in range(n_chains):
-            v = self.draw(X, n_gibbs_steps // 2)
-            n_left = n_gibbs_steps - n_gibbs_steps // 2
-            means = means + self.advance(v, n_left, step=step) / n_chains
+            v = self.draw(X, n_warm)
+            means = means + self._advanced(v, n_gibbs_steps - n_warm, step) / n_chains
         return np.where(self._is_held, v, means).astype(v.dtype, copy=False)
 
-    def advance(
-        self, X: Array, n_gibbs_steps: int, *, step: Callable[..., Array] = clamped_gibbs
+    def _advanced(
+        self, X: Array, n_gibbs_steps: int, step: Callable[..., Array] = clamped_gibbs
     ) -> Array:
         """Complete rows after some more steps; those with nothing unknown cost nothing."""
-        rows, result = self._rows, X.copy()
+        result, rows = X.copy(), self._rows
+        is_known = self.is_known[rows]
 
         def run(machine: Machine, v: Array, is_known: Array) -> Array:
             return step(machine, v, is_known.astype(bool), n_gibbs_steps, self.rng)
 
         if len(rows) and n_gibbs_steps:
-            result[rows] = self.model.map_rows(
-                run, result[rows], self.is_known[rows], is_random=True
-            )
+            result[rows] = self.model.map_rows(run, X[rows], is_known, is_random=True)
         return result
 
     def _start(self, X: Array) -> Array:
@@ -96,7 +88,7 @@ class Unknown:
         return result
 
 
-def averaged(
+def average_over_draws(
     model: ArrayModel, X: Any, is_known: Array | None, answer: Callable[[Any, Any], Array]
 ) -> Array:
     """Answer about rows, averaged over draws of what is missing of them.
@@ -117,16 +109,16 @@ def averaged(
     Returns
     -------
     average : ndarray of shape (n_samples, ...)
-        Of `N_DRAWS` independent draws, each after `N_GIBBS_STEPS` steps of a chain.
+        Of `N_IMPUTED_DRAWS` independent draws, each after `N_IMPUTATION_STEPS` steps of a chain.
     """
     if is_known is None:
         return answer(X, slice(None))
     is_complete = is_known.all(axis=1)
     complete, rows = np.flatnonzero(is_complete), np.flatnonzero(~is_complete)
-    unknown = Unknown(model, is_known[rows], model.annealing_rng())
+    unknown = ConditionalDraws(model, is_known[rows], model.annealing_rng())
     v = dense(X[rows])
-    draws = (answer(unknown.draw(v, N_GIBBS_STEPS), rows) for _ in range(N_DRAWS))
-    mean = sum(draws) / N_DRAWS
+    draws = (answer(unknown.draw(v, N_IMPUTATION_STEPS), rows) for _ in range(N_IMPUTED_DRAWS))
+    mean = sum(draws) / N_IMPUTED_DRAWS
     result = np.empty((X.shape[0], *np.shape(mean)[1:]), np.asarray(mean).dtype)
     result[rows] = mean
     if len(complete):

@@ -1,4 +1,4 @@
-"""How well the chains of a model mix."""
+"""Diagnostics of the mixing of a model's chains."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from skrbm.core.numerics import dense
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import RANDOM_STATE, warn_user
 
-FEWEST_STEPS = 4  # that halves of chains have a variance
-FEWEST_CHAINS = 20  # whose correlations tell something
-LARGE_MEMORY = 0.5
+MIN_TRACE_STEPS = 4  # steps, so that halves of chains have a variance
+MIN_MEMORY_CHAINS = 20  # chains whose correlations tell something
+MAX_MEMORY = 0.5  # correlation with the start, beyond which chains stay: test_mixing.py
 
 
 @validate_params(
     {
         "rbm": [object],
         "n_chains": [Interval(Integral, 2, None, closed="left"), None],
-        "n_steps": [Interval(Integral, FEWEST_STEPS, None, closed="left")],
+        "n_steps": [Interval(Integral, MIN_TRACE_STEPS, None, closed="left")],
         "init": ["array-like", "sparse matrix", None],
         "random_state": RANDOM_STATE,
     },
@@ -133,11 +133,11 @@ def warn_if_chains_stay(model: ArrayModel, machine: Machine, n_steps: int) -> No
     """
     rng = model.annealing_rng()  # the same verdict in every call
     v = model.chain_states(machine, rng)
-    if v is None or len(v) < FEWEST_CHAINS:
+    if v is None or len(v) < MIN_MEMORY_CHAINS:
         return
     n_steps = max(n_steps, 2 * LAG)
     memory = chain_memory(machine, v, n_steps, rng)
-    if memory > LARGE_MEMORY:
+    if memory > MAX_MEMORY:
         warn_user(
             f"The chains do not mix: after {n_steps} Gibbs steps the correlation with where they "
             f"started is still {memory:.2f}. Modes of the model appear as often as chains happen to "

@@ -32,8 +32,9 @@ from skrbm.estimators.input.validation import (
     parameter_shape,
 )
 
-N_ANCHORS = 100
-N_EXPLORERS, N_STEPS, N_TEMPERATURES = 50, 50, 10  # of the sample that stands in for data
+N_MODE_ROWS = 100  # rows, or persistent chains, that stand for the modes of a model
+# Chains, steps and temperatures of the sample that stands in for data: test_far_modes.py.
+N_EXPLORERS, N_EXPLORER_STEPS, N_EXPLORER_TEMPERATURES = 50, 50, 10
 OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
 
 Statistics = tuple[float, Array, Array]  # number of rows, mean and variance of every feature
@@ -75,9 +76,8 @@ class Model(ABC):
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
             return statistics
-        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance)).map_arrays(
-            np.zeros_like
-        )
+        layer = self.base_layer((n_samples, np.nan_to_num(mean), variance))
+        layer = layer.map_arrays(np.zeros_like)
         neutral = layer.mean(layer.zero_field(1))[0, : len(mean)]
         return n_samples, np.where(np.isnan(mean), neutral, mean), variance
 
@@ -96,6 +96,7 @@ class ArrayModel(Model):
     """
 
     block_rows: ClassVar[int] = 2048  # of the data at a time in inference
+    min_single_weights: ClassVar[int] = 2**16  # whose annealing is worth single precision
 
     def __init__(self, rbm: Any) -> None:
         self.owner = self.rbm = rbm
@@ -137,30 +138,26 @@ class ArrayModel(Model):
         """Public arrays as they are."""
         return {name: getattr(self.rbm, name) for name in self.rbm._public_names}
 
-    @property
-    def streams(self) -> dict[str, Any]:
-        """Random streams by their use; those of arrays that were assigned by hand open here."""
-        with OPENING:
-            if not hasattr(self.rbm, "_streams"):
-                self.rbm._streams = open_streams(self.rbm.random_state)
-        streams: dict[str, Any] = self.rbm._streams
-        return streams
-
     def inference_rng(self, random_state: Any = None) -> np.random.Generator:
         """Stream of a random state; None for that of inference, which goes on from call to call."""
-        if random_state is not None:
-            return generators(random_state, 1)[0]
-        stream: np.random.Generator = self.streams["inference"]
-        return stream
+        return self._stream("inference", random_state)
 
     def annealing_rng(self, random_state: Any = None) -> np.random.Generator:
         """Stream of a random state; None for a copy, so that the same model gives the same number."""
+        stream = self._stream("annealing", random_state)
+        return deepcopy(stream) if random_state is None else stream
+
+    def _stream(self, use: str, random_state: Any) -> np.random.Generator:
+        """Stream of a random state or of a use; those of arrays assigned by hand open here."""
         if random_state is not None:
             return generators(random_state, 1)[0]
-        stream: np.random.Generator = deepcopy(self.streams["annealing"])
+        with OPENING:
+            if not hasattr(self.rbm, "_streams"):
+                self.rbm._streams = open_streams(self.rbm.random_state)
+        stream: np.random.Generator = self.rbm._streams[use]
         return stream
 
-    def surroundings(
+    def base_and_anchors(
         self, machine: Machine, rng: np.random.Generator, X: Any = None
     ) -> tuple[Units, Array]:
         """Base of annealing and tempering, and visible states in the model's modes.
@@ -171,26 +168,26 @@ class ArrayModel(Model):
         """
         if X is not None:
             X = self.check_X(X)
-            anchors = dense(spread_rows(X, N_ANCHORS)).astype(machine.dtype)
+            anchors = dense(spread_rows(X, N_MODE_ROWS)).astype(machine.dtype)
             return self.base_layer((X.shape[0], *column_statistics(X))), anchors
         statistics = self._known_statistics(machine)
         v = None if statistics is None else self.chain_states(machine, rng)
         if statistics is not None and v is not None:
-            _, others = self._scattered(machine, rng)
+            _, others = self._scattered_sample(machine, rng)
             return self.base_layer(statistics), np.concatenate([v, others])
-        v, anchors = self._explored(machine, rng)
+        v, anchors = self._tempered_sample(machine, rng)
         return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
 
     def base(self, machine: Machine, rng: np.random.Generator) -> Units:
         """Base alone: of a fitted model it needs no chains and no random numbers."""
         statistics = self._known_statistics(machine)
         if statistics is None:
-            v, _ = self._explored(machine, rng)
+            v, _ = self._tempered_sample(machine, rng)
             statistics = len(v), *column_statistics(v)
         return self.base_layer(statistics)
 
     def _known_statistics(self, machine: Machine) -> Statistics | None:
-        """Those of the training data; None for arrays of another width assigned by hand."""
+        """Statistics of the training data; None for arrays of another width assigned by hand."""
         statistics: Any = getattr(self.rbm, "_data", {}).get("all")
         is_known = statistics is not None and len(statistics[1]) == machine.visible.n_columns
         return statistics if is_known else None
@@ -204,32 +201,32 @@ class ArrayModel(Model):
         is_persistent = PERSISTENT_CHAINS in ALGORITHMS[self.rbm.algorithm].offers
         if not is_persistent or shape[1:] != (machine.hidden.n_columns,):
             return None
-        h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_ANCHORS)
+        h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_MODE_ROWS)
         return machine.sample_visible(h.astype(machine.dtype), rng)
 
-    def _explored(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
+    def _tempered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
         """A sample of a machine of which nothing else is known, and visible states in its modes.
 
         Tempering, with jumps to scattered chains, weighs the modes: at first from a base as wide as
         the states that these started from.
         """
-        v, anchors = self._scattered(machine, rng)
+        v, anchors = self._scattered_sample(machine, rng)
         for _ in range(2):
             base = self.base_layer((len(v), *column_statistics(v)))
             path = TemperedPath.to(machine, base, anchors)
             start = path.sample_base(N_EXPLORERS, rng)
-            v = sample_tempered(path, start, N_TEMPERATURES, N_STEPS, rng)
+            v = sample_tempered(path, start, N_EXPLORER_TEMPERATURES, N_EXPLORER_STEPS, rng)
             anchors = np.concatenate([anchors, v])
         return v, anchors
 
-    def _scattered(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
+    def _scattered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
         """Visible states given hidden ones that are all alike, and where Gibbs chains end from there.
 
         That is in modes of any weight, also far from all data.
         """
         hidden = machine.hidden.map_arrays(np.zeros_like)
         v = machine.sample_visible(hidden.sample(hidden.zero_field(N_EXPLORERS), rng), rng)
-        return v, gibbs(machine, v, N_STEPS, rng)
+        return v, gibbs(machine, v, N_EXPLORER_STEPS, rng)
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
         """Visible layer without a field that has the statistics of some rows."""
@@ -254,8 +251,8 @@ class ArrayModel(Model):
         Rows that need not be finite are not compared with the units' domain either. Where values
         may be `missing`, they are NaN if the estimator sums over them.
         """
-        form = self.rbm._row_format
-        return form.read(self.rbm, X, reset=reset, finite=finite, missing=missing)
+        options = {"reset": reset, "finite": finite, "missing": missing}
+        return self.rbm._row_format.read(self.rbm, X, **options)
 
     def check_H(self, H: Any, *, name: str) -> Array:
         """Hidden states, as wide as the model."""
@@ -270,10 +267,6 @@ class ArrayModel(Model):
         check_width(H, parameter_shape(self.rbm, "components_", 2)[0], self.rbm, what="components")
         check_domain(H, self.rbm._hidden_type, self.rbm, name=name)
         return np.asarray(H)
-
-    def answer(self, function: Callable[..., Array], X: Any) -> Array:
-        """Apply a function of machine and rows to `X`, which is checked first."""
-        return self.map_rows(function, self.check_X(X))
 
     def map_rows(
         self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
@@ -302,8 +295,7 @@ class ArrayModel(Model):
             for rows in blocks:
                 fill(rows)
         else:
-            n_products = size * machine.weights.size
-            tasks = ((rows,) for rows in blocks)
+            tasks, n_products = ((rows,) for rows in blocks), size * machine.weights.size
             map_blocks(fill, tasks, self.rbm.n_jobs, n_products=n_products)
         return result[0]
 

@@ -1,4 +1,4 @@
-"""What a fitted model says of its features once the hidden units are summed out."""
+"""Effective couplings of the features of a fitted model, the hidden units summed out."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -14,17 +15,17 @@ from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
-from skrbm.estimators.inference.missing_values import Unknown
+from skrbm.estimators.inference.missing_values import ConditionalDraws
 from skrbm.estimators.inference.mixing import warn_if_chains_stay
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.formats import RowFormat
-from skrbm.estimators.input.validation import RANDOM_STATE, shared_by_estimators
+from skrbm.estimators.input.validation import RANDOM_STATE, public_methods_of
 
 WARM_STEPS = 100  # of chains at other temperatures, before they meet states that were given
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
-@shared_by_estimators
+@public_methods_of
 class SamplingMixin(ModelMixin):
     """Methods of an estimator that draw visible states."""
 
@@ -124,16 +125,16 @@ class SamplingMixin(ModelMixin):
                     f"of shape {chains.shape}. Leave n_samples out."
                 )
         rng = model.inference_rng(random_state)
-        surroundings = model.surroundings(machine, rng) if n_temperatures > 1 else None
+        path_ends = model.base_and_anchors(machine, rng) if n_temperatures > 1 else None
         if n_temperatures == 1 and init is None:
             warn_if_chains_stay(model, machine, n_gibbs_steps)
 
         def run(machine: Machine, v: Any) -> Array:
             n_chains = v.shape[0]
-            if surroundings is None:
+            if path_ends is None:
                 v = sample_base(machine, n_chains, rng) if init is None else v
                 return gibbs_steps(machine, v, n_gibbs_steps, rng)
-            path = TemperedPath.to(machine, *surroundings)
+            path = TemperedPath.to(machine, *path_ends)
             v = path.sample_base(n_chains, rng) if init is None else dense(v)
             size = n_temperatures, n_gibbs_steps
             n_warm_steps = 0 if init is None else WARM_STEPS
@@ -173,7 +174,7 @@ class SamplingMixin(ModelMixin):
         mask : array-like of bool of shape (n_samples, n_features) or (n_features,)
             True where a value is known.
         method : {"sample", "mean"}, default="sample"
-            Whether to draw the unknown features from their joint conditional law, or to give
+            Whether to draw the unknown features from their joint conditional distribution, or to give
             their conditional means, averaged over several chains and the second half of their
             steps.
         n_gibbs_steps : int, default=100
@@ -194,12 +195,7 @@ class SamplingMixin(ModelMixin):
         ValueError
             If `mask` is not boolean or of another shape, or a known value is not finite.
         """
-        X = self._model.check_X(X, finite=False)
-        is_known = self._row_format.known_units(self, X, mask)
-        unknown = Unknown(self._model, is_known, self._model.inference_rng(random_state))
-        v = unknown.complete(dense(X), method, n_gibbs_steps, n_chains)
-        is_averaged = method == "mean"
-        return self._row_format.write(self, v, given=X, is_known=is_known, is_averaged=is_averaged)
+        return self._filler(X, mask, random_state, n_gibbs_steps, n_chains)(method)
 
     @validate_params(
         {
@@ -230,7 +226,7 @@ class SamplingMixin(ModelMixin):
             Visible states; NaN where one is missing.
         method : {"mean", "sample"}, default="mean"
             Whether to give conditional means, or to draw what is missing from its joint
-            conditional law.
+            conditional distribution.
         n_imputations : int, default=None
             Number of completed copies, each with other draws of what is missing, for analyses
             that account for its uncertainty; None for one copy by `method`.
@@ -264,21 +260,31 @@ class SamplingMixin(ModelMixin):
         array([[1., 1.],
                [0., 0.]])
         """
-        X = self._model.check_X(X, finite=False)
-        is_known, v = self._row_format.known_units(self, X), dense(X)
-        unknown = Unknown(self._model, is_known, self._model.inference_rng(random_state))
+        fill_in = self._filler(X, None, random_state, n_gibbs_steps, n_chains)
+        if n_imputations is None:
+            return fill_in(method)
+        copies = [fill_in("sample") for _ in range(n_imputations)]
+        return np.stack(copies) if isinstance(copies[0], np.ndarray) else copies
 
-        def copy(method: str) -> Any:
-            filled = unknown.complete(v, method, n_gibbs_steps, n_chains)
+    def _filler(
+        self, X: Any, mask: Any, random_state: Any, n_gibbs_steps: int, n_chains: int
+    ) -> Callable[[str], Any]:
+        """Function of a method, "sample" or "mean", that fills in what is unknown of some rows."""
+        X = self._model.check_X(X, finite=False)
+        is_known, v = self._row_format.known_units(self, X, mask), dense(X)
+        draws = ConditionalDraws(self._model, is_known, self._model.inference_rng(random_state))
+
+        def fill_in(method: str) -> Any:
             is_averaged = method == "mean"
+            if is_averaged:
+                complete = draws.average(v, n_gibbs_steps, n_chains)
+            else:
+                complete = draws.draw(v, n_gibbs_steps)
             return self._row_format.write(
-                self, filled, given=X, is_known=is_known, is_averaged=is_averaged
+                self, complete, given=X, is_known=is_known, is_averaged=is_averaged
             )
 
-        if n_imputations is None:
-            return copy(method)
-        copies = [copy("sample") for _ in range(n_imputations)]
-        return np.stack(copies) if isinstance(copies[0], np.ndarray) else copies
+        return fill_in
 
     def _as_states(self, states: Array) -> Array:
         """States in the type that scikit-learn's class gives them, where it has such units."""

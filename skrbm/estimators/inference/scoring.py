@@ -1,4 +1,4 @@
-"""What a model says about data: energies, pseudo-likelihoods and likelihoods."""
+"""Energies, pseudo-likelihoods and likelihoods of rows under a model."""
 
 from __future__ import annotations
 
@@ -16,26 +16,24 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows
-from skrbm.estimators.inference.log_partition import SIZES, anneal, warn_if_few, warn_if_too_likely
-from skrbm.estimators.inference.missing_values import averaged
+from skrbm.estimators.inference.log_partition import AUTO_TEMPERATURES, anneal, warn_if_too_likely
+from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.formats import RowFormat, known_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
-    advised,
     check_weights,
+    explain_core_errors,
     finite_results,
-    shared_by_estimators,
+    public_methods_of,
 )
 
 
-@shared_by_estimators
+@public_methods_of
 class LikelihoodMixin(ModelMixin):
     """Methods of an estimator that say how likely rows are."""
 
     n_jobs: int | None
-    n_temperatures: int
-    _annealing_rng: np.random.Generator
     _row_format: ClassVar[RowFormat]
     _visible_type: Any
 
@@ -65,11 +63,11 @@ class LikelihoodMixin(ModelMixin):
             counted = None if is_known is None else is_known[rows]
             return pseudo_likelihood(model.machine(v), v, self.n_jobs, counted)
 
-        with finite_results() as check, advised():
-            result = averaged(model, X, is_known, scores)
+        with finite_results() as check, explain_core_errors():
+            result = average_over_draws(model, X, is_known, scores)
             check(result)
-        log_unit = self._row_format.log_unit(self, X, is_known)
-        return np.asarray(result - log_unit, dtype=result.dtype)
+        log_jacobian = self._row_format.log_jacobian(self, X, is_known)
+        return np.asarray(result - log_jacobian, dtype=result.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`: what a search without ``scoring=`` maximises.
@@ -266,24 +264,21 @@ class LikelihoodMixin(ModelMixin):
                 f"method='reverse_ais' starts from; the other methods start from X."
             )
         if method == "auto":
-            n_visits = n_chains * (SIZES[-1] if n_temperatures == "auto" else int(n_temperatures))
-            method = "exact" if n_states <= n_visits else "ais"
-        with finite_results() as check, advised():
+            most = AUTO_TEMPERATURES[-1] if n_temperatures == "auto" else int(n_temperatures)
+            method = "exact" if n_states <= n_chains * most else "ais"
+        with finite_results() as check, explain_core_errors():
             if method == "exact":
                 value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
                 result = LogPartition(value, 0.0, method)
             else:
-                rng = self._model.annealing_rng(random_state)
-                size = n_chains, n_temperatures
-                result = anneal(self._model, machine, *size, X, init, rng, method=method)
-                if method != "bar":
-                    warn_if_few(result)
+                size, rng = (n_chains, n_temperatures), self._model.annealing_rng(random_state)
+                result = anneal(self._model, machine, method, *size, X, init, rng)
             check(np.array([result.value, result.std_error]))
-        return replace(result, value=result.value + float(self._row_format.log_unit(self)))
+        return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
         """Energies of rows as the user gave them, up to what `log_partition` adds for all."""
-        own = self._row_format.log_unit(self, X) - self._row_format.log_unit(self)
+        own = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
         return np.asarray(energy + own, dtype=energy.dtype)
 
 

@@ -1,4 +1,4 @@
-"""What rows are to users, and what they are to a machine."""
+"""Formats of rows: from what users hand over to the columns of a machine, and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skrbm.estimators.input.validation import (
     check_domain,
     check_width,
     compared_domain,
-    numbers_advised,
+    explain_input_errors,
     parameter_shape,
 )
 
@@ -81,7 +81,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
-        """From means of states given hidden ones to those of values; None where these are the same."""
+        """Map from conditional means of states to those of the user's values; None if they are equal."""
 
     @abstractmethod
     def warn_if_unlearned(self, v: Any) -> None:
@@ -89,7 +89,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:
-        """Whether a fitted estimator still has the format that its arrays go with."""
+        """True if a fitted estimator still has the format that its arrays go with."""
 
     @abstractmethod
     def array_length(self, rbm: Any, name: str, n_columns: int) -> int:
@@ -97,24 +97,24 @@ class RowFormat(ABC):
 
     @abstractmethod
     def known_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
-        """Which units of each row are known (n_samples, n_units): from a user's mask, or not NaN."""
+        """Mask of the known units of each row (n_samples, n_units): from a user's mask, or not NaN."""
 
     @abstractmethod
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
         """Numbers or names of real-valued features whose scale no data tell."""
 
     @abstractmethod
-    def log_units(self, rbm: Any, v: Any = None) -> Array:
-        """By how much log-densities of the rows as given are below those of the states, in nats.
+    def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
+        """Log-densities of the states above those of the rows as given, in nats.
 
         Of each unit (n_units,), or zero for all (1,); without rows `v`, what is common to all rows, and
         with them, if it differs, of each (n_samples, n_units).
         """
 
-    def log_unit(self, rbm: Any, v: Any = None, is_counted: Array | None = None) -> Array:
-        """Sum of `log_units`, of those counted of each row: () or (n_samples,)."""
-        counted = True if is_counted is None else is_counted
-        return np.asarray(np.where(counted, self.log_units(rbm, v), 0).sum(axis=-1))
+    def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:
+        """Sum of `log_jacobians` over the scored units of each row: () or (n_samples,)."""
+        scored = True if is_scored is None else is_scored
+        return np.asarray(np.where(scored, self.log_jacobians(rbm, v), 0).sum(axis=-1))
 
 
 @final
@@ -133,7 +133,7 @@ class ArrayRows(RowFormat):
         if not reset:
             check_is_fitted(rbm)
             width = parameter_shape(rbm, "components_", 2)[1]
-        with numbers_advised(rbm):
+        with explain_input_errors(rbm):
             if width == getattr(rbm, "n_features_in_", None) or reset:
                 X = validate_data(rbm, X, reset=reset, **options)
             else:  # arrays assigned by hand
@@ -154,15 +154,7 @@ class ArrayRows(RowFormat):
                 check_domain(X, units, rbm, allow_nan=missing and not issparse(X))
         return X
 
-    def write(
-        self,
-        rbm: Any,
-        v: Array,
-        *,
-        given: Any = None,
-        is_known: Array | None = None,
-        is_averaged: bool = False,
-    ) -> Any:
+    def write(self, rbm: Any, v: Array, **_: Any) -> Any:
         return v
 
     def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
@@ -188,7 +180,7 @@ class ArrayRows(RowFormat):
         is_scaled = not rbm._visible_type.support.values
         return list(np.flatnonzero(~is_varying).tolist()) if is_scaled else []
 
-    def log_units(self, rbm: Any, v: Any = None) -> Array:
+    def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         return np.zeros(1)
 
 

@@ -26,10 +26,10 @@ T = TypeVar("T")
 RANDOM_STATE = ["random_state", np.random.Generator]
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
-BLOCK_ELEMENTS = 2**16  # of what is looked at twice: half a megabyte stays in a core's cache
+EXTREMES_BLOCK = 2**16  # values that are read twice: half a megabyte stays in a core's cache
 
 
-def shared_by_estimators(cls: type[T]) -> type[T]:
+def public_methods_of(cls: type[T]) -> type[T]:
     """Class whose methods have no class in their name: users know them as those of another one.
 
     Its module answers for them, so that they can be pickled by that name.
@@ -273,7 +273,7 @@ def check_domain(
 
 
 def _are_bits(X: Any) -> bool:
-    """Whether all values are 0 or 1."""
+    """True if all values are 0 or 1."""
     values = X.data if issparse(X) else X
     return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
 
@@ -283,7 +283,7 @@ def _extremes(X: Any, allow_nan: bool) -> tuple[float, float]:
     if issparse(X):
         return float(X.min()), float(X.max())
     lines = X.T if X.flags.f_contiguous else X
-    n_lines = max(1, BLOCK_ELEMENTS // lines.shape[1])
+    n_lines = max(1, EXTREMES_BLOCK // lines.shape[1])
     blocks = [lines[begin : begin + n_lines] for begin in range(0, len(lines), n_lines)]
     least, greatest = (np.fmin, np.fmax) if allow_nan else (np.minimum, np.maximum)
     extremes = np.array([[f.reduce(block, None) for f in (least, greatest)] for block in blocks])
@@ -291,7 +291,7 @@ def _extremes(X: Any, allow_nan: bool) -> tuple[float, float]:
 
 
 @contextmanager
-def advised() -> Iterator[None]:
+def explain_core_errors() -> Iterator[None]:
     """Say which of an estimator's parameters to change where the core cannot know them.
 
     Yields
@@ -316,7 +316,7 @@ def advised() -> Iterator[None]:
 
 
 @contextmanager
-def numbers_advised(estimator: BaseEstimator) -> Iterator[None]:
+def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
     """Name what takes text and missing values, where scikit-learn refuses them.
 
     Parameters

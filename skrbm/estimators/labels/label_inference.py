@@ -14,11 +14,11 @@ from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.estimators.inference.sampling import COUNT
-from skrbm.estimators.input.validation import RANDOM_STATE, finite_results, shared_by_estimators
+from skrbm.estimators.input.validation import RANDOM_STATE, finite_results, public_methods_of
 from skrbm.estimators.labels.label_model import LabelModel
 
 
-@shared_by_estimators
+@public_methods_of
 class LabelInferenceMixin:
     """Methods of a fitted classifier, which ask the machine of its public arrays at the time."""
 

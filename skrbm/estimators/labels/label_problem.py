@@ -86,7 +86,6 @@ class LabelProblem(Problem):
         labels: Array,
         sample_weight: Array | None,
         *,
-        n_iter: int,
         is_planned: bool,
         resumes: bool,
     ) -> LabelProblem:
@@ -96,7 +95,7 @@ class LabelProblem(Problem):
         ----------
         classifier : RBMClassifier
             Copy that has `classes_`, `estimator_` and, if it is fitted, the arrays of the label.
-        X, labels, sample_weight, n_iter, is_planned, resumes
+        X, labels, sample_weight, is_planned, resumes
             As of the class.
         """
         weight = np.ones(len(labels)) if sample_weight is None else sample_weight
@@ -111,7 +110,7 @@ class LabelProblem(Problem):
             is_counted = is_planned and "checkpoint" in getattr(classifier, "_training_state", {})
             counts = {name: before[name] + (0.0 if is_counted else counts[name]) for name in counts}
         model = LabelModel(classifier, counts["label_weights"])
-        plan, candidates = (n_iter, is_planned, resumes), np.flatnonzero(is_known)
+        plan, candidates = (is_planned, resumes), np.flatnonzero(is_known)
         return cls(model, X, sample_weight, *plan, candidates, counts, labels=labels)
 
     def rows(self, start: Start, rng: np.random.Generator) -> LabelledRows:

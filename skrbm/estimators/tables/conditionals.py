@@ -12,10 +12,10 @@ from sklearn.utils._param_validation import validate_params
 from skrbm.core.likelihood import conditional
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
-from skrbm.estimators.inference.missing_values import Unknown
+from skrbm.estimators.inference.missing_values import ConditionalDraws
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.inference.sampling import COUNT
-from skrbm.estimators.input.validation import RANDOM_STATE, advised, shared_by_estimators
+from skrbm.estimators.input.validation import RANDOM_STATE, explain_core_errors, public_methods_of
 from skrbm.estimators.tables.table_rows import table_of
 
 # Times as many nodes of a quadrature as the density of a score alone needs: tested by
@@ -25,7 +25,7 @@ N_BETWEEN = 32  # values on either side of a node, where the map from score to v
 DRAWS = {"n_gibbs_steps": COUNT, "n_chains": COUNT, "random_state": RANDOM_STATE}
 
 
-@shared_by_estimators
+@public_methods_of
 class ConditionalMixin(ModelMixin):
     """Methods of an estimator of tables that ask for one column given all others."""
 
@@ -157,11 +157,11 @@ class ConditionalMixin(ModelMixin):
         if scores is not None:
             mean = partial(_mean_of_values, number=unit, values=scores.values)
         rows = np.flatnonzero(~is_known.all(axis=1))
-        with advised():
+        with explain_core_errors():
             if not len(rows):
                 return model.map_rows(mean, v)
             is_known[:, unit] = False
-            unknown = Unknown(model, is_known[rows], model.inference_rng(random_state))
+            unknown = ConditionalDraws(model, is_known[rows], model.inference_rng(random_state))
             start, total = v[rows], np.zeros(())
             for _ in range(n_chains):
                 v[rows] = unknown.draw(start, n_gibbs_steps)

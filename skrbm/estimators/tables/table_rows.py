@@ -107,17 +107,17 @@ class TableRows(RowFormat):
         numeric = zip(table.groups["numeric"], is_varying[table.numeric_columns], strict=True)
         return [table.names[j] for j, varies in numeric if not varies]
 
-    def log_units(self, rbm: Any, v: Any = None) -> Array:
+    def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         table = table_of(rbm)
         constant = np.log(table.scale[table.order])
         if v is None or not table.mapped_columns:
             return np.asarray(constant)
-        log_units, n_columns = np.tile(constant, (len(v), 1)), sum(table.widths)
+        log_jacobians, n_columns = np.tile(constant, (len(v), 1)), sum(table.widths)
         numbers = v.numbers if isinstance(v, EncodedTable) else v
         for column, scores in table.mapped_columns.items():
             from_end = column - n_columns  # numbers are the last columns and the last units
-            log_units[:, from_end] = -scores.log_slope(numbers[:, from_end])
-        return log_units
+            log_jacobians[:, from_end] = -scores.log_slope(numbers[:, from_end])
+        return log_jacobians
 
 
 def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
