@@ -152,7 +152,7 @@ class _Senders:
     def mean(self, values: Array) -> Array:
         """Average over the values of each unit along the first axis, all alike."""
         counts = np.bincount(self.unit).reshape(-1, *[1] * (values.ndim - 1))
-        return np.asarray(np.add.reduceat(values, self.first, axis=0) / counts)
+        return np.add.reduceat(values, self.first, axis=0) / counts
 
     @property
     def n_nodes(self) -> Array:

@@ -119,4 +119,4 @@ def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:
     """Words of 64 random bits, without the checks of `rng.integers`, which cost as much as many."""
     if isinstance(rng.bit_generator, np.random.MT19937):  # the one whose words have 32
         return rng.integers(2**64, size=n_words, dtype=np.uint64)
-    return np.asarray(rng.bit_generator.random_raw(n_words))
+    return rng.bit_generator.random_raw(n_words)

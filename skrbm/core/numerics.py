@@ -123,7 +123,7 @@ def expm1(x: Array, largest: float) -> Array:
     0.001000500
     """
     if x.dtype != np.float32 or not largest < SERIES_RANGE:
-        return np.asarray(np.expm1(x, out=x))
+        return np.expm1(x, out=x)
     rest = x / 4
     for order in (3, 2):
         rest += 1

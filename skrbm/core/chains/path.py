@@ -203,7 +203,7 @@ class TemperedMachine:
 
     def hidden_field(self, v: Array) -> Array:
         """Field that the hidden units feel, from visible states of shape (n_samples, n_visible)."""
-        return np.asarray(self.beta * self.path.machine.hidden_field(v))
+        return self.beta * self.path.machine.hidden_field(v)
 
     def visible_field(self, h: Array) -> Array:
         """Field that the visible units feel, from hidden states of shape (n_samples, n_hidden)."""

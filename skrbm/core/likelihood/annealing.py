@@ -33,7 +33,7 @@ def inverse_temperatures(n_temperatures: int) -> Array:
     betas : ndarray of shape (n_temperatures,)
         Ascending.
     """
-    return np.asarray(1 - np.linspace(1, 0, n_temperatures) ** SCHEDULE_POWER)
+    return 1 - np.linspace(1, 0, n_temperatures) ** SCHEDULE_POWER
 
 
 def chains_at_base(

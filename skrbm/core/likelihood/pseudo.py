@@ -127,7 +127,7 @@ def estimate_pseudo_likelihood(
             scores = rows.log_conditionals(numbers.ravel(), units.ravel()).reshape(units.shape)
             counted = 1 if is_counted is None else is_counted[own][numbers, units]
             total[own] += (counted * scores).sum(axis=0)
-    return np.asarray(total * (n_units / n_flips))
+    return total * (n_units / n_flips)
 
 
 def monitor(

@@ -194,7 +194,7 @@ class _Leg:
         first, last = self._first.visible, self._last.visible
         own = (1 - beta) * first.energy(v).astype(float) + beta * last.energy(v).astype(float)
         hidden = self._last.hidden.tempered(self._first.hidden, beta)
-        return np.asarray(own - hidden.log_partition(fields[0] + beta * fields[1]))
+        return own - hidden.log_partition(fields[0] + beta * fields[1])
 
     def next(
         self, chains: Population, fields: tuple[Array, Array], beta: float, least: float

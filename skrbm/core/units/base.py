@@ -297,7 +297,7 @@ class Units(ABC):
         self, other: Self, field: Array, other_field: Array, other_mean: Array
     ) -> Array:
         """Log-normaliser of another layer given its field and mean, minus that of this one."""
-        return np.asarray(other.log_partition(other_field) - self.log_partition(field))
+        return other.log_partition(other_field) - self.log_partition(field)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
         """How the log-normaliser changes with what is added to the field of all samples.

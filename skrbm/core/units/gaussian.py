@@ -267,17 +267,17 @@ class Gaussian(Units):
 
     @property
     def _variance(self) -> Array:
-        return np.asarray(np.exp(self.log_variance))
+        return np.exp(self.log_variance)
 
     @property
     def _scale(self) -> Array:
         """Divisor of the signal."""
-        return np.asarray(np.exp(self._kind.power * self.log_variance))
+        return np.exp(self._kind.power * self.log_variance)
 
     @property
     def _gain(self) -> Array:
         """Change of the mean for a unit of field."""
-        return np.asarray(np.exp((1 - self._kind.power) * self.log_variance))
+        return np.exp((1 - self._kind.power) * self.log_variance)
 
     @property
     def _location(self) -> Array:

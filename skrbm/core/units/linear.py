@@ -96,7 +96,7 @@ class LinearUnits(Units):
     def log_partition(self, field: Array) -> Array:
         x = field + self.bias
         linear = 0.0 if self.offset is None else (self.offset * x).sum(axis=1, dtype=np.float64)
-        return np.asarray((self.log_normaliser(x) - linear).astype(field.dtype))
+        return (self.log_normaliser(x) - linear).astype(field.dtype)
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
         return placed(self.expectation(np.add(field, self.bias, out=out)), out)

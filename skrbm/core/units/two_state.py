@@ -121,7 +121,7 @@ class TwoStateUnits(LinearUnits):
         factors = expm1(_scaled(change, self.high - self.low), largest)
         factors *= _scaled(self.high - other_mean, 1 / (self.high - self.low))
         factors += 1
-        return np.asarray(linear - sum_log(factors))
+        return linear - sum_log(factors)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
         distance, of_any = self.high - self.low, super().log_partition_shifts(field)
