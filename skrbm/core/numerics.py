@@ -15,7 +15,7 @@ MANY_FACTORS = 2**14
 MAX_EXPONENT = 80  # and so is e^80
 BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
 IN_PLACE_BYTES = 2**18  # of arrays that need no temporary one: fewer calls
-FEW_ROWS = 16  # of a product with a transposed matrix
+MAX_TURNED_ROWS = 16  # of a product with a transposed matrix that is faster turned round
 SERIES_RANGE = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
 
@@ -182,12 +182,12 @@ def last_rows(rows: Array, other: Array | None) -> Array:
     return rows if other is None else rows[len(rows) - len(other) :]
 
 
-def matrix_product(rows: Array, matrix: Array, out: Array | None = None) -> Array:
+def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
     """Product of rows with a matrix that may lie in memory as its transpose.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_rows, n)
+    rows : {ndarray, sparse matrix} of shape (n_rows, n)
         Any number of them.
     matrix : ndarray of shape (n, n_columns)
         Same dtype.
@@ -199,7 +199,13 @@ def matrix_product(rows: Array, matrix: Array, out: Array | None = None) -> Arra
     product : ndarray of shape (n_rows, n_columns)
         Same dtype as both.
     """
-    if 1 < len(rows) <= FEW_ROWS and rows.dtype == np.float32 and not matrix.flags.c_contiguous:
+    if not isinstance(rows, np.ndarray) and issparse(rows):
+        return placed(rows @ matrix, out)
+    if (
+        1 < len(rows) <= MAX_TURNED_ROWS
+        and rows.dtype == np.float32
+        and not matrix.flags.c_contiguous
+    ):
         # OpenBLAS takes up to twice as long for these as for the same product turned round.
         out = np.empty((len(rows), matrix.shape[1]), rows.dtype) if out is None else out
         out[...] = (matrix.T @ rows.T).T

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from skrbm.core import numerics
 from skrbm.core.numerics import (
-    FEW_ROWS,
+    MAX_TURNED_ROWS,
     average_rows,
     expm1,
     logistic,
@@ -98,7 +98,7 @@ def test_expm1_keeps_its_digits(dtype, largest):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_rows", [0, 1, 2, FEW_ROWS, FEW_ROWS + 1])
+@pytest.mark.parametrize("n_rows", [0, 1, 2, MAX_TURNED_ROWS, MAX_TURNED_ROWS + 1])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_products_are_the_same_wherever_the_matrix_lies(order, n_rows, dtype, rng):
     # Slips: an answer that is not turned back, an `out` that is not written.
