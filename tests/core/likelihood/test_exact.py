@@ -66,8 +66,8 @@ def test_sums_do_not_depend_on_the_blocks(p, monkeypatch):
     # Slip: the blocks' averages averaged in place of their sums added.
     machine = machine_from(p)
     whole = exact.log_partition(machine), exact.expected_gradient(machine)
-    monkeypatch.setattr(exact, "BLOCK_ELEMENTS", 13)
-    monkeypatch.setattr(exact, "TASK_BLOCKS", 2)
+    monkeypatch.setattr(exact, "MAX_SUMMED_ELEMENTS", 13)
+    monkeypatch.setattr(exact, "N_TASK_BLOCKS", 2)
     np.testing.assert_allclose(exact.log_partition(machine), whole[0], rtol=0, atol=1e-12)
     assert_same_arrays(exact.expected_gradient(machine), whole[1], atol=1e-12)
 
