@@ -14,6 +14,8 @@ from skrbm.core.likelihood.partition import LogPartition, log_partition_at_least
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 
+Starts = list[tuple[Array, np.random.Generator]]
+
 N_BLOCK_CHAINS = 50  # a fixed number: what the chains do must not depend on n_jobs
 SCHEDULE_POWER = 2.0  # of the distance to the end of the path: small steps where the model is hard
 
@@ -36,9 +38,7 @@ def inverse_temperatures(n_temperatures: int) -> Array:
     return 1 - np.linspace(1, 0, n_temperatures) ** SCHEDULE_POWER
 
 
-def chains_at_base(
-    path: TemperedPath, n_chains: int, rng: np.random.Generator
-) -> list[tuple[Array, np.random.Generator]]:
+def chains_at_base(path: TemperedPath, n_chains: int, rng: np.random.Generator) -> Starts:
     """Blocks of independent chains at the base of a path, each with a stream of its own.
 
     Parameters
@@ -103,7 +103,7 @@ def annealed_log_partition(
        ICML, 872-879. :doi:`10.1145/1390156.1390266`
     """
     betas = inverse_temperatures(n_temperatures).tolist()
-    return _estimate("ais", path, chains_at_base(path, n_chains, rng), betas, n_jobs, 1)
+    return _estimate("ais", path, chains_at_base(path, n_chains, rng), betas, n_jobs)
 
 
 def reversed_log_partition(
@@ -144,7 +144,7 @@ def reversed_log_partition(
        log-likelihood using reverse annealing", AISTATS, PMLR 38, 102-110.
     """
     betas = inverse_temperatures(n_temperatures)[::-1].tolist()
-    return _estimate("reverse_ais", path, _with_streams(v, rng), betas, n_jobs, -1)
+    return _estimate("reverse_ais", path, _with_streams(v, rng), betas, n_jobs)
 
 
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
@@ -206,20 +206,14 @@ def tempered_states(
 
 
 def _estimate(
-    method: str,
-    path: TemperedPath,
-    starts: list[tuple[Array, np.random.Generator]],
-    betas: list[float],
-    n_jobs: int | None,
-    sign: int,
+    method: str, path: TemperedPath, starts: Starts, betas: list[float], n_jobs: int | None
 ) -> LogPartition:
-    """Partition function from blocks of chains, each with a stream of its own."""
+    """Partition function from blocks of chains that go forth, or from 1 to 0, along the path."""
     blocks = ((path, v, betas, stream) for v, stream in starts)
     n_products = N_BLOCK_CHAINS * path.machine.weights.size
     log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs, n_products=n_products))
-    return _average(
-        method, path.base_log_partition + path.energy_shift, log_weights, len(betas), sign
-    )
+    base, direction = path.base_log_partition + path.energy_shift, betas[-1] - betas[0]
+    return _average(method, base, log_weights, len(betas), direction)
 
 
 def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Generator) -> Array:
@@ -234,14 +228,14 @@ def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Gen
 
 
 def _average(
-    method: str, base: float, log_weights: Array, n_temperatures: int, sign: int
+    method: str, base: float, log_weights: Array, n_temperatures: int, direction: float
 ) -> LogPartition:
     """Average the weights, with the standard error of the average's logarithm."""
     n_chains = len(log_weights)
     log_mean = logsumexp(log_weights) - np.log(n_chains)
     relative = np.exp(log_weights - log_mean)  # of mean one
     return LogPartition(
-        float(base + sign * log_mean),
+        float(base + direction * log_mean),
         float(relative.std(ddof=1) / np.sqrt(n_chains)) if n_chains > 1 else np.inf,
         method,
         n_chains=n_chains,
@@ -250,7 +244,7 @@ def _average(
     )
 
 
-def _with_streams(rows: Array, rng: np.random.Generator) -> list[tuple[Array, np.random.Generator]]:
+def _with_streams(rows: Array, rng: np.random.Generator) -> Starts:
     """Blocks of rows, each with a stream of its own."""
     blocks = np.array_split(rows, -(-len(rows) // N_BLOCK_CHAINS))
     return list(zip(blocks, new_streams(rng, len(blocks)), strict=True))

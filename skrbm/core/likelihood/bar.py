@@ -75,8 +75,9 @@ def bridged_log_partition(
     max_rungs = max(2, n_temperatures // MIN_LADDER_STEPS)
     betas = np.linspace(1.0, 0.0, min(N_FIRST_RUNGS, max_rungs))
     starts, streams = zip(*chains_at_base(path, n_chains, rng), strict=True)
-    sizes = [len(v) for v in starts]
-    h = [_start(path, len(betas), *block) for block in zip(starts, streams, strict=True)]
+    sizes, machine = [len(v) for v in starts], path.at(1.0)
+    h = [machine.sample_hidden(v, stream) for v, stream in zip(starts, streams, strict=True)]
+    h = [np.repeat(block[None], len(betas), axis=0) for block in h]  # the same on all rungs
     for share in ADAPTATION_SHARES:
         n_steps = max(1, int(share * n_temperatures) // len(betas))
         blocks = [(path, *block, betas, n_steps) for block in zip(h, streams, strict=True)]
@@ -88,11 +89,6 @@ def bridged_log_partition(
     blocks = [(path, *block, betas, n_steps) for block in zip(h, streams, strict=True)]
     differences = np.concatenate(map_blocks(_sample, blocks, n_jobs), axis=-1)
     return _bridge(differences, path.base_log_partition + path.energy_shift)
-
-
-def _start(path: TemperedPath, n_rungs: int, v: Array, rng: np.random.Generator) -> Array:
-    """Hidden states given visible ones, the same on all rungs of a ladder."""
-    return np.repeat(path.at(1.0).sample_hidden(v, rng)[None], n_rungs, axis=0)
 
 
 def _advance(

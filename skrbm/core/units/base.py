@@ -189,12 +189,8 @@ class Units(ABC):
     @property
     def n_states(self) -> float:
         """Number of states of the layer: an exact integer, or infinity."""
-        n_states = 1
-        for values in map(self.unit_values, range(self.n_units)):
-            if values is None:
-                return math.inf
-            n_states *= len(values)
-        return n_states
+        values: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
+        return math.inf if any(v is None for v in values) else math.prod(map(len, values))
 
     @property
     def is_discrete(self) -> bool:
