@@ -11,12 +11,12 @@ from scipy.sparse import issparse
 Array = NDArray[Any]
 
 SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
-MANY_FACTORS = 2**14
+MIN_SHARING_FACTORS = 2**14  # fewer take less time than the calls that halve them
 MAX_EXPONENT = 80  # and so is e^80
 BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
 IN_PLACE_BYTES = 2**18  # of arrays that need no temporary one: fewer calls
 MAX_TURNED_ROWS = 16  # of a product with a transposed matrix that is faster turned round
-SERIES_RANGE = 2**-4  # x^4 / 120 is then below the rounding of single precision
+MAX_SERIES_ARGUMENT = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
 
 def sum_log_two_cosh(x: Array) -> Array:
@@ -63,8 +63,7 @@ def sum_log(factors: Array) -> Array:
     sums : ndarray of shape (n_rows,)
         In double precision.
     """
-    # A call for every halving takes longer than the logarithms of a few factors.
-    n_shared = SHARED_FACTORS if factors.size >= MANY_FACTORS else 1
+    n_shared = SHARED_FACTORS if factors.size >= MIN_SHARING_FACTORS else 1
     shared, width = 1, factors.shape[1]
     while 2 * shared <= n_shared and width > 1:
         half = -(-width // 2)
@@ -122,7 +121,7 @@ def expm1(x: Array, largest: float) -> Array:
     >>> print(f"{expm1(small, 1e-3)[0]:.9f}")
     0.001000500
     """
-    if x.dtype != np.float32 or not largest < SERIES_RANGE:
+    if x.dtype != np.float32 or not largest < MAX_SERIES_ARGUMENT:
         return np.expm1(x, out=x)
     rest = x / 4
     for order in (3, 2):
