@@ -74,7 +74,7 @@ class Ladder:
         self._accepted += accepted
         self._n_steps += 1
 
-    def settle(self) -> float:
+    def adapt(self) -> float:
         """Move to where all neighbours should exchange equally often.
 
         The new inverse temperatures share the sum of the rejection rates equally [1]_.
