@@ -94,13 +94,15 @@ def smaller_discrete(machine: Machine) -> Machine:
     return min(machine, machine.transposed, key=lambda m: m.visible.n_states)
 
 
-def enumerable(machine: Machine) -> Machine:
+def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
     """The machine, or its transpose, whose visible layer can be enumerated.
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
+    max_states : int, default=MAX_STATES
+        Of the visible layer.
 
     Returns
     -------
@@ -113,10 +115,10 @@ def enumerable(machine: Machine) -> Machine:
         If no layer has so few states.
     """
     smallest = smaller_discrete(machine)
-    if smallest.visible.n_states > MAX_STATES:
+    if smallest.visible.n_states > max_states:
         raise TooManyStatesError(
-            f"Exact enumeration needs a layer of at most {MAX_STATES} states, those of "
-            f"{MAX_STATES.bit_length() - 1} units with two states, but this machine has "
+            f"Exact enumeration needs a layer of at most {max_states} states, those of "
+            f"{max_states.bit_length() - 1} units with two states, but this machine has "
             f"{_described(machine.visible, 'visible')} and {_described(machine.hidden, 'hidden')}."
         )
     return smallest
