@@ -15,7 +15,7 @@ MIN_SHARING_FACTORS = 2**14  # fewer take less time than the calls that halve th
 MAX_EXPONENT = 80  # and so is e^80
 BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
 IN_PLACE_BYTES = 2**18  # of arrays that need no temporary one: fewer calls
-MAX_TURNED_ROWS = 16  # of a product with a transposed matrix that is faster turned round
+TURNED_ROWS = 16  # of a product with a transposed matrix, at most, that is faster turned round
 MAX_SERIES_ARGUMENT = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
 
@@ -200,11 +200,7 @@ def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
     """
     if not isinstance(rows, np.ndarray) and issparse(rows):
         return placed(rows @ matrix, out)
-    if (
-        1 < len(rows) <= MAX_TURNED_ROWS
-        and rows.dtype == np.float32
-        and not matrix.flags.c_contiguous
-    ):
+    if 1 < len(rows) <= TURNED_ROWS and rows.dtype == np.float32 and not matrix.flags.c_contiguous:
         # OpenBLAS takes up to twice as long for these as for the same product turned round.
         out = np.empty((len(rows), matrix.shape[1]), rows.dtype) if out is None else out
         out[...] = (matrix.T @ rows.T).T

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit
 
 from skrbm.core.chains.ladder import Ladder, communication_barrier, equal_acceptance_ladder
@@ -19,6 +16,7 @@ from skrbm.core.parallel import map_blocks
 N_FIRST_RUNGS = 8  # of the ladder whose acceptance sets the next
 TARGET_REJECTION = 0.3  # share of exchanges between neighbours, which the number of rungs aims at
 MIN_LADDER_STEPS = 20  # on a ladder: no more rungs than leave so many
+N_RATIO_BISECTIONS = 100  # leave an interval of 1e-30 of the first
 ADAPTATION_SHARES = (1 / 16, 1 / 8, 1 / 4)  # of all steps, after each of which the ladder adapts
 
 
@@ -158,10 +156,12 @@ def _bridge(differences: Array, base: float) -> LogPartition:
 
 
 def _solve(at_upper: Array, at_lower: Array) -> float:
-    """Log-ratio of two partition functions, the only root of a balance that grows with it."""
-
-    def balance(log_ratio: float) -> Any:
-        return expit(log_ratio - at_upper).mean() - expit(at_lower - log_ratio).mean()
-
+    """Log-ratio of two partition functions, by bisection: the balance grows with it."""
     both = np.concatenate([at_upper, at_lower])
-    return float(brentq(balance, both.min() - 1, both.max() + 1))
+    low, high = both.min() - 1, both.max() + 1
+    # Brent's method may stop amid states that do not overlap, where the balance is zero and flat.
+    for _ in range(N_RATIO_BISECTIONS):
+        middle = (low + high) / 2
+        balance = expit(middle - at_upper).mean() - expit(at_lower - middle).mean()
+        low, high = (middle, high) if balance < 0 else (low, middle)
+    return float((low + high) / 2)

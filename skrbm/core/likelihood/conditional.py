@@ -62,8 +62,8 @@ def conditional_distribution(
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
     """Expected columns of a visible unit given the other units, (n_samples, n_own).
 
-    Parameters are those of `conditional_distribution`. The columns of a unit with several are 0 or 1, and
-    their means its probabilities.
+    Parameters are those of `conditional_distribution`. The columns of a unit with several are 0 or
+    1, and their means its probabilities.
     """
     values, probability = conditional_distribution(machine, v, number)
     return np.asarray((probability[:, :, None] * values).sum(axis=0).astype(machine.dtype))

@@ -264,7 +264,7 @@ class Units(ABC):
         return self.affine_signal[0] - after.affine_signal[0]
 
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
-        """Further terms of the moments, given averages (n_columns,) of the field and of signal times field."""
+        """Further terms of the moments, from averages (n_columns,) of field and signal times field."""
         return {}
 
     def has_means(self, values: Any) -> bool:

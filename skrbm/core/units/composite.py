@@ -236,8 +236,8 @@ class Composite(WideUnits):
     @cached_property
     def _columns(self) -> list[slice]:
         """Columns of each part."""
-        ends = accumulate((part.n_columns for part in self.parts), initial=0)
-        return [slice(*ends_of_part) for ends_of_part in pairwise(ends)]
+        edges = accumulate((part.n_columns for part in self.parts), initial=0)
+        return [slice(begin, end) for begin, end in pairwise(edges)]
 
     def _part_of(self, index: Any) -> tuple[Units, Any]:
         """Part that some units belong to, all to the same one, and their numbers in it."""
