@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import machine as where
 from benchmarks.timing import seconds
 from skrbm import BernoulliRBM
-from skrbm.core.likelihood.annealing import BLOCK_CHAINS
+from skrbm.core.likelihood.annealing import N_BLOCK_CHAINS
 from skrbm.core.parallel import map_blocks
 
 N_VISIBLE, N_HIDDEN, N_CHAINS = 784, 500, 100
@@ -43,8 +43,8 @@ def compare(dtype: type) -> dict[str, float]:
     v = (rng.random((N_CHAINS, N_VISIBLE)) < 0.5).astype(dtype)
     h = (rng.random((N_CHAINS, N_HIDDEN)) < 0.5).astype(dtype)
     blocks = [
-        (v[i : i + BLOCK_CHAINS], h[i : i + BLOCK_CHAINS], weights, N_SHORT)
-        for i in range(0, N_CHAINS, BLOCK_CHAINS)
+        (v[i : i + N_BLOCK_CHAINS], h[i : i + N_BLOCK_CHAINS], weights, N_SHORT)
+        for i in range(0, N_CHAINS, N_BLOCK_CHAINS)
     ]
 
     def anneal(n: int) -> object:

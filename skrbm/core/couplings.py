@@ -1,4 +1,4 @@
-"""What a machine says of its visible units once the hidden ones are summed out."""
+"""Fields and interactions of a machine's visible units with the hidden ones summed out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from skrbm.core.units import Units
 ORDERS = (2, 3)
 LAST_FREQUENCY = 26.0  # where 1 / sinh(pi t / 2) is below 1e-17
 SATURATION = 20.0  # where log(2 cosh x) is |x| to 1e-17
-MANY_PRODUCTS = 10**13  # minutes
-N_NODES = 64
-BLOCK_NODES = 2**10
+N_HERMITE_NODES = 64  # of the average over a normal variable
+N_BLOCK_FREQUENCIES = 2**10  # at a time: their waves stay in the cache
 
 
 @final
@@ -53,7 +52,7 @@ class EffectiveCouplings:
 
 
 def effective_couplings(
-    machine: Machine, order: int = 2, method: str = "auto"
+    machine: Machine, order: int = 2, method: str = "auto", max_products: float = 1e13
 ) -> EffectiveCouplings:
     r"""Zero-sum interactions of the visible units up to an order.
 
@@ -78,7 +77,9 @@ def effective_couplings(
         Largest number of units that interact.
     method : {"auto", "exact", "gaussian"}, default="auto"
         "gaussian" takes the sum of the other units for a normal variable; "auto" does so where
-        the exact integral would take minutes.
+        the exact integral would take too many products.
+    max_products : float, default=1e13
+        Complex multiplications of an exact integral that "auto" allows: minutes.
 
     Returns
     -------
@@ -99,7 +100,7 @@ def effective_couplings(
     senders = _Senders(machine.astype(np.float64))
     n_products = senders.n_nodes.sum() * len(senders.columns) ** order
     if method == "auto":
-        method = "exact" if n_products <= MANY_PRODUCTS else "gaussian"
+        method = "exact" if n_products <= max_products else "gaussian"
     add = {"exact": _integrate, "gaussian": _average_normal}[method]
     shape = (len(senders.columns),)
     sums = [np.zeros(shape * n) for n in range(1, order + 1)]
@@ -125,8 +126,7 @@ class _Senders:
 
     def __init__(self, machine: Machine) -> None:
         slope, self.bias, share = _two_state_form(machine.hidden)
-        sent: list[Array] = []
-        own: list[Array] = []
+        sent, own = [], []
         unit: list[int] = []
         columns: list[int] = []
         for i in range(machine.visible.n_units):
@@ -152,7 +152,7 @@ class _Senders:
     def mean(self, values: Array) -> Array:
         """Average over the values of each unit along the first axis, all alike."""
         counts = np.bincount(self.unit).reshape(-1, *[1] * (values.ndim - 1))
-        return np.asarray(np.add.reduceat(values, self.first, axis=0) / counts)
+        return np.add.reduceat(values, self.first, axis=0) / counts
 
     @property
     def n_nodes(self) -> Array:
@@ -182,9 +182,9 @@ def _integrate(senders: _Senders, sums: list[Array]) -> None:
     """Add the integrals over frequencies of all hidden units."""
     for j, n_nodes in enumerate(senders.n_nodes):
         step = LAST_FREQUENCY / n_nodes
-        for begin in range(0, n_nodes, BLOCK_NODES):
+        for begin in range(0, n_nodes, N_BLOCK_FREQUENCIES):
             # Midpoints: the integrand need not be known where it is 0 / 0.
-            t = step * (np.arange(begin, min(begin + BLOCK_NODES, n_nodes)) + 0.5)
+            t = step * (np.arange(begin, min(begin + N_BLOCK_FREQUENCIES, n_nodes)) + 0.5)
             waves = np.exp(1j * senders.sent[:, j, None] * t)
             means = senders.mean(waves)
             means[means == 0] = np.finfo(float).tiny
@@ -233,6 +233,6 @@ def _average_normal(senders: _Senders, sums: list[Array]) -> None:
 
 def _normal_average(mean: Array, spread: Array) -> Array:
     """Sum over hidden units of the average of log 2cosh(mean + spread z) over normal z."""
-    nodes, weights = hermegauss(N_NODES)
+    nodes, weights = hermegauss(N_HERMITE_NODES)
     averages = [sum_log_two_cosh(mean + node * spread) for node in nodes]
     return np.asarray(weights @ averages / weights.sum())

@@ -1,4 +1,4 @@
-"""How well Markov chains mix, judged by traces of a few quantities."""
+"""Diagnosis of how Markov chains mix, by traces of a few quantities."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
 WINDOW = 5.0  # autocorrelation times that a sum over autocorrelations extends
-MIXED, UNMIXED = 1.01, 1.1  # R-hat of chains that can be believed, and of those that cannot
+MAX_MIXED_R_HAT, MIN_UNMIXED_R_HAT = 1.01, 1.1  # of chains that can be believed, and that cannot
 LAG = 25  # steps, from which and from twice as many the memory of more is inferred
-FEW_SAMPLES = 400  # effective ones, below which R-hat itself is not to be believed
+MIN_EFFECTIVE_SAMPLES = 400  # fewer, and R-hat itself is not to be believed
 
 
 @final
@@ -70,16 +70,16 @@ class ChainDiagnostics:
 
     @property
     def verdict(self) -> str:
-        """What the numbers mean, in words."""
+        """Meaning of the numbers, in words."""
         n_chains, n_steps = self.free_energy.shape
         numbers = (
             f"R-hat is {self.r_hat:.3f}, the autocorrelation time {self.autocorrelation_time:.1f} of "
             f"{n_steps} steps, the effective sample size {self.effective_sample_size:.0f} of "
             f"{n_chains} chains"
         )
-        if self.r_hat > UNMIXED or WINDOW * self.autocorrelation_time > n_steps:
+        if self.r_hat > MIN_UNMIXED_R_HAT or WINDOW * self.autocorrelation_time > n_steps:
             return f"The chains do not mix: {numbers}. Sample by parallel tempering."
-        if self.r_hat > MIXED or self.effective_sample_size < FEW_SAMPLES:
+        if self.r_hat > MAX_MIXED_R_HAT or self.effective_sample_size < MIN_EFFECTIVE_SAMPLES:
             return f"The chains mix slowly: {numbers}. Take more steps before believing averages."
         return f"The chains mix: {numbers}."
 

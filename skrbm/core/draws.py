@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from skrbm.core.numerics import Array, row_blocks
 
-MANY_DRAWS = 2**12
+MIN_WORD_DRAWS = 2**12  # draws; fewer take a number in double precision each, which is faster
 
 
 def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
@@ -33,7 +33,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     """
     out = np.empty(probability.shape, dtype=bool) if out is None else out
     size = probability.size
-    if size < MANY_DRAWS:
+    if size < MIN_WORD_DRAWS:
         return np.less(rng.random(probability.shape), probability, out=out)
     first, places, rests = 0, [], []
     for rows in row_blocks(probability):
@@ -42,11 +42,11 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
         threshold = scaled.astype(np.uint16)
         words = _random_bits(rng, -(-scaled.size // 4)).view(np.uint16)[: scaled.size]
         words = words.reshape(scaled.shape)
-        (is_open,) = np.nonzero((words == threshold).ravel())
-        if len(is_open):
-            places.append(first + is_open)
-            exact = probability[rows].ravel()[is_open] * 2.0**16
-            rests.append(exact - threshold.ravel()[is_open])
+        (undecided,) = (words == threshold).ravel().nonzero()
+        if len(undecided):
+            places.append(first + undecided)
+            exact = probability[rows].ravel()[undecided] * 2.0**16
+            rests.append(exact - threshold.ravel()[undecided])
         np.less(words, threshold, out=out[rows])
         first += scaled.size
     # As many for every precision, and far more than the draws that can be expected to stay open.
@@ -55,16 +55,12 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
         rest = np.concatenate(rests)
         if len(rest) > len(spare):
             spare = _random_bits(rng, len(rest))
-        is_one = (spare[: len(rest)] >> 11) * 2.0**-53 < rest
-        out[np.unravel_index(np.concatenate(places), out.shape)] = is_one
+        out.flat[np.concatenate(places)] = (spare[: len(rest)] >> 11) * 2.0**-53 < rest
     return out
 
 
 def draw_normal(
-    mean: Array,
-    standard_deviation: Array,
-    rng: np.random.Generator,
-    out: Array | None = None,
+    mean: Array, standard_deviation: Array, rng: np.random.Generator, out: Array | None = None
 ) -> Array:
     """Independent normal draws, drawn in double precision and returned in that of `mean`.
 
@@ -119,4 +115,4 @@ def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:
     """Words of 64 random bits, without the checks of `rng.integers`, which cost as much as many."""
     if isinstance(rng.bit_generator, np.random.MT19937):  # the one whose words have 32
         return rng.integers(2**64, size=n_words, dtype=np.uint64)
-    return np.asarray(rng.bit_generator.random_raw(n_words))
+    return rng.bit_generator.random_raw(n_words)

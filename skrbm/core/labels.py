@@ -1,4 +1,4 @@
-"""The last visible unit as a label: what it may be given the others, summed over exactly."""
+"""The last visible unit as a label: its exact distribution given the others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from scipy.special import log_softmax, softmax
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
-BLOCK_ELEMENTS = 2**16  # rows times labels times hidden units at a time: they stay in the cache
-
 
 @final
 class Labels:
-    r"""Law of the last visible unit of a machine given the others.
+    r"""Distribution of the last visible unit of a machine given the others.
 
     With :math:`f` the field that the others exert on the hidden units, :math:`f_k` that of value
     :math:`k` and :math:`A(k)` its energy,
@@ -35,6 +33,8 @@ class Labels:
     ----------
     columns : ndarray of shape (n_labels,)
         Columns of the unit.
+    n_block_elements : int
+        Rows times labels times hidden units at a time, at most: they stay in the cache.
 
     References
     ----------
@@ -52,6 +52,8 @@ class Labels:
     array([[0.09, 0.91],
            [0.06, 0.94]])
     """
+
+    n_block_elements = 2**16
 
     def __init__(self, machine: Machine) -> None:
         visible = machine.visible
@@ -87,7 +89,7 @@ class Labels:
         fields : ndarray of shape (n_rows * n_labels, n_hidden)
             The labels of a row together.
         """
-        n_rows = max(1, BLOCK_ELEMENTS // self._fields.size)
+        n_rows = max(1, self.n_block_elements // self._fields.size)
         for begin in range(0, len(field), n_rows):
             rows = slice(begin, begin + n_rows)
             yield rows, (field[rows, None] + self._fields).reshape(-1, field.shape[1])

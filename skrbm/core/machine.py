@@ -49,11 +49,7 @@ class Machine:
     @cached_property
     def parameters(self) -> dict[str, Array]:
         """Arrays that training may change, without copies: weights and each layer's own."""
-        return {
-            "weights": self.weights,
-            **_named("visible", self.visible.parameters),
-            **_named("hidden", self.hidden.parameters),
-        }
+        return _named(self.weights, self.visible.parameters, self.hidden.parameters)
 
     @cached_property
     def offsets(self) -> dict[str, Array]:
@@ -120,24 +116,10 @@ class Machine:
         field : ndarray of shape (n_samples, n_hidden)
             Hidden bias excluded.
         """
-        signal = self.visible.signal(v)
-        if is_sparse(signal):
-            return placed(np.asarray(signal @ self.weights), out)
-        return matrix_product(signal, self.weights, out)
+        return matrix_product(self.visible.signal(v), self.weights, out)
 
     def visible_field(self, h: Any, out: Array | None = None) -> Array:
-        """Field that the visible units feel.
-
-        Parameters
-        ----------
-        h : {ndarray, sparse matrix} of shape (n_samples, n_hidden)
-            Hidden states.
-
-        Returns
-        -------
-        field : ndarray of shape (n_samples, n_visible)
-            Visible bias excluded.
-        """
+        """Field that the visible units feel, (n_samples, n_visible); see `hidden_field`."""
         return self.transposed.hidden_field(h, out=out)
 
     def mean_hidden(self, v: Any, out: Array | None = None) -> Array:
@@ -157,20 +139,8 @@ class Machine:
         return self.hidden.mean(field, out=field)
 
     def mean_visible(self, h: Any) -> Array:
-        """Expected visible states given the hidden ones.
-
-        Parameters
-        ----------
-        h : {ndarray, sparse matrix} of shape (n_samples, n_hidden)
-            Hidden states.
-
-        Returns
-        -------
-        v : ndarray of shape (n_samples, n_visible)
-            Visible states, or means between them.
-        """
-        field = self.visible_field(h)
-        return self.visible.mean(field, out=field)
+        """Expected visible states given the hidden ones, (n_samples, n_visible)."""
+        return self.transposed.mean_hidden(h)
 
     def sample_hidden(self, v: Any, rng: np.random.Generator, out: Array | None = None) -> Array:
         """Draw hidden states given the visible ones.
@@ -191,22 +161,8 @@ class Machine:
         return self.hidden.sample(field, rng, out=field)
 
     def sample_visible(self, h: Any, rng: np.random.Generator, out: Array | None = None) -> Array:
-        """Draw visible states given the hidden ones.
-
-        Parameters
-        ----------
-        h : {ndarray, sparse matrix} of shape (n_samples, n_hidden)
-            Hidden states.
-        rng : numpy.random.Generator
-            Source of random numbers.
-
-        Returns
-        -------
-        v : ndarray of shape (n_samples, n_visible)
-            Visible states.
-        """
-        field = self.visible_field(h, out=out)
-        return self.visible.sample(field, rng, out=field)
+        """Draw visible states given the hidden ones, (n_samples, n_visible)."""
+        return self.transposed.sample_hidden(h, rng, out=out)
 
     def energy(self, v: Any, h: Any, *, field: Array | None = None) -> Array:
         """Energy of pairs of states.
@@ -308,14 +264,14 @@ class Machine:
     ) -> dict[str, Array]:
         """Gradient from sums over states: of both signals' products, of the layers' moments.
 
-        What changes with the visible units' own signal comes in here, from `signal`, the hidden
-        ones times the weights of the states, (n_samples, n_hidden). `visible` is overwritten.
+        The terms of a visible signal that depends on parameters come in here, from `signal`: the
+        hidden ones times the weights of the states, (n_samples, n_hidden). `visible` is overwritten.
         """
         if not self.visible.is_signal_fixed:
             pull = self.weights @ signal.sum(axis=0)
             work = np.einsum("ij,ij->i", self.weights, weights)
             _add(visible, self.visible.signal_gradient(pull, work))
-        return {"weights": weights, **_named("visible", visible), **_named("hidden", hidden)}
+        return _named(weights, visible, hidden)
 
     def signal_product(self, v: Any, h: Array, out: Array | None = None) -> Array:
         """Visible signals, transposed, times rows of numbers; sparse states stay sparse.
@@ -351,5 +307,8 @@ def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
         total[name] += array
 
 
-def _named(layer: str, parameters: dict[str, Array]) -> dict[str, Array]:
-    return {f"{layer}_{name}": array for name, array in parameters.items()}
+def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
+    """Arrays of the weights and of both layers under the names of the machine's parameters."""
+    named = zip(("visible", "hidden"), layers, strict=True)
+    arrays = {f"{layer}_{name}": own for layer, part in named for name, own in part.items()}
+    return {"weights": weights, **arrays}

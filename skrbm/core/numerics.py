@@ -11,12 +11,12 @@ from scipy.sparse import issparse
 Array = NDArray[Any]
 
 SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
-MANY_FACTORS = 2**14
+MIN_SHARING_FACTORS = 2**14  # fewer take less time than the calls that halve them
 MAX_EXPONENT = 80  # and so is e^80
 BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
 IN_PLACE_BYTES = 2**18  # of arrays that need no temporary one: fewer calls
-FEW_ROWS = 16  # of a product with a transposed matrix
-SERIES_RANGE = 2**-4  # x^4 / 120 is then below the rounding of single precision
+TURNED_ROWS = 16  # of a product with a transposed matrix, at most, that is faster turned round
+MAX_SERIES_ARGUMENT = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
 
 def sum_log_two_cosh(x: Array) -> Array:
@@ -63,8 +63,7 @@ def sum_log(factors: Array) -> Array:
     sums : ndarray of shape (n_rows,)
         In double precision.
     """
-    # A call for every halving takes longer than the logarithms of a few factors.
-    n_shared = SHARED_FACTORS if factors.size >= MANY_FACTORS else 1
+    n_shared = SHARED_FACTORS if factors.size >= MIN_SHARING_FACTORS else 1
     shared, width = 1, factors.shape[1]
     while 2 * shared <= n_shared and width > 1:
         half = -(-width // 2)
@@ -122,8 +121,8 @@ def expm1(x: Array, largest: float) -> Array:
     >>> print(f"{expm1(small, 1e-3)[0]:.9f}")
     0.001000500
     """
-    if x.dtype != np.float32 or not largest < SERIES_RANGE:
-        return np.asarray(np.expm1(x, out=x))
+    if x.dtype != np.float32 or not largest < MAX_SERIES_ARGUMENT:
+        return np.expm1(x, out=x)
     rest = x / 4
     for order in (3, 2):
         rest += 1
@@ -182,12 +181,12 @@ def last_rows(rows: Array, other: Array | None) -> Array:
     return rows if other is None else rows[len(rows) - len(other) :]
 
 
-def matrix_product(rows: Array, matrix: Array, out: Array | None = None) -> Array:
+def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
     """Product of rows with a matrix that may lie in memory as its transpose.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_rows, n)
+    rows : {ndarray, sparse matrix} of shape (n_rows, n)
         Any number of them.
     matrix : ndarray of shape (n, n_columns)
         Same dtype.
@@ -199,7 +198,9 @@ def matrix_product(rows: Array, matrix: Array, out: Array | None = None) -> Arra
     product : ndarray of shape (n_rows, n_columns)
         Same dtype as both.
     """
-    if 1 < len(rows) <= FEW_ROWS and rows.dtype == np.float32 and not matrix.flags.c_contiguous:
+    if not isinstance(rows, np.ndarray) and issparse(rows):
+        return placed(rows @ matrix, out)
+    if 1 < len(rows) <= TURNED_ROWS and rows.dtype == np.float32 and not matrix.flags.c_contiguous:
         # OpenBLAS takes up to twice as long for these as for the same product turned round.
         out = np.empty((len(rows), matrix.shape[1]), rows.dtype) if out is None else out
         out[...] = (matrix.T @ rows.T).T

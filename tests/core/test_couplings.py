@@ -7,7 +7,6 @@ from core.models import machine_from, sized
 from core.models import model as random_model
 from scipy import integrate, stats
 
-from skrbm.core import couplings
 from skrbm.core.couplings import effective_couplings
 from skrbm.core.machine import Machine
 from skrbm.core.units import Spin
@@ -114,11 +113,10 @@ def test_gaussian_coefficients_are_exact_where_no_unit_is_left(rng):
         assert np.abs(exact.triples).max() > 1e-3
 
 
-def test_automatic_method_is_exact_where_that_is_affordable(monkeypatch, rng):
+def test_automatic_method_is_exact_where_that_is_affordable(rng):
     machine = machine_from(oracles.random_parameters("spin", 4, 3, rng))
     assert effective_couplings(machine).method == "exact"
-    monkeypatch.setattr(couplings, "MANY_PRODUCTS", 10)
-    assert effective_couplings(machine).method == "gaussian"
+    assert effective_couplings(machine, max_products=10).method == "gaussian"
 
 
 @pytest.mark.parametrize("kind", ["cho", "interval", "count", "composite"])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skrbm.core import numerics
 from skrbm.core.numerics import (
-    FEW_ROWS,
+    MIN_SHARING_FACTORS,
+    TURNED_ROWS,
     average_rows,
     expm1,
     logistic,
@@ -21,14 +21,12 @@ LARGE = 1e30
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [1, 2, 3, 64, 65, 127, 1000, 4097])
-@pytest.mark.parametrize("many", [0, numerics.MANY_FACTORS])
-def test_sum_of_log_two_cosh_neither_overflows_nor_loses_digits(
-    dtype, width, many, rng, monkeypatch
-):
+@pytest.mark.parametrize("n_factors", [1, MIN_SHARING_FACTORS])
+def test_sum_of_log_two_cosh_neither_overflows_nor_loses_digits(dtype, width, n_factors, rng):
     # Slips: log(2 cosh(x)), which overflows at 89 or 710; a product of more factors than single
     # precision can hold; an odd column that is folded twice or not at all.
-    monkeypatch.setattr(numerics, "MANY_FACTORS", many)
-    x = rng.uniform(-1, 1, (7, width)) * np.array([0, 1e-3, 1, 30, 800, 1e10, LARGE])[:, None]
+    sizes = np.repeat([0, 1e-3, 1, 30, 800, 1e10, LARGE], -(-n_factors // width))
+    x = rng.uniform(-1, 1, (len(sizes), width)) * sizes[:, None]
     x = x.astype(dtype)
     expected = np.logaddexp(x.astype(np.float64), -x.astype(np.float64)).sum(axis=1)
     actual = sum_log_two_cosh(x.copy())
@@ -98,7 +96,7 @@ def test_expm1_keeps_its_digits(dtype, largest):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_rows", [0, 1, 2, FEW_ROWS, FEW_ROWS + 1])
+@pytest.mark.parametrize("n_rows", [0, 1, 2, TURNED_ROWS, TURNED_ROWS + 1])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_products_are_the_same_wherever_the_matrix_lies(order, n_rows, dtype, rng):
     # Slips: an answer that is not turned back, an `out` that is not written.

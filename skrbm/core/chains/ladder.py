@@ -8,7 +8,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 
-SMALLEST_REJECTION = 1e-3  # neighbours on a ladder that always exchange keep some distance
+MIN_REJECTION = 1e-3  # neighbours on a ladder that always exchange keep some distance
 
 
 def communication_barrier(acceptance: Array) -> Array:
@@ -24,11 +24,11 @@ def communication_barrier(acceptance: Array) -> Array:
     barrier : ndarray of shape (n_temperatures,)
         Ascending from zero.
     """
-    rejection = np.maximum(1 - acceptance, SMALLEST_REJECTION)
+    rejection = np.maximum(1 - acceptance, MIN_REJECTION)
     return np.concatenate([[0.0], np.cumsum(rejection)])
 
 
-def evened_ladder(betas: Array, barrier: Array, n_temperatures: int) -> Array:
+def equal_acceptance_ladder(betas: Array, barrier: Array, n_temperatures: int) -> Array:
     """Inverse temperatures that share the communication barrier equally.
 
     Parameters
@@ -74,7 +74,7 @@ class Ladder:
         self._accepted += accepted
         self._n_steps += 1
 
-    def settle(self) -> float:
+    def adapt(self) -> float:
         """Move to where all neighbours should exchange equally often.
 
         The new inverse temperatures share the sum of the rejection rates equally [1]_.
@@ -94,7 +94,7 @@ class Ladder:
             return float("nan")
         acceptance = self.acceptance
         barrier = communication_barrier(acceptance)
-        self._move(evened_ladder(self.betas, barrier, len(self.betas)))
+        self._move(equal_acceptance_ladder(self.betas, barrier, len(self.betas)))
         return float(acceptance.mean())
 
     def _move(self, betas: Array) -> None:

@@ -13,9 +13,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
-# Jumps to the anchors are tried now and then.
-LADDER_JUMP_PAUSE = 10  # steps of a ladder
-ANNEALING_JUMP_PAUSE = 20  # temperatures
+LADDER_JUMP_PAUSE = 10  # steps of a ladder between jumps to the anchors
 
 
 @final
@@ -43,6 +41,8 @@ class TemperedPath:
         Energy by which the machine stands above the one that it was made from, in nats.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states in the machine's modes, to which chains may jump; None if none are known.
+    annealing_jump_pause : int, default=20
+        Temperatures between jumps to the anchors, of chains that pass through all of them.
 
     References
     ----------
@@ -55,6 +55,7 @@ class TemperedPath:
     hidden_base: Units
     energy_shift: float = 0.0
     anchors: Array | None = None
+    annealing_jump_pause: int = 20
 
     @classmethod
     def to(cls, machine: Machine, visible_base: Units, anchors: Array | None = None) -> Self:
@@ -203,7 +204,7 @@ class TemperedMachine:
 
     def hidden_field(self, v: Array) -> Array:
         """Field that the hidden units feel, from visible states of shape (n_samples, n_visible)."""
-        return np.asarray(self.beta * self.path.machine.hidden_field(v))
+        return self.beta * self.path.machine.hidden_field(v)
 
     def visible_field(self, h: Array) -> Array:
         """Field that the visible units feel, from hidden states of shape (n_samples, n_hidden)."""

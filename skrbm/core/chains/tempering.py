@@ -108,7 +108,7 @@ def sample_tempered(
             h[0] = path.jump(h[0], rng)
             n_now = min(LADDER_JUMP_PAUSE, n_steps - begin)
             states, h = parallel_tempering(path, h, ladder, n_now, rng)
-        ladder.settle()
+        ladder.adapt()
         v, n_left, n_round = states[0], n_left - n_steps, 2 * n_round
     return v
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import logsumexp
 
-from skrbm.core.chains.path import ANNEALING_JUMP_PAUSE, TemperedPath
+from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.draws import new_streams
 from skrbm.core.likelihood.partition import LogPartition, log_partition_at_least
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 
-BLOCK_CHAINS = 50  # a fixed number: what the chains do must not depend on n_jobs
-SCHEDULE_POWER = 2.0
+Starts = list[tuple[Array, np.random.Generator]]
+
+N_BLOCK_CHAINS = 50  # a fixed number: what the chains do must not depend on n_jobs
+SCHEDULE_POWER = 2.0  # of the distance to the end of the path: small steps where the model is hard
 
 
 def inverse_temperatures(n_temperatures: int) -> Array:
@@ -33,13 +35,11 @@ def inverse_temperatures(n_temperatures: int) -> Array:
     betas : ndarray of shape (n_temperatures,)
         Ascending.
     """
-    return np.asarray(1 - np.linspace(1, 0, n_temperatures) ** SCHEDULE_POWER)
+    return 1 - np.linspace(1, 0, n_temperatures) ** SCHEDULE_POWER
 
 
-def chains_at_base(
-    path: TemperedPath, n_chains: int, rng: np.random.Generator
-) -> list[tuple[Array, np.random.Generator]]:
-    """Blocks of independent chains where a path begins, each with a stream of its own.
+def chains_at_base(path: TemperedPath, n_chains: int, rng: np.random.Generator) -> Starts:
+    """Blocks of independent chains at the base of a path, each with a stream of its own.
 
     Parameters
     ----------
@@ -55,9 +55,8 @@ def chains_at_base(
     blocks : list of tuple of ndarray of shape (n_block, n_visible) and Generator
         Visible states, and the source of random numbers for what follows.
     """
-    sizes = [len(block) for block in _blocks(np.arange(n_chains))]
-    streams = new_streams(rng, len(sizes))
-    return [(path.sample_base(n, s), s) for n, s in zip(sizes, streams, strict=True)]
+    blocks = _with_streams(np.arange(n_chains), rng)
+    return [(path.sample_base(len(block), stream), stream) for block, stream in blocks]
 
 
 def annealed_log_partition(
@@ -104,7 +103,7 @@ def annealed_log_partition(
        ICML, 872-879. :doi:`10.1145/1390156.1390266`
     """
     betas = inverse_temperatures(n_temperatures).tolist()
-    return _estimate("ais", path, chains_at_base(path, n_chains, rng), betas, n_jobs, 1)
+    return _estimate("ais", path, chains_at_base(path, n_chains, rng), betas, n_jobs)
 
 
 def reversed_log_partition(
@@ -145,13 +144,11 @@ def reversed_log_partition(
        log-likelihood using reverse annealing", AISTATS, PMLR 38, 102-110.
     """
     betas = inverse_temperatures(n_temperatures)[::-1].tolist()
-    blocks = _blocks(v)
-    starts = list(zip(blocks, new_streams(rng, len(blocks)), strict=True))
-    return _estimate("reverse_ais", path, starts, betas, n_jobs, -1)
+    return _estimate("reverse_ais", path, _with_streams(v, rng), betas, n_jobs)
 
 
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
-    """Lower bound of the partition function: what hidden states given the path's anchors add to it.
+    """Lower bound of the partition function: the share of hidden states given the path's anchors.
 
     Parameters
     ----------
@@ -202,53 +199,43 @@ def tempered_states(
     v : ndarray of shape (n_chains, n_visible)
         Visible states.
     """
-    blocks = (
-        (path, v, n_temperatures, n_gibbs_steps, stream)
-        for v, stream in chains_at_base(path, n_chains, rng)
-    )
-    n_products = BLOCK_CHAINS * n_temperatures * path.machine.weights.size
+    starts = chains_at_base(path, n_chains, rng)
+    blocks = ((path, v, n_temperatures, n_gibbs_steps, stream) for v, stream in starts)
+    n_products = N_BLOCK_CHAINS * n_temperatures * path.machine.weights.size
     return np.concatenate(map_blocks(sample_tempered, blocks, n_jobs, n_products=n_products))
 
 
 def _estimate(
-    method: str,
-    path: TemperedPath,
-    starts: list[tuple[Array, np.random.Generator]],
-    betas: list[float],
-    n_jobs: int | None,
-    sign: int,
+    method: str, path: TemperedPath, starts: Starts, betas: list[float], n_jobs: int | None
 ) -> LogPartition:
-    """Partition function from blocks of chains, each with a stream of its own."""
+    """Partition function from blocks of chains that go forth, or from 1 to 0, along the path."""
     blocks = ((path, v, betas, stream) for v, stream in starts)
-    n_products = BLOCK_CHAINS * path.machine.weights.size
+    n_products = N_BLOCK_CHAINS * path.machine.weights.size
     log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs, n_products=n_products))
-    base = path.base_log_partition + path.energy_shift
-    return _summary(method, base, log_weights, len(betas), sign)
+    base, direction = path.base_log_partition + path.energy_shift, betas[-1] - betas[0]
+    return _average(method, base, log_weights, len(betas), direction)
 
 
 def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Generator) -> Array:
     """Log-weights of chains that visit the inverse temperatures in turn, in double precision."""
     log_weights = np.zeros(len(v))
-    here = path.at(betas[0])
-    for number, beta in enumerate(betas[1:], 1):
-        if number % ANNEALING_JUMP_PAUSE == 0:
+    for number, (here, there) in enumerate(pairwise(map(path.at, betas)), 1):
+        if number % path.annealing_jump_pause == 0:
             v = here.jump(v, rng)
-        there = path.at(beta)
         change, v = here.step_to(there, v, rng)
         log_weights -= change
-        here = there
     return log_weights
 
 
-def _summary(
-    method: str, base: float, log_weights: Array, n_temperatures: int, sign: int = 1
+def _average(
+    method: str, base: float, log_weights: Array, n_temperatures: int, direction: float
 ) -> LogPartition:
     """Average the weights, with the standard error of the average's logarithm."""
     n_chains = len(log_weights)
     log_mean = logsumexp(log_weights) - np.log(n_chains)
     relative = np.exp(log_weights - log_mean)  # of mean one
     return LogPartition(
-        float(base + sign * log_mean),
+        float(base + direction * log_mean),
         float(relative.std(ddof=1) / np.sqrt(n_chains)) if n_chains > 1 else np.inf,
         method,
         n_chains=n_chains,
@@ -257,5 +244,7 @@ def _summary(
     )
 
 
-def _blocks(rows: Array) -> list[Any]:
-    return np.array_split(rows, -(-len(rows) // BLOCK_CHAINS))
+def _with_streams(rows: Array, rng: np.random.Generator) -> Starts:
+    """Blocks of rows, each with a stream of its own."""
+    blocks = np.array_split(rows, -(-len(rows) // N_BLOCK_CHAINS))
+    return list(zip(blocks, new_streams(rng, len(blocks)), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from skrbm.core.chains.ladder import Ladder, communication_barrier, evened_ladder
+from skrbm.core.chains.ladder import Ladder, communication_barrier, equal_acceptance_ladder
 from skrbm.core.chains.path import LADDER_JUMP_PAUSE, TemperedPath
 from skrbm.core.chains.tempering import parallel_tempering
 from skrbm.core.likelihood.annealing import chains_at_base
@@ -13,11 +13,11 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 
-FIRST_RUNGS = 8
-REJECTION = 0.3  # of exchanges between neighbours, which the number of rungs aims at
-FEWEST_STEPS = 20  # on a ladder: no more rungs than leave so many
-ROUNDS = (1 / 16, 1 / 8, 1 / 4)  # shares of all steps after which the ladder is set anew
-N_BISECTIONS = 100  # leave an interval of 1e-30 of the first
+N_FIRST_RUNGS = 8  # of the ladder whose acceptance sets the next
+TARGET_REJECTION = 0.3  # share of exchanges between neighbours, which the number of rungs aims at
+MIN_LADDER_STEPS = 20  # on a ladder: no more rungs than leave so many
+N_RATIO_BISECTIONS = 100  # leave an interval of 1e-30 of the first
+ADAPTATION_SHARES = (1 / 16, 1 / 8, 1 / 4)  # of all steps, after each of which the ladder adapts
 
 
 def bridged_log_partition(
@@ -70,27 +70,23 @@ def bridged_log_partition(
        scalable highly parallel MCMC scheme", Journal of the Royal Statistical Society B 84(2),
        321-350, section 5. :doi:`10.1111/rssb.12464`
     """
-    most = max(2, n_temperatures // FEWEST_STEPS)
-    betas = np.linspace(1.0, 0.0, min(FIRST_RUNGS, most))
+    max_rungs = max(2, n_temperatures // MIN_LADDER_STEPS)
+    betas = np.linspace(1.0, 0.0, min(N_FIRST_RUNGS, max_rungs))
     starts, streams = zip(*chains_at_base(path, n_chains, rng), strict=True)
-    sizes = [len(v) for v in starts]
-    h = [_start(path, len(betas), *block) for block in zip(starts, streams, strict=True)]
-    for share in ROUNDS:
+    sizes, machine = [len(v) for v in starts], path.at(1.0)
+    h = [machine.sample_hidden(v, stream) for v, stream in zip(starts, streams, strict=True)]
+    h = [np.repeat(block[None], len(betas), axis=0) for block in h]  # the same on all rungs
+    for share in ADAPTATION_SHARES:
         n_steps = max(1, int(share * n_temperatures) // len(betas))
         blocks = [(path, *block, betas, n_steps) for block in zip(h, streams, strict=True)]
         states, acceptance = zip(*map_blocks(_advance, blocks, n_jobs), strict=True)
-        places = _places(betas, np.average(acceptance, axis=0, weights=sizes), most)
-        nearest = np.abs(betas - places[:, None]).argmin(axis=1)
-        h, betas = [block[nearest] for block in states], places
-    n_steps = max(2, int((1 - sum(ROUNDS)) * n_temperatures) // len(betas))
+        adapted = _adapted(betas, np.average(acceptance, axis=0, weights=sizes), max_rungs)
+        nearest = np.abs(betas - adapted[:, None]).argmin(axis=1)
+        h, betas = [block[nearest] for block in states], adapted
+    n_steps = max(2, int((1 - sum(ADAPTATION_SHARES)) * n_temperatures) // len(betas))
     blocks = [(path, *block, betas, n_steps) for block in zip(h, streams, strict=True)]
     differences = np.concatenate(map_blocks(_sample, blocks, n_jobs), axis=-1)
     return _bridge(differences, path.base_log_partition + path.energy_shift)
-
-
-def _start(path: TemperedPath, n_rungs: int, v: Array, rng: np.random.Generator) -> Array:
-    """Hidden states given visible ones, the same on all rungs of a ladder."""
-    return np.repeat(path.at(1.0).sample_hidden(v, rng)[None], n_rungs, axis=0)
 
 
 def _advance(
@@ -102,11 +98,11 @@ def _advance(
     return h, ladder.acceptance
 
 
-def _places(betas: Array, acceptance: Array, most: int) -> Array:
+def _adapted(betas: Array, acceptance: Array, max_rungs: int) -> Array:
     """Ladder on which neighbours should reject as many exchanges as is aimed at, all alike."""
     barrier = communication_barrier(acceptance)
-    n_rungs = int(np.clip(1 + np.ceil(barrier[-1] / REJECTION), 2, most))
-    return evened_ladder(betas, barrier, n_rungs)
+    n_rungs = int(np.clip(1 + np.ceil(barrier[-1] / TARGET_REJECTION), 2, max_rungs))
+    return equal_acceptance_ladder(betas, barrier, n_rungs)
 
 
 def _sample(
@@ -161,9 +157,10 @@ def _bridge(differences: Array, base: float) -> LogPartition:
 
 def _solve(at_upper: Array, at_lower: Array) -> float:
     """Log-ratio of two partition functions, by bisection: the balance grows with it."""
-    low = min(at_upper.min(), at_lower.min()) - 1.0
-    high = max(at_upper.max(), at_lower.max()) + 1.0
-    for _ in range(N_BISECTIONS):
+    both = np.concatenate([at_upper, at_lower])
+    low, high = both.min() - 1, both.max() + 1
+    # Brent's method may stop amid states that do not overlap, where the balance is zero and flat.
+    for _ in range(N_RATIO_BISECTIONS):
         middle = (low + high) / 2
         balance = expit(middle - at_upper).mean() - expit(at_lower - middle).mean()
         low, high = (middle, high) if balance < 0 else (low, middle)

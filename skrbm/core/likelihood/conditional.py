@@ -1,4 +1,4 @@
-"""The law of one visible unit given all others."""
+"""The distribution of one visible unit given all others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
 
-def conditional_law(
+def conditional_distribution(
     machine: Machine, v: Array, number: int, refinement: int = 1
 ) -> tuple[Array, Array]:
     r"""Probabilities of all that a visible unit could be, given the other units.
@@ -22,7 +22,7 @@ def conditional_law(
     v : ndarray of shape (n_samples, n_visible)
         Visible states; the unit's own do not matter, as long as they are finite.
     number : int
-        Of the unit.
+        Number of the unit.
     refinement : int, default=1
         Times as many nodes of a quadrature with evenly spaced ones.
 
@@ -62,8 +62,8 @@ def conditional_law(
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
     """Expected columns of a visible unit given the other units, (n_samples, n_own).
 
-    Parameters are those of `conditional_law`. The columns of a unit with several are 0 or 1, and
-    their means its probabilities.
+    Parameters are those of `conditional_distribution`. The columns of a unit with several are 0 or
+    1, and their means its probabilities.
     """
-    values, probability = conditional_law(machine, v, number)
+    values, probability = conditional_distribution(machine, v, number)
     return np.asarray((probability[:, :, None] * values).sum(axis=0).astype(machine.dtype))

@@ -1,4 +1,4 @@
-"""Whether training has lost its data."""
+"""Deficit of a model's likelihood against independent columns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.units import Units
 
-N_ROWS, N_CHAINS = 100, 100
-CERTAIN = 3  # standard errors
+N_DEFICIT_ROWS = 100  # of the data, and as many chains
+N_STD_ERRORS = 3  # below the estimate, where a deficit is taken for certain
 
 
 def shortfall(
     machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
 ) -> float:
-    """By how much data are surely less likely than if their columns were independent.
+    """Lower confidence bound of the likelihood deficit against independent columns, in nats.
 
     No partition function is needed: every hidden state adds to it what it is worth, and the states
     of the chains and those given the data are worth most.
@@ -43,13 +43,13 @@ def shortfall(
         nats; negative where nothing is certain.
     """
     machine, base = machine.astype(np.float64), base.astype(np.float64)
-    rows = spread_rows(v, N_ROWS).astype(np.float64)
-    weight = None if sample_weight is None else spread_rows(sample_weight, N_ROWS)
+    rows = spread_rows(v, N_DEFICIT_ROWS).astype(np.float64)
+    weight = None if sample_weight is None else spread_rows(sample_weight, N_DEFICIT_ROWS)
     given_data = machine.sample_hidden(rows, np.random.default_rng(0))
-    chains = spread_rows(particles, N_CHAINS).astype(np.float64)
+    chains = spread_rows(particles, N_DEFICIT_ROWS).astype(np.float64)
     bound = log_partition_at_least(machine, np.concatenate([chains, given_data]))
     independent = -base.energy(rows) - base.log_partition(base.zero_field(1))
     difference = independent + machine.free_energy(rows) + bound
     mean = float(np.average(difference, weights=weight))
     error = float(np.sqrt(np.average((difference - mean) ** 2, weights=weight) / len(difference)))
-    return mean - CERTAIN * error
+    return mean - N_STD_ERRORS * error

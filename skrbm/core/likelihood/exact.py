@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import logsumexp
 
@@ -10,10 +12,10 @@ from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import Units
 
-MAX_STATES = 2**25
-TASK_BLOCKS = 2**9
-MANY_STATES = 2**22
-BLOCK_ELEMENTS = 2**17  # of one temporary array: a megabyte stays in a core's cache
+MAX_STATES = 2**25  # of the smaller layer: seconds to minutes
+N_TASK_BLOCKS = 2**9  # that a worker sums at a time
+MIN_PROCESS_STATES = 2**22  # seconds, beside which the start of processes does not count
+MAX_SUMMED_ELEMENTS = 2**17  # of one temporary array: a megabyte stays in a core's cache
 
 
 class TooManyStatesError(ValueError):
@@ -45,12 +47,10 @@ def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
     marginal = enumerable(machine)
     n_low = _n_low(marginal)
     n_blocks = int(marginal.visible.n_states) // n_low
-    tasks = (
-        (marginal, n_low, begin, min(begin + TASK_BLOCKS, n_blocks))
-        for begin in range(0, n_blocks, TASK_BLOCKS)
-    )
+    begins = range(0, n_blocks, N_TASK_BLOCKS)
+    tasks = ((marginal, n_low, begin, min(begin + N_TASK_BLOCKS, n_blocks)) for begin in begins)
     # Threads wait for each other between short operations; processes take a second to start.
-    is_long = marginal.visible.n_states >= MANY_STATES
+    is_long = marginal.visible.n_states >= MIN_PROCESS_STATES
     return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
 
@@ -75,7 +75,7 @@ def expected_gradient(machine: Machine) -> dict[str, Array]:
     marginal = enumerable(machine)
     total: dict[str, Array] = {}
     highest, mass = -np.inf, 0.0  # largest logarithm of a weight so far; sum of weights over it
-    n_states, n_rows = int(marginal.visible.n_states), _n_rows(marginal)
+    n_states, n_rows = int(marginal.visible.n_states), n_summed_rows(marginal)
     for begin in range(0, n_states, n_rows):
         states = marginal.visible.states(begin, min(begin + n_rows, n_states))
         field = marginal.hidden_field(states)
@@ -94,13 +94,15 @@ def smaller_discrete(machine: Machine) -> Machine:
     return min(machine, machine.transposed, key=lambda m: m.visible.n_states)
 
 
-def enumerable(machine: Machine) -> Machine:
+def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
     """The machine, or its transpose, whose visible layer can be enumerated.
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
+    max_states : int, default=MAX_STATES
+        Of the visible layer.
 
     Returns
     -------
@@ -113,10 +115,10 @@ def enumerable(machine: Machine) -> Machine:
         If no layer has so few states.
     """
     smallest = smaller_discrete(machine)
-    if smallest.visible.n_states > MAX_STATES:
+    if smallest.visible.n_states > max_states:
         raise TooManyStatesError(
-            f"Exact enumeration needs a layer of at most {MAX_STATES} states, those of "
-            f"{MAX_STATES.bit_length() - 1} units with two states, but this machine has "
+            f"Exact enumeration needs a layer of at most {max_states} states, those of "
+            f"{max_states.bit_length() - 1} units with two states, but this machine has "
             f"{_described(machine.visible, 'visible')} and {_described(machine.hidden, 'hidden')}."
         )
     return smallest
@@ -127,18 +129,19 @@ def _described(units: Units, name: str) -> str:
     return f"{units.n_units} {name} {kind} units"
 
 
-def _n_rows(marginal: Machine) -> int:
-    return int(max(1, BLOCK_ELEMENTS // max(marginal.weights.shape)))
+def n_summed_rows(machine: Machine) -> int:
+    """Number of states whose free energies are worth one temporary array."""
+    return int(max(1, MAX_SUMMED_ELEMENTS // max(machine.weights.shape)))
 
 
 def _n_low(marginal: Machine) -> int:
     """Number of states of as many of the last units as a block has room for."""
-    units, n_low = marginal.visible, 1
-    for i in reversed(range(units.n_units)):
-        n_more = n_low * len(np.asarray(units.unit_values(i)))
-        if n_more > _n_rows(marginal):
+    n_low = 1
+    for i in reversed(range(marginal.visible.n_units)):
+        values: Any = marginal.visible.unit_values(i)
+        if n_low * len(values) > n_summed_rows(marginal):
             break
-        n_low = n_more
+        n_low *= len(values)
     return n_low
 
 

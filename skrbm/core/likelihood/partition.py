@@ -1,4 +1,4 @@
-"""What is known of a partition function."""
+"""Partition functions: an estimate with its error, and a lower bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp
 
-from skrbm.core.likelihood.exact import BLOCK_ELEMENTS
+from skrbm.core.likelihood.exact import n_summed_rows
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
@@ -83,7 +83,7 @@ def log_partition_at_least(machine: Machine, h: Array) -> float:
         In nats.
     """
     states = np.unique(h, axis=0)
-    n_rows = max(1, BLOCK_ELEMENTS // max(machine.weights.shape))
+    n_rows = n_summed_rows(machine)
     blocks = np.array_split(states, range(n_rows, len(states), n_rows))
     energies = [machine.transposed.free_energy(block) for block in blocks]
     return float(logsumexp(-np.concatenate(energies)))

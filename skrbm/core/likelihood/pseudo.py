@@ -13,15 +13,15 @@ from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import QuadratureError, Units
 
-MONITOR_ROWS = 100, 1000
-MONITOR_FLIPS = 8  # of a row, before more rows are asked
-MONITOR_EVALUATIONS = 2**15, 2**22
+MONITOR_ROWS = 100, 1000  # at least and at most
+MONITOR_FLIPS = 8  # units of a row, before more rows are asked
+MONITOR_EVALUATIONS = 2**15, 2**22  # at least and at most, of a hidden unit's log-partition
 MONITOR_OVERHEAD = 32  # of a row and unit, whatever the number of hidden units, in evaluations
 MONITOR_NODES = 1000  # of a quadrature: wider laws are those of models that have exploded
 MONITOR_SHARE = 1536  # products of states and weights in a pass for one evaluation: about 3 %
-FEW_VALUES = 10  # of a unit: more are compared with the rest of each row, not by pairs
+MAX_PAIRED_VALUES = 10  # of a unit: more are compared with the rest of each row, not by pairs
 DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
-BLOCK_ELEMENTS = 2**19  # of one temporary array: smaller ones spend their time between operations
+MAX_PSEUDO_ELEMENTS = 2**19  # of one temporary array: below, the time goes between operations
 
 
 def pseudo_likelihood(
@@ -58,7 +58,7 @@ def pseudo_likelihood(
     n_visible, n_hidden = machine.weights.shape
     bounds = machine.hidden.field_bounds(machine.weights)
     widest = max(n_hidden, _most_others(machine, bounds))
-    n_rows = max(1, min(BLOCK_ELEMENTS // widest, DENSE_ELEMENTS // n_visible))
+    n_rows = max(1, min(MAX_PSEUDO_ELEMENTS // widest, DENSE_ELEMENTS // n_visible))
 
     def scores(begin: int) -> Array:
         rows = _Rows(machine, v[begin : begin + n_rows], bounds)
@@ -120,14 +120,14 @@ def estimate_pseudo_likelihood(
     for begin in range(0, len(first), n_rows):
         own = slice(begin, begin + n_rows)
         rows = _Rows(machine, v[own], bounds)
-        n_together = max(1, BLOCK_ELEMENTS // (len(rows) * machine.hidden.n_columns))
+        n_together = max(1, MAX_PSEUDO_ELEMENTS // (len(rows) * machine.hidden.n_columns))
         for flip in range(0, n_flips, n_together):
             units = (first[own] + spacing[flip : flip + n_together]) % n_units
             numbers = np.broadcast_to(np.arange(len(rows)), units.shape)
             scores = rows.log_conditionals(numbers.ravel(), units.ravel()).reshape(units.shape)
             counted = 1 if is_counted is None else is_counted[own][numbers, units]
             total[own] += (counted * scores).sum(axis=0)
-    return np.asarray(total * (n_units / n_flips))
+    return total * (n_units / n_flips)
 
 
 def monitor(
@@ -211,7 +211,7 @@ class _Rows:
         if values is not None:
             is_value = (states == values[:, None, :, None]).all(axis=2)
             is_other, own = ~is_value.any(axis=0), is_value.argmax(axis=0)
-            if len(values) <= FEW_VALUES:
+            if len(values) <= MAX_PAIRED_VALUES:
                 log_probability += self._compared(units, columns, values, own)
             else:
                 for i, number in enumerate(units):
@@ -283,10 +283,8 @@ def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
     """Numbers of units that are looked at together: of one group, and so many that memory holds."""
     for group in machine.visible.unit_groups:
         values = machine.visible.unit_values(group[0])
-        n_pairs = 1 if values is None else len(values) * (len(values) - 1)
-        n_units = max(
-            1, BLOCK_ELEMENTS // (max(1, n_pairs) * max(n_rows, machine.hidden.n_columns))
-        )
+        n_pairs = 1 if values is None else max(1, len(values) * (len(values) - 1))
+        n_units = max(1, MAX_PSEUDO_ELEMENTS // (n_pairs * max(n_rows, machine.hidden.n_columns)))
         yield from np.array_split(group, -(-len(group) // n_units))
 
 

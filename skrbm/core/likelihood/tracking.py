@@ -15,13 +15,9 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
-SPREAD = 0.07  # nats: standard deviation of log-weights that a step may add
-FEW = 0.5  # share of the chains that are worth all of them, below which they are drawn anew
-JUMP_PAUSE = 5  # steps
-SURE = 3.0  # standard errors beyond which two estimates do not agree
-UNSURE = 0.5  # nats: standard error beyond which chains are not relied upon
-MORE_CHAINS = 4  # times as many in place of these, as far as there may be more
-LONG_WAY = 10  # times as many steps from the base as from one model to the next
+MAX_STEP_SPREAD = 0.07  # nats: standard deviation of log-weights that a step may add
+MAX_DISAGREEMENT = 3.0  # standard errors beyond which two estimates do not agree
+CHAINS_FACTOR = 4  # times as many chains in place of unreliable ones, as far as there may be more
 
 
 @final
@@ -69,8 +65,12 @@ class PartitionTracker:
     Attributes
     ----------
     correction : float
-        By how much chains that took the place of others raised the logarithm of the partition
-        function in all, in nats. What was said before was too low by about as much.
+        Sum of the rises of the log-partition when chains took the place of others, in nats: earlier
+        estimates were too low by about this amount.
+    min_ess_share, max_std_error, jump_pause, base_step_factor : float or int
+        Effective share of the chains below which they are resampled; standard error in nats beyond
+        which they are not relied upon; steps between jumps; times as many steps from the base as
+        from one model to the next.
 
     References
     ----------
@@ -79,6 +79,11 @@ class PartitionTracker:
     .. [2] Del Moral, Doucet, Jasra (2006), "Sequential Monte Carlo samplers", Journal of the Royal
        Statistical Society B 68(3), 411-436. :doi:`10.1111/j.1467-9868.2006.00553.x`
     """
+
+    min_ess_share = 0.5
+    max_std_error = 0.5
+    jump_pause = 5
+    base_step_factor = 10
 
     def __init__(
         self,
@@ -97,7 +102,7 @@ class PartitionTracker:
         self._rng, self._dtype = rng, dtype
         self._n_chains, self._max_chains = n_chains, max_chains or n_chains
         self._anchors = None if anchors is None else anchors.astype(dtype, copy=False)
-        self._here, self._chains = self._base.machine, self._at_base()
+        self._current, self._chains = self._base.machine, self._at_base()
         self._n_steps, self._n_models, self._n_at_renewal = 0, 0, 1
         self.correction = 0.0
 
@@ -117,15 +122,17 @@ class PartitionTracker:
         log_partition : LogPartition
             Of the machine, with its standard error.
         """
-        there, energy_shift = natural_machine(machine.astype(self._dtype, copy=True))
-        n_before, is_first = self._n_steps, self._n_models == 0
-        self._go(self._here, self._chains, there, max_steps * (LONG_WAY if is_first else 1))
-        self._here, self._n_models = there, self._n_models + 1
-        if self._n_models >= 2 * self._n_at_renewal and self._chains.std_error > UNSURE:
+        natural, energy_shift = natural_machine(machine.astype(self._dtype, copy=True))
+        n_before, max_base_steps = self._n_steps, max_steps * self.base_step_factor
+        max_steps = max_steps if self._n_models else max_base_steps
+        self._go(self._current, self._chains, natural, max_steps)
+        self._current, self._n_models = natural, self._n_models + 1
+        is_unsure = self._chains.std_error > self.max_std_error
+        if is_unsure and self._n_models >= 2 * self._n_at_renewal:
             self._n_at_renewal = self._n_models
-            self._n_chains = min(MORE_CHAINS * self._n_chains, self._max_chains)
+            self._n_chains = min(CHAINS_FACTOR * self._n_chains, self._max_chains)
             others = self._at_base()
-            self._go(self._base.machine, others, there, max_steps * LONG_WAY)
+            self._go(self._base.machine, others, natural, max_base_steps)
             self._exchange(max(self._chains, others, key=lambda chains: chains.value))
         if self._anchors is not None:
             self._exchange(self._better(self._chains, self._anchors))
@@ -153,32 +160,36 @@ class PartitionTracker:
 
     def _better(self, chains: Population, anchors: Array) -> Population:
         """The chains, or draws around the anchors if these tell more of the model."""
-        h, log_weights = propose(self._here, anchors, self._n_chains, self._rng)
-        draws = Population(self._here.sample_visible(h, self._rng), log_weights.astype(float))
-        if not draws.effective_sample_size > FEW * len(h):
+        h, log_weights = propose(self._current, anchors, self._n_chains, self._rng)
+        draws = Population(self._current.sample_visible(h, self._rng), log_weights.astype(float))
+        if not draws.effective_sample_size > self.min_ess_share * len(h):
             return chains
-        gap, sure = draws.value - chains.value, SURE * np.hypot(draws.std_error, chains.std_error)
+        gap = draws.value - chains.value
+        sure = MAX_DISAGREEMENT * np.hypot(draws.std_error, chains.std_error)
         is_better = gap > sure or (gap > -sure and draws.std_error < chains.std_error)
         return draws if is_better else chains
 
-    def _go(self, here: Machine, chains: Population, there: Machine, max_steps: int) -> None:
+    def _go(self, first: Machine, chains: Population, last: Machine, max_steps: int) -> None:
         """Lead chains from one natural model to another."""
-        leg, beta, last = _Leg(here, there), 0.0, self._n_steps + max_steps
+        segment, beta, end = _Segment(first, last), 0.0, self._n_steps + max_steps
         while beta < 1:
-            fields = leg.fields(chains.v)
-            least = beta + (1 - beta) / (last - self._n_steps)
-            beta_next, log_ratio = leg.next(chains, fields, beta, least)
+            fields = segment.fields(chains.v)
+            least = beta + (1 - beta) / (end - self._n_steps)
+            beta, log_ratio = segment.next(chains, fields, beta, least)
             chains.log_weights = chains.log_weights + log_ratio
-            if chains.effective_sample_size < FEW * len(chains.v):
-                chosen = chains.draw_anew(self._rng)
+            if chains.effective_sample_size < self.min_ess_share * len(chains.v):
+                chosen = chains.resample(self._rng)
                 fields = fields[0][chosen], fields[1][chosen]
-            anchors = self._anchors if self._n_steps % JUMP_PAUSE == 0 else None
-            chains.v = leg.gibbs_step(fields, beta_next, anchors, self._rng)
-            beta, self._n_steps = beta_next, self._n_steps + 1
+            between = segment.at(beta)
+            h = between.hidden.sample(fields[0] + beta * fields[1], self._rng)
+            if self._anchors is not None and self._n_steps % self.jump_pause == 0:
+                h, _ = jump(between, h, self._anchors, self._rng)
+            chains.v = between.sample_visible(h, self._rng)
+            self._n_steps += 1
 
 
 @final
-class _Leg:
+class _Segment:
     """Models between two natural ones, linear in their parameters."""
 
     def __init__(self, first: Machine, last: Machine) -> None:
@@ -186,46 +197,33 @@ class _Leg:
         self._change = last.weights - first.weights
 
     def fields(self, v: Array) -> tuple[Array, Array]:
-        """Fields of the hidden units at the first model, and what they change by to the last."""
+        """Fields of the hidden units at the first model, and their change to the last."""
         return v @ self._first.weights, v @ self._change
 
     def free_energy(self, v: Array, fields: tuple[Array, Array], beta: float) -> Array:
         """Free energy in a model between, in double precision."""
         first, last = self._first.visible, self._last.visible
-        own = (1 - beta) * first.energy(v).astype(float) + beta * last.energy(v).astype(float)
+        energy = (1 - beta) * first.energy(v).astype(float) + beta * last.energy(v).astype(float)
         hidden = self._last.hidden.tempered(self._first.hidden, beta)
-        return np.asarray(own - hidden.log_partition(fields[0] + beta * fields[1]))
+        return energy - hidden.log_partition(fields[0] + beta * fields[1])
 
     def next(
         self, chains: Population, fields: tuple[Array, Array], beta: float, least: float
     ) -> tuple[float, Array]:
         """Model to go to, about as far as the weights may spread, and its log-weights."""
         shares = chains.shares
-        here = self.free_energy(chains.v, fields, beta)
-        log_ratio = here - self.free_energy(chains.v, fields, 1.0)
+        current = self.free_energy(chains.v, fields, beta)
+        log_ratio = current - self.free_energy(chains.v, fields, 1.0)
         spread = float(np.sqrt(shares @ (log_ratio - shares @ log_ratio) ** 2))
-        if not spread > SPREAD:
+        if not spread > MAX_STEP_SPREAD:
             return 1.0, log_ratio
-        beta = min(max(least, beta + (1 - beta) * SPREAD / spread), 1.0)
-        return beta, here - self.free_energy(chains.v, fields, beta)
+        beta = min(max(least, beta + (1 - beta) * MAX_STEP_SPREAD / spread), 1.0)
+        return beta, current - self.free_energy(chains.v, fields, beta)
 
-    def gibbs_step(
-        self,
-        fields: tuple[Array, Array],
-        beta: float,
-        anchors: Array | None,
-        rng: np.random.Generator,
-    ) -> Array:
-        """Visible states after a step in a model between, given the fields of those before.
-
-        On its way the hidden states may jump to what the anchors make likely.
-        """
-        between = Machine(
+    def at(self, beta: float) -> Machine:
+        """Model between the two."""
+        return Machine(
             self._last.visible.tempered(self._first.visible, beta),
             self._last.hidden.tempered(self._first.hidden, beta),
             self._first.weights + beta * self._change,
         )
-        h = between.hidden.sample(fields[0] + beta * fields[1], rng)
-        if anchors is not None:
-            h, _ = jump(between, h, anchors, rng)
-        return between.sample_visible(h, rng)

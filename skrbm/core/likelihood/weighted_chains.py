@@ -10,13 +10,13 @@ from scipy.special import softmax
 
 from skrbm.core.numerics import Array
 
-FEW_FAMILIES = 0.25  # share of the chains: fewer ancestors do not tell a variance
+MIN_ANCESTOR_SHARE = 0.25  # of the chains: fewer ancestors do not tell a variance
 
 
 @final
 @dataclass(eq=False)
 class Population:
-    """Chains with weights, drawn anew in proportion to these when they differ too much.
+    """Chains with weights, resampled in proportion to these when they differ too much.
 
     The standard error is that between the descendants of different chains [1]_, which counts what
     chains that do not mix add to it.
@@ -42,7 +42,7 @@ class Population:
     _variance: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        self._families = np.arange(len(self.v))
+        self._ancestors = np.arange(len(self.v))
 
     @property
     def value(self) -> float:
@@ -66,7 +66,7 @@ class Population:
         """Number of chains of equal weights that are worth these."""
         return float(1 / np.sum(self.shares**2))
 
-    def draw_anew(self, rng: np.random.Generator) -> Array:
+    def resample(self, rng: np.random.Generator) -> Array:
         """Draw the chains in proportion to their weights, evenly.
 
         Returns
@@ -78,16 +78,16 @@ class Population:
         targets = (np.arange(n) + rng.random()) / n
         chosen = np.minimum(np.searchsorted(np.cumsum(self.shares), targets), n - 1)
         variance, self.log_partition = self._family_variance, self.value
-        self._families = self._families[chosen]
-        if len(np.unique(self._families)) < FEW_FAMILIES * n:
+        self._ancestors = self._ancestors[chosen]
+        if len(np.unique(self._ancestors)) < MIN_ANCESTOR_SHARE * n:
             self._variance += variance
-            self._families = np.arange(n)
+            self._ancestors = np.arange(n)
         self.log_weights, self.v = np.zeros(n), self.v[chosen]
         return chosen
 
     @property
     def _family_variance(self) -> float:
         """Relative variance of the mean weight, from the shares of the first chains' families."""
-        n = len(self._families)
-        shares = np.bincount(self._families, self.shares, minlength=n)
+        n = len(self._ancestors)
+        shares = np.bincount(self._ancestors, self.shares, minlength=n)
         return float(np.sum((shares - 1 / n) ** 2) * n / (n - 1))

@@ -206,7 +206,7 @@ class ParallelTempering(NegativePhase):
         return len(self.ladder.betas)
 
     def finish_epoch(self) -> dict[str, float]:
-        return {"swap_acceptance": self.ladder.settle()}
+        return {"swap_acceptance": self.ladder.adapt()}
 
     def __call__(
         self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator

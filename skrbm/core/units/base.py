@@ -1,4 +1,4 @@
-"""What a layer of units has to answer: everything else in the package asks these questions."""
+"""Questions that a layer of units answers: everything else in the package asks only these."""
 
 from __future__ import annotations
 
@@ -45,6 +45,10 @@ class Units(ABC):
         Constant subtracted from the states in the energy; None for a plain layer.
     support : Support
         Values that every column can take.
+    is_signal_fixed : bool
+        Whether neither the signal nor the `metric` depends on a parameter of the layer.
+    is_mean_sufficient : bool
+        Whether `expected_moments` needs no field.
 
     See Also
     --------
@@ -54,6 +58,8 @@ class Units(ABC):
     bias: Array
     offset: Array | None
     support: Support
+    is_signal_fixed: bool = True
+    is_mean_sufficient: bool = False
 
     # What every type must answer.
 
@@ -73,7 +79,7 @@ class Units(ABC):
 
     @abstractmethod
     def signal(self, states: Any, out: Array | None = None) -> Any:
-        """What the layer sends through the weights: affine in each column of its states.
+        """Signal that the layer sends through the weights: affine in each column of its states.
 
         Sparse if the states are, which a type may refuse. Where they are what is sent, the states
         themselves, and `out` is left alone.
@@ -139,16 +145,6 @@ class Units(ABC):
         """
 
     @property
-    def is_signal_fixed(self) -> bool:
-        """Whether neither the signal nor the `metric` depends on a parameter of the layer."""
-        return True
-
-    @property
-    def is_mean_sufficient(self) -> bool:
-        """Whether `expected_moments` needs no field."""
-        return False
-
-    @property
     def start_options(self) -> dict[str, Any]:
         """Further arguments with which `start` makes a layer like this one."""
         layer: Any = self
@@ -193,12 +189,8 @@ class Units(ABC):
     @property
     def n_states(self) -> float:
         """Number of states of the layer: an exact integer, or infinity."""
-        n_states = 1
-        for values in map(self.unit_values, range(self.n_units)):
-            if values is None:
-                return math.inf
-            n_states *= len(values)
-        return n_states
+        values: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
+        return math.inf if any(v is None for v in values) else math.prod(map(len, values))
 
     @property
     def is_discrete(self) -> bool:
@@ -207,8 +199,8 @@ class Units(ABC):
 
     def states(self, begin: int, end: int) -> Array:
         """States `begin` to `end` - 1 of a discrete layer, of which the last unit changes fastest."""
-        tables = [np.asarray(self.unit_values(i)) for i in range(self.n_units)]
-        digits = np.unravel_index(np.arange(begin, end), [len(table) for table in tables])
+        tables: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
+        digits = np.unravel_index(np.arange(begin, end), [*map(len, tables)])
         return np.concatenate([t[own] for t, own in zip(tables, digits, strict=True)], axis=1)
 
     @property
@@ -223,8 +215,8 @@ class Units(ABC):
         if not np.isfinite(high - low).all():
             everything = np.full(len(weights), np.inf, dtype=weights.dtype)
             return -everything, everything
-        middle, reach = weights @ ((low + high) / 2), np.abs(weights) @ (np.abs(high - low) / 2)
-        return middle - reach, middle + reach
+        middle, half = weights @ ((low + high) / 2), np.abs(weights) @ (np.abs(high - low) / 2)
+        return middle - half, middle + half
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         """Values that the unit of a layer of one could take in place of its own.
@@ -272,7 +264,7 @@ class Units(ABC):
         return self.affine_signal[0] - after.affine_signal[0]
 
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
-        """Added to the moments, given averages (n_columns,) of the field and of signal times field."""
+        """Further terms of the moments, from averages (n_columns,) of field and signal times field."""
         return {}
 
     def has_means(self, values: Any) -> bool:
@@ -297,10 +289,10 @@ class Units(ABC):
         self, other: Self, field: Array, other_field: Array, other_mean: Array
     ) -> Array:
         """Log-normaliser of another layer given its field and mean, minus that of this one."""
-        return np.asarray(other.log_partition(other_field) - self.log_partition(field))
+        return other.log_partition(other_field) - self.log_partition(field)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
-        """How the log-normaliser changes with what is added to the field of all samples.
+        """Change of the log-normaliser with a shift of the field that all samples share.
 
         A function from shifts (n_shifts, n_columns) to the changes (n_shifts, n_samples).
         """

@@ -72,9 +72,8 @@ class Categorical(WideUnits, LinearUnits):
 
     def gauge(self, rows: Array) -> Array:
         totals = np.add.reduceat(rows, self.first_columns, axis=0)
-        return np.asarray(
-            rows - (totals / np.reshape(self.n_categories, (-1, 1)))[self.unit_of_column]
-        )
+        means = totals / np.reshape(self.n_categories, (-1, 1))
+        return np.asarray(rows - means[self.unit_of_column])
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         # All other values of a one-hot state; shares of several are compared with each other.

@@ -43,4 +43,4 @@ class WideUnits(Units):
         return np.asarray(self.first_columns[index][..., None] + np.arange(width))
 
     def by_column(self, values: Array) -> Array:
-        return np.asarray(values[..., self.unit_of_column])
+        return values[..., self.unit_of_column]

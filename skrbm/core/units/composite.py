@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -46,15 +46,11 @@ class Composite(WideUnits):
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         """Start every part: option `types` has its type, number of columns and further options."""
-        types: Sequence[tuple[type[Units], int, dict[str, Any]]] = options["types"]
-        edges = np.cumsum([n_columns for _, n_columns, _ in types])[:-1]
-        statistics = zip(np.split(mean, edges), np.split(variance, edges), strict=True)
-        return cls(
-            tuple(
-                kind.start(*own, n_samples, **further)
-                for (kind, _, further), own in zip(types, statistics, strict=True)
-            )
-        )
+        parts, end = [], 0
+        for kind, n_columns, further in options["types"]:
+            columns, end = slice(end, end + n_columns), end + n_columns
+            parts.append(kind.start(mean[columns], variance[columns], n_samples, **further))
+        return cls(tuple(parts))
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
@@ -65,21 +61,17 @@ class Composite(WideUnits):
             ends |= {name: ends[name] + n_columns for name in names}
             own = {name: arrays[name][ends[name] - n_columns : ends[name]] for name in names}
             parts.append(kind.from_arrays(own, **further))
-        if ends != {name: len(array) for name, array in arrays.items()}:
-            raise ValueError(
-                f"Arrays of the parts expected lengths {ends} in all, got "
-                f"{ {name: len(array) for name, array in arrays.items()} }."
-            )
+        lengths = {name: len(array) for name, array in arrays.items()}
+        if ends != lengths:
+            raise ValueError(f"Arrays of the parts expected lengths {ends} in all, got {lengths}.")
         return cls(tuple(parts))
 
     @property
     def arrays(self) -> dict[str, Array]:
         """Arrays of the parts side by side, each of those parts whose type has it."""
-        names = {name for part in self.parts for name in part.arrays}
-        return {
-            name: self._join([p.arrays[name] for p in self.parts if name in p.arrays])
-            for name in sorted(names)
-        }
+        arrays = [part.arrays for part in self.parts]
+        names = sorted(set().union(*arrays))
+        return {name: self._join([own[name] for own in arrays if name in own]) for name in names}
 
     @property
     def start_options(self) -> dict[str, Any]:
@@ -95,11 +87,11 @@ class Composite(WideUnits):
         return self._join(offsets) if offsets else None
 
     @property
-    def is_signal_fixed(self) -> bool:
+    def is_signal_fixed(self) -> bool:  # type: ignore[override]  # that of the parts
         return all(part.is_signal_fixed for part in self.parts)
 
     @property
-    def is_mean_sufficient(self) -> bool:
+    def is_mean_sufficient(self) -> bool:  # type: ignore[override]  # that of the parts
         return all(part.is_mean_sufficient for part in self.parts)
 
     @property
@@ -109,10 +101,6 @@ class Composite(WideUnits):
     @cached_property
     def widths(self) -> tuple[int, ...]:
         return tuple(len(part.unit_columns(i)) for part in self.parts for i in range(part.n_units))
-
-    @property
-    def n_units(self) -> int:
-        return sum(part.n_units for part in self.parts)
 
     @property
     def unit_groups(self) -> list[Array]:
@@ -137,19 +125,19 @@ class Composite(WideUnits):
 
     @property
     def parameters(self) -> dict[str, Array]:
-        return self._named(lambda part: part.parameters)
+        return _named(part.parameters for part in self.parts)
 
     def signal(self, states: Any, out: Array | None = None) -> Any:
         if all(part.offset is None and part.is_signal_fixed for part in self.parts):
             return states
         if is_sparse(states):
-            signals = [part.signal(s) for part, s in self._split(states)]
+            signals = [part.signal(own) for part, own in self._split(states)]
             if all(map(is_sparse, signals)):
                 return hstack(signals, "csr")
             return self._join([dense(signal) for signal in signals])  # offsets fill sparse states
         out = np.empty_like(states, dtype=np.result_type(states, self.bias)) if out is None else out
-        for (part, s), (_, o) in zip(self._split(states), self._split(out), strict=True):
-            placed(part.signal(s, out=o), o)
+        for part, own, own_out in self._split(states, out):
+            placed(part.signal(own, out=own_out), own_out)
         return out
 
     @property
@@ -165,14 +153,14 @@ class Composite(WideUnits):
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
         out = np.empty_like(field) if out is None else out
-        for (part, f), (_, o) in zip(self._split(field), self._split(out), strict=True):
-            part.mean(f, out=o)
+        for part, own, own_out in self._split(field, out):
+            part.mean(own, out=own_out)
         return out
 
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         out = np.empty_like(field) if out is None else out
-        for (part, f), (_, o) in zip(self._split(field), self._split(out), strict=True):
-            part.sample(f, rng, out=o)
+        for part, own, own_out in self._split(field, out):
+            part.sample(own, rng, out=own_out)
         return out
 
     def has_means(self, values: Any) -> bool:
@@ -187,53 +175,43 @@ class Composite(WideUnits):
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
         mean, states = (np.empty_like(field) if array is None else array for array in out)
-        splits = map(self._split, (field, mean, states))
-        for (part, f), (_, m), (_, s) in zip(*splits, strict=True):
-            part.mean_and_sample(f, rng, out=(m, s))
+        for part, own, *own_out in self._split(field, mean, states):
+            part.mean_and_sample(own, rng, out=own_out)
         return mean, states
 
     def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
-        return self._named(lambda part, s: part.moments(s, sample_weight), states)
+        return _named(part.moments(own, sample_weight) for part, own in self._split(states))
 
     def expected_moments(
         self, mean: Array, field: Array | None, sample_weight: Array | None
     ) -> dict[str, Array]:
-        return self._named(
-            lambda part, m, f: part.expected_moments(m, f, sample_weight), mean, field
-        )
+        split = self._split(mean, field)
+        return _named(part.expected_moments(*own, sample_weight) for part, *own in split)
 
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
-        return self._named(lambda part, f, w: part.signal_gradient(f, w), field, work)
+        return _named(part.signal_gradient(*own) for part, *own in self._split(field, work))
 
     def recentered(self, offset: Array | None, field: Array) -> Self:
-        own = zip(self._split(offset), self._split(field), strict=True)
-        return replace(self, parts=tuple(part.recentered(o, f) for (part, o), (_, f) in own))
+        split = self._split(offset, field)
+        return replace(self, parts=tuple(part.recentered(*own) for part, *own in split))
 
     def natural(self) -> Self:
         return replace(self, parts=tuple(part.natural() for part in self.parts))
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
         pairs = zip(self.parts, base.parts, strict=True)
-        return replace(
-            self, parts=tuple(part.tempered(own, inverse_temperature) for part, own in pairs)
-        )
+        parts = tuple(part.tempered(own, inverse_temperature) for part, own in pairs)
+        return replace(self, parts=parts)
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        own = zip(self._split(variance), self._split(kurtosis), strict=True)
-        metrics = [part.metric(v, k) for (part, v), (_, k) in own]
-        signals = [
-            np.full(part.n_columns, metric.signal, part.bias.dtype)
-            for part, metric in zip(self.parts, metrics, strict=True)
-        ]
-        parameters = {
-            f"{p}_{name}": multiple
-            for p, metric in enumerate(metrics)
-            for name, multiple in metric.parameters.items()
-        }
-        return Metric(self._join(signals), parameters)
+        metrics = [part.metric(*own) for part, *own in self._split(variance, kurtosis)]
+        signal = np.empty(self.n_columns, self.parts[0].bias.dtype)
+        for metric, columns in zip(metrics, self._columns, strict=True):
+            signal[columns] = metric.signal
+        return Metric(signal, _named(metric.parameters for metric in metrics))
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
-        return self._named(lambda part, own: part.bounds(own), variance)
+        return _named(part.bounds(own) for part, own in self._split(variance))
 
     def gauge(self, rows: Array) -> Array:
         parts = [(part, own.T) for part, own in self._split(rows.T)]
@@ -256,30 +234,26 @@ class Composite(WideUnits):
         return np.cumsum(n_units) - n_units
 
     @cached_property
-    def _own(self) -> list[slice]:
+    def _columns(self) -> list[slice]:
         """Columns of each part."""
-        ends = list(accumulate(part.n_columns for part in self.parts))
-        return [slice(*own) for own in pairwise([0, *ends])]
+        edges = accumulate((part.n_columns for part in self.parts), initial=0)
+        return [slice(begin, end) for begin, end in pairwise(edges)]
 
     def _part_of(self, index: Any) -> tuple[Units, Any]:
         """Part that some units belong to, all to the same one, and their numbers in it."""
         p = int(np.searchsorted(self._first_units, np.max(index), side="right")) - 1
         return self.parts[p], index - self._first_units[p]
 
-    def _split(self, columns: Any) -> list[tuple[Units, Any]]:
-        """Each part with its own columns, or with None where there are none."""
-        if columns is None:
-            return [(part, None) for part in self.parts]
-        return [(part, columns[..., own]) for part, own in zip(self.parts, self._own, strict=True)]
+    def _split(self, *arrays: Any) -> Iterator[Any]:
+        """Each part with its columns of the arrays; of None, None."""
+        for part, columns in zip(self.parts, self._columns, strict=True):
+            yield part, *(None if array is None else array[..., columns] for array in arrays)
 
     def _join(self, arrays: Sequence[Array]) -> Array:
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=-1)
 
-    def _named(self, answer: Callable[..., dict[str, Any]], *columns: Any) -> dict[str, Any]:
-        """Answers of the parts, given their own columns, under the names of the whole."""
-        splits = [[own for _, own in self._split(array)] for array in columns]
-        return {
-            f"{p}_{name}": value
-            for p, (part, *own) in enumerate(zip(self.parts, *splits, strict=True))
-            for name, value in answer(part, *own).items()
-        }
+
+def _named(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Answers of the parts, one after the other, under the names of the whole."""
+    parts = enumerate(answers)
+    return {f"{p}_{name}": value for p, answer in parts for name, value in answer.items()}

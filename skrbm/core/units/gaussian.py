@@ -11,14 +11,14 @@ import numpy as np
 
 from skrbm.core.draws import draw_normal
 from skrbm.core.numerics import Array, average_rows, dense
-from skrbm.core.units.base import Outs, Units
+from skrbm.core.units.base import Units
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
 # In standard deviations; the trapezoid rule of this step errs by 2 exp(-2 pi^2 / step^2) = 8e-14,
 # and the margin beyond the outermost means leaves out exp(-margin^2 / 2) = 1e-14.
 QUADRATURE_STEP = 0.8
 QUADRATURE_MARGIN = 8
-MAX_NODES = 10_000
+MAX_QUADRATURE_NODES = 10_000  # of a unit, each of which costs a row of the hidden units' fields
 MIN_STEP = 4  # between nodes, in units of rounding
 # Of a learned variance, relative to the feature's: below, a cluster is the grain of the data; above,
 # chains have run away.
@@ -139,9 +139,8 @@ class Gaussian(Units):
     def log_partition(self, field: Array) -> Array:
         drift = 0.0 if self._kind.subtracts_bias else self.bias / self._scale
         own = 0.5 * (math.log(2 * math.pi) + self.log_variance)
-        return np.asarray(
-            (own + field * (drift + 0.5 * self._gain * field / self._scale)).sum(axis=1)
-        )
+        terms = own + field * (drift + 0.5 * self._gain * field / self._scale)
+        return np.asarray(terms.sum(axis=1))
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
         mean = np.multiply(field, self._gain, out=out)
@@ -151,12 +150,6 @@ class Gaussian(Units):
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         mean = self.mean(field, out=out)
         return draw_normal(mean, np.sqrt(self._variance), rng, out=mean)
-
-    def mean_and_sample(
-        self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
-    ) -> tuple[Array, Array]:
-        mean = self.mean(field, out=out[0])
-        return mean, draw_normal(mean, np.sqrt(self._variance), rng, out=out[1])
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
         signal, spread = self.signal(self.mean(field)), 0.5 * self._gain / self._scale
@@ -197,14 +190,11 @@ class Gaussian(Units):
         return replace(self, bias=self._location, offset=None, parameterization=NATURAL)
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        own = inverse_temperature / self._variance
-        other = (1 - inverse_temperature) / base._variance
-        precision = own + other
-        return replace(
-            self,
-            bias=(own * self.bias + other * base.bias) / precision,
-            log_variance=-np.log(precision),
-        )
+        here = inverse_temperature / self._variance
+        there = (1 - inverse_temperature) / base._variance
+        precision = here + there
+        bias = (here * self.bias + there * base.bias) / precision
+        return replace(self, bias=bias, log_variance=-np.log(precision))
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # One over the Fisher information of the bias, Var(v) / sigma^4, if it were the only
@@ -218,21 +208,14 @@ class Gaussian(Units):
         heaviness = 0.0 if kurtosis is None else np.maximum(kurtosis - 3, 0) / 2
         of_variance = share**2 / (share + heaviness)
         return Metric(
-            signal=share * self._scale**2 / self._variance,
-            parameters={
-                "bias": share * self._variance,
-                "log_variance": of_variance * self.variance_rate,
-            },
+            share * self._scale**2 / self._variance,
+            {"bias": share * self._variance, "log_variance": of_variance * self.variance_rate},
         )
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
         log_variance = np.log(np.where(variance > 0, variance, 1))
-        return {
-            "log_variance": (
-                log_variance + math.log(SMALLEST_SHARE),
-                log_variance + math.log(LARGEST_SHARE),
-            )
-        }
+        low, high = (log_variance + math.log(s) for s in (SMALLEST_SHARE, LARGEST_SHARE))
+        return {"log_variance": (low, high)}
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         deviation = np.sqrt(self._variance)
@@ -249,11 +232,11 @@ class Gaussian(Units):
             )
         n_steps = np.ceil((last - first) / (QUADRATURE_STEP * deviation))
         worst = np.argmax(n_steps)
-        if not n_steps.flat[worst] < MAX_NODES:
+        if not n_steps.flat[worst] < MAX_QUADRATURE_NODES:
             raise QuadratureError(
                 f"The law of a visible unit of standard deviation {deviation.flat[worst]:.3g} given "
                 f"the others ranges from {first.flat[worst]:.3g} to {last.flat[worst]:.3g}, more than "
-                f"the {MAX_NODES} quadrature nodes that are allowed can cover."
+                f"the {MAX_QUADRATURE_NODES} quadrature nodes that are allowed can cover."
             )
         n_nodes = int(n_steps.flat[worst]) + 1
         values, step = np.linspace(
@@ -267,17 +250,17 @@ class Gaussian(Units):
 
     @property
     def _variance(self) -> Array:
-        return np.asarray(np.exp(self.log_variance))
+        return np.exp(self.log_variance)
 
     @property
     def _scale(self) -> Array:
         """Divisor of the signal."""
-        return np.asarray(np.exp(self._kind.power * self.log_variance))
+        return np.exp(self._kind.power * self.log_variance)
 
     @property
     def _gain(self) -> Array:
         """Change of the mean for a unit of field."""
-        return np.asarray(np.exp((1 - self._kind.power) * self.log_variance))
+        return np.exp((1 - self._kind.power) * self.log_variance)
 
     @property
     def _location(self) -> Array:

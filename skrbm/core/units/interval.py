@@ -13,10 +13,10 @@ from skrbm.core.numerics import Array
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import QuadratureError, Support
 
-SMALLEST = np.finfo(np.float64).tiny
-SERIES_RANGE = 0.03  # the next terms of the series are below x^5 / 30000
+SMALLEST_SLOPE = np.finfo(np.float64).tiny  # of a log-density, nats: there is no division by zero
+MAX_SERIES_SLOPE = 0.03  # nats; the next terms of the series are below x^5 / 30000
 # Gauss and Legendre's rule of n nodes integrates e^{xs} to rounding for |x| up to n - 16.
-SPARE_NODES, MAX_NODES = 16, 2**11
+SPARE_NODES, MAX_LEGENDRE_NODES = 16, 2**11
 
 
 @final
@@ -49,18 +49,18 @@ class Interval(LinearUnits):
     support = Support(0.0, 1.0)
 
     def log_normaliser(self, x: Array) -> Array:
-        size = np.maximum(np.abs(x, dtype=np.float64), SMALLEST)
+        size = np.maximum(np.abs(x, dtype=np.float64), SMALLEST_SLOPE)
         return np.asarray((np.maximum(x, 0) + np.log(-np.expm1(-size) / size)).sum(axis=1))
 
     def expectation(self, x: Array) -> Array:
-        is_small = np.abs(x) < SERIES_RANGE
+        is_small = np.abs(x) < MAX_SERIES_SLOPE
         small, far = np.where(is_small, x, 0), np.where(is_small, 1, x.astype(np.float64))
         series = 0.5 + small / 12 - small**3 / 720
         x[:] = np.where(is_small, series, 0.5 + 0.5 / np.tanh(far / 2) - 1 / far)
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        size = np.maximum(np.abs(x, dtype=np.float64), SMALLEST)
+        size = np.maximum(np.abs(x, dtype=np.float64), SMALLEST_SLOPE)
         # Measured from the end where the density is highest: the logarithm of a number near one.
         distance = -np.log1p(rng.random(x.shape) * np.expm1(-size)) / size
         x[:] = np.where(x > 0, 1 - distance, distance)
@@ -68,10 +68,10 @@ class Interval(LinearUnits):
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         steepest = float(max(np.abs(low + self.bias).max(), np.abs(high + self.bias).max()))
-        if not steepest + SPARE_NODES < MAX_NODES:
+        if not steepest + SPARE_NODES < MAX_LEGENDRE_NODES:
             raise QuadratureError(
                 f"The log-density of an interval unit given the others rises by up to {steepest:.3g} "
-                f"nats, more than a quadrature of {MAX_NODES} nodes can follow."
+                f"nats, more than a quadrature of {MAX_LEGENDRE_NODES} nodes can follow."
             )
         nodes, log_weights = _gauss_legendre(2 ** int(np.ceil(np.log2(steepest + SPARE_NODES))))
         return nodes[:, None, None].astype(states.dtype), log_weights[:, None].astype(states.dtype)

@@ -96,13 +96,17 @@ class LinearUnits(Units):
     def log_partition(self, field: Array) -> Array:
         x = field + self.bias
         linear = 0.0 if self.offset is None else (self.offset * x).sum(axis=1, dtype=np.float64)
-        return np.asarray((self.log_normaliser(x) - linear).astype(field.dtype))
+        return (self.log_normaliser(x) - linear).astype(field.dtype)
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
-        return placed(self.expectation(np.add(field, self.bias, out=out)), out)
+        x = np.add(field, self.bias, out=out)
+        mean = self.expectation(x)
+        return mean if mean is x else placed(mean, out)
 
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
-        return placed(self.draw(np.add(field, self.bias, out=out), rng), out)
+        x = np.add(field, self.bias, out=out)
+        states = self.draw(x, rng)
+        return states if states is x else placed(states, out)
 
     def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
         average = average_rows(states, sample_weight)

@@ -1,4 +1,4 @@
-"""Units with two states: what `LinearUnits` asks, and shorter ways to what follows from it."""
+"""Units with two states: answers to `LinearUnits`, and shorter ways to what follows from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.shifts import JointStates
 from skrbm.core.units.support import Metric, Support
 
-ROUNDING = 4 * float(np.finfo(np.float32).eps)  # of means, beyond the states
+MEAN_ROUNDING = 4 * float(np.finfo(np.float32).eps)  # by which a rounded mean may pass the states
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,21 +44,24 @@ class TwoStateUnits(LinearUnits):
     low: ClassVar[float]
     high: ClassVar[float]
     middle: ClassVar[float]
-    reach: ClassVar[float]
+    distance: ClassVar[float]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.low, cls.high = low, high = cast(Support, cls.support).values
-        cls.middle, cls.reach = (low + high) / 2, (high - low) / 2
+        cls.middle, cls.distance = (low + high) / 2, high - low
 
     def log_normaliser(self, x: Array) -> Array:
         linear = self.middle * x.sum(axis=1, dtype=np.float64)
-        return np.asarray(linear + sum_log_two_cosh(_scaled(x, self.reach)))
+        return np.asarray(linear + sum_log_two_cosh(_scaled(x, self.distance / 2)))
 
     def expectation(self, x: Array) -> Array:
         if self.low == 0:  # half of one plus tanh would round small probabilities away
+            if self.high == 1:
+                return logistic(x)
             return _scaled(logistic(_scaled(x, self.high)), self.high)
-        mean = _scaled(np.tanh(_scaled(x, self.reach), out=x), self.reach)
+        half = self.distance / 2
+        mean = _scaled(np.tanh(_scaled(x, half), out=x), half)
         if self.middle != 0:
             mean += self.middle
         return mean
@@ -69,8 +72,9 @@ class TwoStateUnits(LinearUnits):
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         extreme = n_samples / (n_samples + 1)
-        polarity = np.clip((mean - cls.middle) / cls.reach, -extreme, extreme)
-        return cls(np.arctanh(polarity) / cls.reach, **options)
+        half = cls.distance / 2
+        polarity = np.clip((mean - cls.middle) / half, -extreme, extreme)
+        return cls(np.arctanh(polarity) / half, **options)
 
     def has_means(self, values: Any) -> bool:
         if is_sparse(values):
@@ -81,7 +85,7 @@ class TwoStateUnits(LinearUnits):
     def drawn(self, values: Any, rng: np.random.Generator) -> Any:
         if is_sparse(values):
             return values
-        low, high = self.low - ROUNDING, self.high + ROUNDING
+        low, high = self.low - MEAN_ROUNDING, self.high + MEAN_ROUNDING
         if values.min() >= low and values.max() <= high:
             return self._draw_from(values, rng, values)
         rows = np.flatnonzero(((values >= low) & (values <= high)).all(axis=1))
@@ -112,16 +116,16 @@ class TwoStateUnits(LinearUnits):
     ) -> Array:
         change = other_field - field
         change += other.bias - self.bias
-        largest = (self.high - self.low) * max(change.max(), -change.min())
+        largest = self.distance * max(change.max(), -change.min())
         if not SHARED_FACTORS * largest < MAX_EXPONENT:
             return super().log_partition_change(other, field, other_field, other_mean)
-        own = np.full_like(self.bias, self.high)
-        linear = row_products(change, own if self.offset is None else own - self.offset)
+        signal = np.full_like(self.bias, self.high)
+        linear = row_products(change, signal if self.offset is None else signal - self.offset)
         # e^{low x} + e^{high x} relative to the same at x + change, where p(low) is known.
-        factors = expm1(_scaled(change, self.high - self.low), largest)
-        factors *= _scaled(self.high - other_mean, 1 / (self.high - self.low))
+        factors = expm1(_scaled(change, self.distance), largest)
+        factors *= _scaled(self.high - other_mean, 1 / self.distance)
         factors += 1
-        return np.asarray(linear - sum_log(factors))
+        return linear - sum_log(factors)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
         distance, of_any = self.high - self.low, super().log_partition_shifts(field)
@@ -143,17 +147,17 @@ class TwoStateUnits(LinearUnits):
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # States measured in their distance: steps move the same law whatever the states are.
-        share = (self.high - self.low) ** -2.0
+        share = self.distance**-2.0
         return Metric(signal=share, parameters={"bias": share})
 
     def _draw_from(self, mean: Array, rng: np.random.Generator, out: Array | None) -> Array:
-        states, distance = np.empty_like(mean) if out is None else out, self.high - self.low
-        if (self.low, self.high) == (0, 1):
+        states = np.empty_like(mean) if out is None else out
+        if self.low == 0 and self.high == 1:
             return draw_bernoulli(mean, rng, out=states)
         probability = np.subtract(mean, self.low, out=states)
-        probability /= distance
+        probability /= self.distance
         draw_bernoulli(probability, rng, out=states)
-        states *= distance
+        states *= self.distance
         states += self.low
         return states
 

@@ -177,7 +177,7 @@ def _mean_of_values(
     The density of the score is smooth and taken to be linear between nodes; the value may jump, and
     is averaged between them.
     """
-    nodes, probability = conditional.conditional_law(machine, v, number, REFINEMENT)
+    nodes, probability = conditional.conditional_distribution(machine, v, number, REFINEMENT)
     z = nodes[:, 0, 0].astype(np.float64)
     offsets = (np.arange(2 * N_BETWEEN) + 0.5) / N_BETWEEN - 1
     averages = values(z[:, None] + (z[1] - z[0]) * offsets) @ (1 - np.abs(offsets)) / N_BETWEEN

@@ -235,13 +235,13 @@ def test_even_ladder_shares_the_rejections(rng):
             ]
         )
         ladder.record(1 - cost)
-        mean = ladder.settle()
+        mean = ladder.adapt()
         np.testing.assert_allclose(mean, 1 - cost.mean())
     np.testing.assert_allclose(cost, cost.mean(), rtol=0.05)
     assert ladder.betas[0] == 1
     assert ladder.betas[-1] == 0
     assert (np.diff(ladder.betas) < 0).all()
-    assert np.isnan(ladder.settle())
+    assert np.isnan(ladder.adapt())
 
 
 @pytest.mark.parametrize("kind", ["bernoulli", "spin"])

@@ -36,16 +36,14 @@ BALANCED = [sized(kind, 3, 3, offsets) for kind in oracles.KINDS for offsets in 
 
 
 def path_to(p, dtype=np.float64):
-    """Path from independent units with the model's own means and variances, by way of three rows."""
+    """Path from independent units with the model's own means and variances, by way of three rows.
+
+    Chains may jump at every second temperature.
+    """
     v, _ = oracles.sample_exact(p, 1_000, np.random.default_rng(0))
     base = started_layer(p, v.mean(axis=0), v.var(axis=0), len(v))
-    return TemperedPath.to(machine_from(p, dtype), base, v[:3])
-
-
-@pytest.fixture(autouse=True)
-def frequent_jumps(monkeypatch):
-    """Jumps at every second temperature."""
-    monkeypatch.setattr(annealing, "ANNEALING_JUMP_PAUSE", 2)
+    path = TemperedPath.to(machine_from(p, dtype), base, v[:3])
+    return replace(path, annealing_jump_pause=2)
 
 
 @pytest.fixture(params=BALANCED, ids=case_id)
@@ -118,7 +116,7 @@ def test_standard_error_is_the_spread_of_estimates(rng):
 def test_effective_sample_size_counts_equal_weights():
     for n_heavy in (1, 5, 20):
         log_weights = np.where(np.arange(20) < n_heavy, 100.0, -1000.0)
-        result = annealing._summary("ais", 3.0, log_weights, 7)
+        result = annealing._average("ais", 3.0, log_weights, 7, 1)
         np.testing.assert_allclose(result.effective_sample_size, n_heavy)
         np.testing.assert_allclose(result.value, 103 + np.log(n_heavy / 20))
 

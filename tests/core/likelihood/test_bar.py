@@ -79,12 +79,12 @@ def test_ladder_sets_itself(rng):
     ]
     assert n_rungs[0] == 2
     assert n_rungs[1] > 6
-    places = bar._places(np.linspace(1, 0, 3), np.array([0.1, 1.0]), 100)
-    assert len(places) == 1 + np.ceil(0.901 / bar.REJECTION)
+    places = bar._adapted(np.linspace(1, 0, 3), np.array([0.1, 1.0]), 100)
+    assert len(places) == 1 + np.ceil(0.901 / bar.TARGET_REJECTION)
     assert (np.diff(places) < 0).all()
     np.testing.assert_allclose(places[[0, -1]], [1, 0])
     assert (places[:-1] > 0.45).all()
-    assert len(bar._places(np.linspace(1, 0, 3), np.array([0.1, 1.0]), 2)) == 2
+    assert len(bar._adapted(np.linspace(1, 0, 3), np.array([0.1, 1.0]), 2)) == 2
 
 
 @pytest.mark.parametrize("kind", ["bernoulli", "cho", "composite"])

@@ -18,7 +18,7 @@ from core.models import (
 from scipy import sparse
 
 from skrbm.core.centering import recenter
-from skrbm.core.likelihood.deficit import CERTAIN, shortfall
+from skrbm.core.likelihood.deficit import N_STD_ERRORS, shortfall
 
 N_ROWS = 40
 JUDGED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
@@ -37,7 +37,7 @@ def test_shortfall_is_what_independent_columns_have_more(case, seed, rng):
     for own in (None, weight):
         mean = np.average(difference, weights=own)
         error = np.sqrt(np.average((difference - mean) ** 2, weights=own) / len(v))
-        expected = mean - CERTAIN * error
+        expected = mean - N_STD_ERRORS * error
         np.testing.assert_allclose(
             shortfall(machine, layer, v, particles, own), expected, rtol=1e-9, atol=1e-9
         )

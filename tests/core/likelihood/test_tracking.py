@@ -5,7 +5,6 @@ import oracles
 import pytest
 from core.models import assert_mean, draw_rows, machine_from, sized, started_layer
 
-from skrbm.core.likelihood import tracking
 from skrbm.core.likelihood.tracking import PartitionTracker
 
 N_TRACKERS, N_CHAINS = 100, 25
@@ -21,49 +20,56 @@ def sequence(kind, rng, scales=(0.2, 0.5, 0.8)):
     return models, started_layer(models[0], v.mean(axis=0), v.var(axis=0), len(v))
 
 
-def ratios(models, base, rng, max_steps, n_trackers=N_TRACKERS, anchors=None):
+class TrackerOfTheSameChains(PartitionTracker):
+    """Chains are kept, since to take the better of two biases the mean; few steps on every way."""
+
+    max_std_error = np.inf
+    base_step_factor = 1
+
+    def _better(self, chains, anchors):
+        return chains
+
+
+def tracker_with(kind=PartitionTracker, **attributes):
+    """Type of trackers with other attributes."""
+    return type(kind.__name__, (kind,), attributes)
+
+
+def ratios(
+    models, base, rng, max_steps, n_trackers=N_TRACKERS, anchors=None, kind=PartitionTracker
+):
     """Estimates over exact partition functions, (n_trackers, n_models), and the last results."""
     machines = [machine_from(p) for p in models]
     exact = [oracles.log_partition(p) for p in models]
     rows, results = [], []
     for _ in range(n_trackers):
-        tracker = PartitionTracker(base, machines[0], rng, n_chains=N_CHAINS, anchors=anchors)
+        tracker = kind(base, machines[0], rng, n_chains=N_CHAINS, anchors=anchors)
         results = [tracker.follow(machine, max_steps) for machine in machines]
         rows.append([*(r.value for r in results), results[-1].std_error])
     rows = np.array(rows)
     return np.exp(rows[:, :-1] - exact), rows[:, -1]
 
 
-@pytest.fixture
-def no_exchange(monkeypatch):
-    """Chains are kept, since to take the better of two biases the mean; few steps on every way."""
-    monkeypatch.setattr(tracking, "UNSURE", np.inf)
-    monkeypatch.setattr(tracking, "LONG_WAY", 1)
-    monkeypatch.setattr(PartitionTracker, "_better", lambda self, chains, anchors: chains)
-
-
 @pytest.mark.every_kind
 @pytest.mark.parametrize("kind", oracles.KINDS)
 @pytest.mark.parametrize("few", [0.5, 1.0])
-@pytest.mark.usefixtures("no_exchange")
-def test_mean_ratio_to_the_exact_partition_function_is_one(kind, few, monkeypatch, rng):
+def test_mean_ratio_to_the_exact_partition_function_is_one(kind, few, rng):
     # Slips: weights taken after the step; a step at the model that is left; weights kept when the
     # chains are drawn anew; the shift of a centred machine forgotten or of the wrong sign. Drawn
     # anew at times, always.
-    monkeypatch.setattr(tracking, "FEW", few)
     models, base = sequence(kind, rng)
-    means, _ = ratios(models, base, rng, 3)
+    tracker = tracker_with(TrackerOfTheSameChains, min_ess_share=few)
+    means, _ = ratios(models, base, rng, 3, kind=tracker)
     assert_mean(means, 1)
 
 
 @pytest.mark.every_kind
 @pytest.mark.parametrize("kind", oracles.KINDS)
-@pytest.mark.usefixtures("no_exchange")
-def test_jumps_on_the_way_leave_the_mean_ratio_at_one(kind, monkeypatch, rng):
+def test_jumps_on_the_way_leave_the_mean_ratio_at_one(kind, rng):
     # Slips: a jump at the model that is left, or by the last one's weights.
-    monkeypatch.setattr(tracking, "JUMP_PAUSE", 1)
     models, base = sequence(kind, rng)
-    means, _ = ratios(models, base, rng, 3, anchors=draw_rows(models[1], 5, rng))
+    tracker = tracker_with(TrackerOfTheSameChains, jump_pause=1)
+    means, _ = ratios(models, base, rng, 3, anchors=draw_rows(models[1], 5, rng), kind=tracker)
     assert_mean(means, 1)
 
 
@@ -94,23 +100,22 @@ def test_modes_far_apart_are_not_lost(rng):
 
 
 @pytest.mark.slow
-def test_chains_that_a_model_left_behind_are_exchanged(monkeypatch, rng):
+def test_chains_that_a_model_left_behind_are_exchanged(rng):
     # Slips: chains from the base that are never taken, or that start in the model. Strong models and
     # weak ones by turns, with one step between.
-    monkeypatch.setattr(tracking, "LONG_WAY", 100)
     errors = []
     for unsure in (0.5, np.inf):
-        monkeypatch.setattr(tracking, "UNSURE", unsure)
+        tracker = tracker_with(max_std_error=unsure, base_step_factor=100)
         stream = np.random.default_rng(0)
         for _ in range(6):
             models, base = sequence("bernoulli", stream, (0.1, 2.0, 0.1, 2.0))
-            means, _ = ratios(models, base, rng, 1, 50)
+            means, _ = ratios(models, base, rng, 1, 50, kind=tracker)
             errors.append(np.log(means[:, -1]))
     exchanged, kept = np.sqrt(np.mean(np.square(errors).reshape(2, -1), axis=1))
     assert exchanged < 0.75 * kept
 
 
-def test_correction_is_what_exchanged_chains_add(monkeypatch, rng):
+def test_correction_is_what_exchanged_chains_add(rng):
     # Slips: the whole value; a rise where chains stay.
     models, base = sequence("bernoulli", rng, (0.1, 2.0))
     machines = [machine_from(p) for p in models]
@@ -118,9 +123,8 @@ def test_correction_is_what_exchanged_chains_add(monkeypatch, rng):
     for trial in range(10):
         values = {}
         for unsure in (0.0, np.inf):
-            monkeypatch.setattr(tracking, "UNSURE", unsure)
-            stream = np.random.default_rng(trial)
-            tracker = PartitionTracker(base, machines[0], stream, n_chains=25)
+            stream, kind = np.random.default_rng(trial), tracker_with(max_std_error=unsure)
+            tracker = kind(base, machines[0], stream, n_chains=25)
             values[unsure] = [tracker.follow(machine, 1).value for machine in machines]
             if unsure == 0.0:
                 correction = tracker.correction
@@ -144,21 +148,18 @@ def test_correction_stays_finite_where_a_model_is_not(rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["spin", "cho", "categorical"])
-@pytest.mark.usefixtures("no_exchange")
 def test_standard_error_is_the_spread_of_estimates(kind, rng):
     # Slip: the weights since the chains were last drawn anew alone.
     models, base = sequence(kind, rng, (0.3, 0.9, 0.5, 1.1))
-    means, stated = ratios(models, base, rng, 4)
+    means, stated = ratios(models, base, rng, 4, kind=TrackerOfTheSameChains)
     spread = np.std(np.log(means[:, -1]))
     assert 0.7 < np.sqrt(np.mean(stated**2)) / spread < 1.4
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_exchange")
-def test_standard_error_counts_modes_that_chains_do_not_leave(monkeypatch, rng):
+def test_standard_error_counts_modes_that_chains_do_not_leave(rng):
     # Slip: families forgotten whenever chains are drawn anew. Two modes, between which the weight
     # moves to and fro, while the chains stay: what was drawn first decides later.
-    monkeypatch.setattr(tracking, "FEW", 0.9)
     tilts = [*np.linspace(0, 1.5, 3), *np.linspace(1.5, -1.5, 6), *np.linspace(-1.5, 1.5, 6)]
     models = [
         oracles.Parameters(
@@ -167,7 +168,8 @@ def test_standard_error_counts_modes_that_chains_do_not_leave(monkeypatch, rng):
         for tilt in tilts
     ]
     base = started_layer(models[0], np.zeros(4), np.ones(4), 100)
-    means, stated = ratios(models, base, rng, 4, 60)
+    tracker = tracker_with(TrackerOfTheSameChains, min_ess_share=0.9)
+    means, stated = ratios(models, base, rng, 4, 60, kind=tracker)
     spread = np.std(np.log(means[:, -1]))
     assert 0.6 < np.sqrt(np.mean(stated**2)) / spread < 1.7
 

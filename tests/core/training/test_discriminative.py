@@ -8,8 +8,8 @@ from core.models import TWO_STATE, assert_same_arrays, draw_rows
 from scipy import sparse
 from scipy.special import logsumexp
 
-from skrbm.core import labels
 from skrbm.core.centering import recenter
+from skrbm.core.labels import Labels
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.negative_phase import (
@@ -61,7 +61,7 @@ def test_gradient_of_the_labels_is_that_of_their_log_probability(
 ):
     # Slips: biases of the features moved, a mean given the wrong label, signals without offset,
     # weights of the rows forgotten, a Gaussian unit's variance left where it is.
-    monkeypatch.setattr(labels, "BLOCK_ELEMENTS", block)
+    monkeypatch.setattr(Labels, "n_block_elements", block)
     q = random_labelled(kind, rng, offsets=offsets)
     v, weight = draw_rows(q.features, N_ROWS, rng), rng.dirichlet(np.ones(N_ROWS))
     expected = finite_differences(q, objective_of(v, LABELS, weight, 0.7, 0.0))
