@@ -84,9 +84,6 @@ SPEED = {
 DEPARTURES: dict[str, dict[str, Any]] = {
     "the defaults": {},
     "momentum": {"momentum": 0.9, "learning_rate": 0.04},
-    "sparsity cost .01": {"sparsity_cost": 0.01},
-    "sparsity cost .1": {"sparsity_cost": 0.1},
-    "sparsity cost 1": {"sparsity_cost": 1.0},
 }
 
 

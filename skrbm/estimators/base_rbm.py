@@ -128,10 +128,6 @@ class BaseRBM(
         Penalty on the sum of the absolute weights.
     l2 : float
         Penalty on half the sum of the squared weights.
-    sparsity_target : float
-        Mean over the data towards which `sparsity_cost` pulls each hidden unit.
-    sparsity_cost : float
-        Pull on the bias of a hidden unit whose mean is one away from `sparsity_target`.
     max_norm : float or None
         Largest Euclidean norm of the weights of a hidden unit; None for no limit.
     early_stopping : bool
@@ -236,8 +232,6 @@ class BaseRBM(
         "shuffle": ["boolean"],
         "l1": [Interval(Real, 0, None, closed="left")],
         "l2": [Interval(Real, 0, None, closed="left")],
-        "sparsity_target": [Interval(Real, 0, 1, closed="both")],
-        "sparsity_cost": [Interval(Real, 0, None, closed="left")],
         "max_norm": [Interval(Real, 0, None, closed="neither"), None],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
@@ -275,8 +269,6 @@ class BaseRBM(
     draw_states: bool = False
     l1: float = 0.0
     l2: float = 0.0
-    sparsity_target: float = 0.1
-    sparsity_cost: float = 0.0
     max_norm: float | None = None
     early_stopping: bool = False
     validation_fraction: float = 0.1

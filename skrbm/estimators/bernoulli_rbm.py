@@ -80,8 +80,6 @@ class BernoulliRBM(BaseRBM):
         draw_states: bool = True,
         l1: float = 0.0,
         l2: float = 0.0,
-        sparsity_target: float = 0.1,
-        sparsity_cost: float = 0.0,
         max_norm: float | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

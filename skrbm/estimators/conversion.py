@@ -39,7 +39,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     -----
     Constructor parameters are scaled so that a centred step leads both to the same distribution:
     `learning_rate` by 16 (of Adam by 4), `max_norm` by 4, `l1` and `max_gradient_norm` by 1/4 and
-    `l2` by 1/16. A `sparsity_target` of :math:`m` becomes :math:`(m + 1) / 2`. All others are the
+    `l2` by 1/16. All others are the
     same. Adam's steps agree in the weights alone: the biases of bits move twice as far.
 
     Examples
@@ -47,10 +47,10 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     >>> import numpy as np
     >>> from skrbm import SpinRBM, to_bernoulli
     >>> X = np.repeat([[-1, -1], [1, 1]], 50, axis=0)
-    >>> rbm = SpinRBM(2, learning_rate=0.025, sparsity_target=-0.8, random_state=0).fit(X)
+    >>> rbm = SpinRBM(2, learning_rate=0.025, random_state=0).fit(X)
     >>> twin = to_bernoulli(rbm)
-    >>> round(twin.learning_rate, 3), round(twin.sparsity_target, 3)
-    (0.4, 0.1)
+    >>> round(twin.learning_rate, 3)
+    0.4
     """
     W, a, b = _plain(rbm, SpinRBM)
     arrays = 4 * W, 2 * (a - W.sum(0)), 2 * (b - W.sum(1))
@@ -112,7 +112,6 @@ def _assign(
     }
     params = rbm.get_params(deep=False)
     params |= {name: params[name] * by for name, by in factors.items() if params[name] is not None}
-    params["sparsity_target"] = map_hidden(rbm.sparsity_target)
     twin.set_params(**{name: params[name] for name in twin.get_params(deep=False)})
     twin.components_, twin.intercept_visible_, twin.intercept_hidden_ = arrays
     for name in ("n_features_in_", "feature_names_in_"):

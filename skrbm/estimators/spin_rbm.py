@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, ClassVar
-
-from sklearn.utils._param_validation import Interval
 
 from skrbm.core.units import Spin
 from skrbm.estimators.base_rbm import BaseRBM, store_parameters
@@ -34,8 +31,6 @@ class SpinRBM(BaseRBM):
     max_gradient_norm : float or None
         Largest Euclidean norm of the gradient over all parameters, in which that of the biases counts
         twice; a longer gradient is scaled down to it. None for no limit.
-    sparsity_target : float
-        Mean over the data, between -1 and 1, towards which `sparsity_cost` pulls each hidden unit.
     check_input : {"warn", "raise", "ignore"}
         Treatment of values outside [-1, 1]: a warning, a ValueError, or neither.
 
@@ -62,7 +57,6 @@ class SpinRBM(BaseRBM):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRBM._parameter_constraints,
-        "sparsity_target": [Interval(Real, -1, 1, closed="both")],
         "draw_states": ["boolean"],
     }
     _visible_type = Spin
@@ -90,8 +84,6 @@ class SpinRBM(BaseRBM):
         draw_states: bool = True,
         l1: float = 0.0,
         l2: float = 0.0,
-        sparsity_target: float = 0.1,
-        sparsity_cost: float = 0.0,
         max_norm: float | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

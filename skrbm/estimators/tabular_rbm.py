@@ -143,8 +143,6 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         shuffle: bool = True,
         l1: float = 0.0,
         l2: float = 0.0,
-        sparsity_target: float = 0.1,
-        sparsity_cost: float = 0.0,
         max_norm: float | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,

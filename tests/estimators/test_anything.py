@@ -49,8 +49,6 @@ PARAMETERS = {  # valid values, and invalid ones
     "average": ((True, False), (None,)),
     "l1": ((0.0, 1.0, 1e300), (-1.0,)),
     "l2": ((0.0, 1e3, 1e300), (np.inf,)),
-    "sparsity_target": ((0.0, 0.1), ("few",)),
-    "sparsity_cost": ((0.0, 1.0, 1e300), (-1.0,)),
     "max_norm": ((None, 1e-3, 1e300), (0.0,)),
     "max_gradient_norm": ((None, 1e-300, 1e300), (0.0,)),
     "shuffle": ((True, False), (None,)),

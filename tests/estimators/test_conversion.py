@@ -79,34 +79,11 @@ def test_learning_rate_of_spins_is_that_of_their_weights():
         rbm.fit(v)
 
 
-@pytest.mark.parametrize("options", [{}, {"max_gradient_norm": 0.01}], ids=["free", "bounded"])
-def test_pull_of_sparsity_is_as_strong_beside_the_gradient(options):
-    """Catches a cost that scales as the rate does, and a target that is a mean of other states."""
-    p, v, _ = random_machine("spin", 5, 3)
-    rbm = assigned(p, sparsity_target=-0.6, sparsity_cost=3.0, **SETTINGS, **options)
-    twin = to_bernoulli(rbm)
-    rbm.partial_fit(v)
-    expected = arrays(to_spin(twin.partial_fit((v + 1) / 2)))
-    np.testing.assert_allclose(arrays(rbm), expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("target", [-1.0, -0.8, 0.1, 1.0])
-def test_every_sparsity_target_has_a_twin_that_can_be_trained(target):
-    """Catches a spin's mean that is no bit's, which training refuses."""
-    p, v, _ = random_machine("spin", 5, 3)
-    rbm = assigned(p, sparsity_target=target, sparsity_cost=0.1, random_state=0)
-    twin = to_bernoulli(rbm)
-    assert twin.sparsity_target == pytest.approx((target + 1) / 2)
-    again = to_spin(twin.fit((v + 1) / 2))
-    assert again.sparsity_target == pytest.approx(target)
-    again.fit(v)
-
-
 def test_other_parameters_are_taken_over_and_all_come_back():
     p, _, _ = random_machine("spin", 5, 3)
     options = {"l1": 0.1, "l2": 0.2, "max_norm": 3.0, "max_gradient_norm": 5.0}
-    rbm = assigned(p, learning_rate=0.3, sparsity_target=-0.4, **options)
-    scaled = {"learning_rate", "sparsity_target", *options}
+    rbm = assigned(p, learning_rate=0.3, **options)
+    scaled = {"learning_rate", *options}
     twin = to_bernoulli(rbm)
     before, after = rbm.get_params(), twin.get_params()
     assert {name for name in before if before[name] != after[name]} == scaled

@@ -37,8 +37,6 @@ OPTIONS = {
     "average": [False, True],
     "l1": [0.0, 0.01],
     "l2": [0.0, 0.01],
-    "sparsity_target": [0.05, 0.5],
-    "sparsity_cost": [0.0, 1.0],
     "max_norm": [None, 0.5],
     "max_gradient_norm": [None, 0.1],
     "early_stopping": [False, True],
@@ -430,14 +428,6 @@ def test_learned_variances_do_not_collapse():
     np.testing.assert_allclose(rbm.noise_variance_, 1e-4, rtol=0.01)  # of the variance, which is 1
     rbm.noise_variance_[:] = 1e-5  # by hand: not raised to the bound
     np.testing.assert_allclose(rbm.partial_fit(X).noise_variance_, 1e-5, rtol=0.01)
-
-
-def test_sparsity_target_is_met():
-    """Catches a target that does not arrive where training can see it."""
-    X = two_pictures(n_samples=500, noise=0.3)
-    for target in (0.1, 0.3):
-        rbm = BernoulliRBM(10, sparsity_target=target, sparsity_cost=3.0, n_iter=20, random_state=0)
-        assert np.abs(rbm.fit(X).transform(X).mean(axis=0) - target).max() < 0.1
 
 
 @pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)

@@ -52,7 +52,7 @@ def weighted(kind, n_samples=40):
     [
         {},
         {"centering": False, "optimizer": "adam", "learning_rate": 0.01},
-        {"average": False, "sparsity_cost": 0.1, "momentum": 0.5, "l2": 0.01},
+        {"average": False, "momentum": 0.5, "l2": 0.01},
     ],
     ids=["defaults", "adam", "penalties"],
 )

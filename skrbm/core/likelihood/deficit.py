@@ -15,7 +15,7 @@ N_DEFICIT_ROWS = 100  # of the data, and as many chains
 N_STD_ERRORS = 3  # below the estimate, where a deficit is taken for certain
 
 
-def shortfall(
+def likelihood_deficit(
     machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
 ) -> float:
     """Lower confidence bound of the likelihood deficit against independent columns, in nats.
@@ -38,7 +38,7 @@ def shortfall(
 
     Returns
     -------
-    shortfall : float
+    likelihood_deficit : float
         Least difference of the mean log-likelihoods that is certain within three standard errors, in
         nats; negative where nothing is certain.
     """

@@ -115,7 +115,7 @@ def free_energy_gap(
 @final
 @dataclass
 class Plateau:
-    """Judge of a sequence of scores, whether it still rises.
+    """Plateau of a sequence of scores.
 
     Parameters
     ----------
@@ -167,8 +167,8 @@ class Plateau:
 
 @final
 @dataclass
-class Judge:
-    """Judge of when training is over, and keeper of its best machine.
+class EarlyStopping:
+    """End of training where scores no longer rise, and the machine of the best score.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class Judge:
         Tells whether the scores still rise.
     slows_down : bool
         Whether a plateau is answered by a smaller learning rate as long as that is possible.
-    keeps_best : bool
+    restores_best : bool
         Whether to keep the machine of the best score.
     best : Machine, default=None
         That machine.
@@ -184,7 +184,7 @@ class Judge:
 
     plateau: Plateau
     slows_down: bool
-    keeps_best: bool
+    restores_best: bool
     best: Machine | None = None
 
     def resume(self, score: float, machine: Machine) -> None:
@@ -221,7 +221,7 @@ class Judge:
         is_over : bool
             Whether training should end.
         """
-        if self.plateau.add(score, std_error) and self.keeps_best:
+        if self.plateau.add(score, std_error) and self.restores_best:
             self.best = machine.astype(machine.dtype, copy=True)
         if not self.plateau.is_reached:
             return False

@@ -187,7 +187,7 @@ def linear_factor(progress: float) -> float:
 SCHEDULES: dict[str, Schedule] = {
     "constant": constant_factor,
     "linear": linear_factor,
-    "adaptive": constant_factor,  # `Judge` lowers the rate
+    "adaptive": constant_factor,  # `EarlyStopping` lowers the rate
 }
 
 

@@ -13,7 +13,8 @@ from skrbm.core.centering import gauged
 from skrbm.core.interrupts import Interrupts, deferred_interrupts
 from skrbm.core.machine import Machine
 from skrbm.core.training.loop import run_epochs
-from skrbm.core.training.monitoring import Judge, Plateau
+from skrbm.core.training.monitoring import EarlyStopping, Plateau
+from skrbm.core.training.part import without_data
 from skrbm.core.training.parts.average import averaged
 from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.guard import DivergenceError
@@ -88,9 +89,9 @@ class Fit:
     trainer : Trainer
         Algorithm.
     recorder : Recorder
-        Judge of each epoch, and its history.
-    stopping : Judge or None
-        Judge of when training is over; None where it goes on whatever the scores are.
+        Record of each epoch, and the score that it stops by.
+    stopping : EarlyStopping or None
+        Rule by which training ends early; None where it goes on whatever the scores are.
     n_done : int
         Number of the epochs made.
     reached : tuple of int and Machine, default=None
@@ -104,7 +105,7 @@ class Fit:
     rows: Any
     trainer: Trainer
     recorder: Recorder
-    stopping: Judge | None
+    stopping: EarlyStopping | None
     n_done: int
     reached: tuple[int, Machine] | None = None
 
@@ -225,7 +226,9 @@ class Fit:
             "n_components": model.rbm.n_components,
         }
         del training_state["particles"]
-        if checkpoint is not None:
+        if checkpoint is None:
+            training_state["parts"] = without_data(self.trainer.parts, state)
+        else:
             training_state["checkpoint"] = checkpoint
         is_lost = error is not None and self.n_done == 0  # with its rows
         return FitResult(
@@ -273,17 +276,17 @@ def _history(problem: Problem, n_done: int) -> History:
     )
 
 
-def _stopping(problem: Problem, start: Start, recorder: Recorder) -> Judge | None:
-    """Judge of a fit's scores; None where training goes on whatever they are."""
+def _stopping(problem: Problem, start: Start, recorder: Recorder) -> EarlyStopping | None:
+    """Rule by which a fit ends early; None where training goes on whatever they are."""
     rbm = problem.model.rbm
     slows_down = rbm.learning_rate_schedule == "adaptive"
     if not problem.is_planned or not (slows_down or rbm.early_stopping):
         return None
     if problem.checkpoint is not None:
-        stopping: Judge = deepcopy(problem.checkpoint["stopping"])
+        stopping: EarlyStopping = deepcopy(problem.checkpoint["stopping"])
         return stopping
     plateau = Plateau(rbm.tol, rbm.n_iter_no_change)
-    stopping = Judge(plateau, slows_down, keeps_best=rbm.early_stopping)
+    stopping = EarlyStopping(plateau, slows_down, restores_best=rbm.early_stopping)
     if rbm.early_stopping and start.published is not None:
         stopping.resume(recorder.score(start.published), start.published)
     return stopping

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from sklearn.exceptions import ConvergenceWarning
 
-from skrbm.core.likelihood.deficit import shortfall
+from skrbm.core.likelihood.deficit import likelihood_deficit
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
@@ -108,7 +108,7 @@ class History:
 
 
 class Recorder(ABC):
-    """Judge of the machines of a fit, one after each epoch.
+    """Scores of the machines of a fit, one after each epoch.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ class RowRecorder(Recorder):
             return
         rows, rbm = self._scored[0], self.rbm
         with np.errstate(all="ignore"):
-            missing = shortfall(machine, self.base, rows.v, particles, rows.weight)
+            missing = likelihood_deficit(machine, self.base, rows.v, particles, rows.weight)
         if missing > MIN_DEFICIT:
             warn_user(
                 f"The fit is worse than none: the mean log-likelihood of X is at least {missing:.3g} "

@@ -67,7 +67,6 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         rbm._metric_unit,
         rbm.max_gradient_norm,
     )
-    penalties = Penalties(rbm.l1, rbm.l2, rbm.sparsity_target, rbm.sparsity_cost)
     parts: tuple[Part, ...] = (
         Guard(start.dtype),
         *([GreyValues()] if rbm.draw_states else ()),
@@ -77,7 +76,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
             0 if "anchors" in rbm._left_out else N_FAR_ROWS,
         ),
         Damping(preconditioner, optimizer.momentum_gain),
-        *([penalties] if any((rbm.l1, rbm.l2, rbm.sparsity_cost)) else ()),
+        *([Penalties(rbm.l1, rbm.l2)] if rbm.l1 or rbm.l2 else ()),
         *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Average()] if rbm.average else ()),
         *([MissingValues(rows, buffers)] if isinstance(rows, CompletedRows) else ()),

@@ -14,11 +14,11 @@ from skrbm.core.numerics import Array
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.parts.penalties import Penalties
-from skrbm.core.training.start.clusters import Modes, find_modes
+from skrbm.core.training.start.clusters import Clusters, find_clusters
 from skrbm.core.training.start.initialization import (
+    initial_hidden_layer,
     initial_machine,
     initial_particles,
-    resting_layer,
 )
 from skrbm.core.training.start.pretraining import (
     likeliest_means,
@@ -118,7 +118,7 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
         data["table"] = rbm._data["table"]
     found = _pretrained(problem, visible, statistics, varying, rng)
     if found is None:
-        hidden = resting_layer(rbm._hidden_type, rbm.n_components)
+        hidden = initial_hidden_layer(rbm._hidden_type, rbm.n_components)
         machine = initial_machine(visible, hidden, *model.moments(statistics), rng)
         state: dict[str, Any] = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
     else:
@@ -158,7 +158,7 @@ def _pretrained(
     statistics: Statistics,
     varying: Array,
     rng: np.random.Generator,
-) -> tuple[Machine, Modes] | None:
+) -> tuple[Machine, Clusters] | None:
     """Machine of a few hidden units that has the modes of the rows already, if they are far apart.
 
     Training does not find these by itself: variances fall before the weights lead to all modes,
@@ -171,7 +171,7 @@ def _pretrained(
         return None
     most, (learned, _), spawned = max(n_hidden, 2), problem.split, rng.spawn(1)[0]
     with one_blas_thread():  # products are small
-        modes = find_modes(problem.X, learned, mean, variance, step, most, spawned)
+        modes = find_clusters(problem.X, learned, mean, variance, step, most, spawned)
         if modes is None:
             return None
         within = model.base_layer((n_samples, modes.origin, modes.variance), varying)

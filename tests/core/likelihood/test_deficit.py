@@ -18,7 +18,7 @@ from core.models import (
 from scipy import sparse
 
 from skrbm.core.centering import recenter
-from skrbm.core.likelihood.deficit import N_STD_ERRORS, shortfall
+from skrbm.core.likelihood.deficit import N_STD_ERRORS, likelihood_deficit
 
 N_ROWS = 40
 JUDGED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
@@ -39,7 +39,7 @@ def test_shortfall_is_what_independent_columns_have_more(case, seed, rng):
         error = np.sqrt(np.average((difference - mean) ** 2, weights=own) / len(v))
         expected = mean - N_STD_ERRORS * error
         np.testing.assert_allclose(
-            shortfall(machine, layer, v, particles, own), expected, rtol=1e-9, atol=1e-9
+            likelihood_deficit(machine, layer, v, particles, own), expected, rtol=1e-9, atol=1e-9
         )
 
 
@@ -48,7 +48,7 @@ def test_shortfall_of_wide_rows_takes_little_memory(rng):
     p = oracles.random_parameters("bernoulli", 50_000, 20, rng, scale=0.01)
     machine, v = recenter(machine_from(p), None, None), sparse.csr_array((100, 50_000))
     tracemalloc.start()
-    shortfall(machine, machine.visible, v, rng.choice([0.0, 1.0], (100, 20)))
+    likelihood_deficit(machine, machine.visible, v, rng.choice([0.0, 1.0], (100, 20)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20e6

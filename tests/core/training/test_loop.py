@@ -41,9 +41,9 @@ from skrbm.core.training.parts.average import Average
 from skrbm.core.training.parts.guard import DivergenceError, Guard
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.start.initialization import (
+    initial_hidden_layer,
     initial_machine,
     initial_particles,
-    resting_layer,
 )
 from skrbm.core.training.state import OFFSET_RATE, TrainingState
 from skrbm.core.training.update import Trainer
@@ -189,7 +189,7 @@ def test_every_algorithm_learns_a_model_of_every_kind(kind, algorithm, seed, rng
     v, _ = oracles.sample_exact(teacher, 500, rng)
     mean, variance = v.mean(axis=0), v.var(axis=0)
     visible = started_layer(teacher, mean, variance, len(v))
-    hidden = resting_layer(type(machine_from(teacher).hidden), 3)
+    hidden = initial_hidden_layer(type(machine_from(teacher).hidden), 3)
     machine = initial_machine(visible, hidden, mean, variance, rng)
     phase = negative_phase(ALGORITHMS[algorithm], machine.astype(np.float64, copy=True), 3)
     state = state_of(machine, rng, 100 * phase.n_chains)

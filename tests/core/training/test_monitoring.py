@@ -15,7 +15,7 @@ from core.models import (
 )
 from scipy import sparse, stats
 
-from skrbm.core.training.monitoring import Judge, Plateau, free_energy_gap, record
+from skrbm.core.training.monitoring import EarlyStopping, Plateau, free_energy_gap, record
 from skrbm.core.training.state import TrainingState
 
 N_ROWS = 100  # no more than are looked at
@@ -68,13 +68,15 @@ def test_plateau_counts_scores_that_do_not_rise_enough():
     assert plateau.n_stale == 3
 
 
-@pytest.mark.parametrize("keeps_best", [False, True])
-def test_judge_slows_down_before_it_ends_training(keeps_best, seed):
+@pytest.mark.parametrize("restores_best", [False, True])
+def test_judge_slows_down_before_it_ends_training(restores_best, seed):
     # Slips: an end at the first plateau; patience that is not started anew; a best machine that is
     # the last one, or shares its arrays with it.
     machine = machine_from(model(sized("bernoulli", 4, 3), seed))
     best, state = machine.weights.copy(), TrainingState(np.zeros((1, 3)), learning_rate=1e-3)
-    judge = Judge(Plateau(tol=0.0, patience=2), slows_down=True, keeps_best=keeps_best)
+    judge = EarlyStopping(
+        Plateau(tol=0.0, patience=2), slows_down=True, restores_best=restores_best
+    )
     slowdowns = []
     for _ in range(5):
         assert not judge.add(-float(len(slowdowns)), machine, state)
@@ -83,7 +85,7 @@ def test_judge_slows_down_before_it_ends_training(keeps_best, seed):
     np.testing.assert_allclose(slowdowns, [1, 1, 0.2, 0.2, 0.04])
     state.learning_rate = 1e-7
     assert [judge.add(-9.0, machine, state) for _ in range(2)] == [False, True]
-    assert (judge.best is not None) == keeps_best
+    assert (judge.best is not None) == restores_best
     if judge.best is not None:
         np.testing.assert_array_equal(judge.best.weights, best)
 

@@ -73,22 +73,6 @@ def test_penalties_bend_the_plain_and_the_centered_step(case, seed, rng):
 
 @pytest.mark.parametrize("centering", [False, True])
 @pytest.mark.parametrize("case", PLAIN, ids=case_id)
-def test_sparsity_pulls_the_bias_of_every_hidden_unit_to_its_target(case, centering, seed, rng):
-    # Slips: the wrong sign, a target on the average unit alone, a spin's probability for its mean.
-    p = model(case, seed)
-    v = visible_states(p, rng)[:5]
-    penalties = Penalties(sparsity_target=0.2, sparsity_cost=3.0)
-    free, _ = update(p, v, rng, centering=centering)
-    machine, _ = update(p, v, rng, centering=centering, parts=(penalties,))
-    pull = RATE * 3.0 * (0.2 - oracles.mean_hidden(p, v).mean(axis=0))
-    pull = oracles.ascent(p, {"hidden_bias": pull})["hidden_bias"]
-    for name, array in machine.parameters.items():
-        expected = free.parameters[name] + (pull if name == "hidden_bias" else 0)
-        np.testing.assert_allclose(array, expected, rtol=0, atol=1e-12, err_msg=name)
-
-
-@pytest.mark.parametrize("centering", [False, True])
-@pytest.mark.parametrize("case", PLAIN, ids=case_id)
 def test_norms_of_columns_are_bounded_and_directions_kept(case, centering, seed, rng):
     # Slips: rows in place of columns, columns within the bound that are stretched, biases that
     # forget what the offsets of a centred machine made of the weights.

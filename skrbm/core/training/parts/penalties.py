@@ -1,4 +1,4 @@
-"""Penalties on the weights and on the activity of hidden units."""
+"""Penalties on the weights."""
 
 from __future__ import annotations
 
@@ -29,23 +29,12 @@ class Penalties(Part):
         :math:`\lambda_1`, of the plain machine's weights.
     l2 : float, default=0.0
         :math:`\lambda_2`, likewise.
-    sparsity_target : float, default=0.0
-        Mean that every hidden unit should have over the data.
-    sparsity_cost : float, default=0.0
-        Pull on the bias of a hidden unit whose mean is one above the target [1]_, section 2.3.
-
-    References
-    ----------
-    .. [1] Lee, Ekanadham, Ng (2008), "Sparse deep belief net model for visual area V2", NIPS 20,
-       873-880.
     """
 
     name: ClassVar[str] = "penalties"
 
     l1: float = 0.0
     l2: float = 0.0
-    sparsity_target: float = 0.0
-    sparsity_cost: float = 0.0
 
     def of_weights(self, machine: Machine) -> float:
         r"""Penalty on the weights.
@@ -72,14 +61,6 @@ class Penalties(Part):
         if self.l1:
             signs = np.sign(_gauged(machine, machine.weights))
             gradient["weights"] -= self.l1 * _gauged(machine, signs)
-        if self.sparsity_cost:
-            if "hidden_bias" not in gradient:
-                kind = type(machine.hidden).__name__
-                raise ValueError(
-                    f"Sparsity needs hidden units with one bias each, got {kind} units."
-                )
-            distance = self.sparsity_target - step.mean_hidden
-            gradient["hidden_bias"] += self.sparsity_cost * distance
 
 
 def _gauged(machine: Machine, weights: Array) -> Array:

@@ -33,7 +33,7 @@ KMEANS_LOCK = threading.Lock()  # filters of warnings are those of all threads
 
 @final
 @dataclass(frozen=True)
-class Modes:
+class Clusters:
     """Groups of rows with nothing between them.
 
     Parameters
@@ -83,7 +83,7 @@ class Modes:
         return float(3 + 2 * LOG_VARIANCE_SAFETY * eigenvalue)
 
 
-def find_modes(
+def find_clusters(
     v: Any,
     numbers: Array | None,
     mean: Array,
@@ -91,10 +91,10 @@ def find_modes(
     step: float,
     most: int,
     rng: np.random.Generator,
-) -> Modes | None:
+) -> Clusters | None:
     """Groups of rows that are far apart, if there are any.
 
-    k-means cuts half of some rows into many pieces. Pieces that `are_apart` finds no gap between in
+    k-means cuts half of some rows into many pieces. Pieces that `separated` finds no gap between in
     the other half are one group, and so on, until there is a gap between any two groups.
 
     Parameters
@@ -114,7 +114,7 @@ def find_modes(
 
     Returns
     -------
-    modes : Modes or None
+    modes : Clusters or None
         None where rows are few, have no such groups, or have them by the value of one number.
     """
     n_own = v.shape[0] if numbers is None else len(numbers)
@@ -139,7 +139,7 @@ def find_modes(
         means, _ = _pieces(scaled[:half], rng)
     bridge = np.full(v.shape[1], MIN_FLIPS) if step else MIN_VALUE_GAPS * _own_gaps(scaled)
     label = np.unique(vq(scaled, means)[0], return_inverse=True)[1]
-    while not (is_apart := are_apart(scaled, label, step, bridge)).all():
+    while not (is_apart := separated(scaled, label, step, bridge)).all():
         label = connected_components(~is_apart)[1][label]
     if not 1 < len(is_apart) <= min(most, MAX_CLUSTERS):
         return None
@@ -150,12 +150,12 @@ def find_modes(
     is_told_by_value = (variance > 0) & (within <= RELATIVE_ROUNDING**2 * variance)
     if not step and is_told_by_value.any():
         return None
-    return Modes(
+    return Clusters(
         rows, centers, counts[order] / len(rows), np.maximum(within, SMALLEST_SHARE * variance)
     )
 
 
-def are_apart(rows: Array, label: Array, step: float, bridge: Array) -> Array:
+def separated(rows: Array, label: Array, step: float, bridge: Array) -> Array:
     """Which groups have a gap between them.
 
     On the line through the means of two groups in the first half of the rows, those of the second
@@ -168,7 +168,7 @@ def are_apart(rows: Array, label: Array, step: float, bridge: Array) -> Array:
     label : ndarray of int of shape (n_samples,)
         Group of each row, from zero on.
     step : float
-        As for `find_modes`.
+        As for `find_clusters`.
     bridge : ndarray of shape (n_visible,)
         What each column changes by: a gap is wider than the line is long for any one of them.
 

@@ -22,7 +22,9 @@ DIFFERENCE_ROUNDING = 1e-10  # second differences of means that are rounding
 N_ASSUMED_ROWS = 10**6  # rows behind a prescribed mean
 
 
-def resting_layer(kind: type[Units], n_columns: int, activity: float = START_ACTIVITY) -> Units:
+def initial_hidden_layer(
+    kind: type[Units], n_columns: int, activity: float = START_ACTIVITY
+) -> Units:
     """Hidden layer whose units are rarely in the higher of their states without a field.
 
     Parameters

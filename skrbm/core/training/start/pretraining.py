@@ -12,11 +12,11 @@ from skrbm.core.centering import recenter
 from skrbm.core.likelihood.exact import expected_gradient, log_partition
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.training.start.clusters import Modes
+from skrbm.core.training.start.clusters import Clusters
 from skrbm.core.training.start.initialization import (
     column_variances,
+    initial_hidden_layer,
     initial_machine,
-    resting_layer,
 )
 from skrbm.core.units import Units
 
@@ -36,7 +36,7 @@ def pretrained_machine(
     data: Units,
     mode: Units,
     hidden: type[Units],
-    modes: Modes,
+    modes: Clusters,
     n_hidden: int,
     variance: Array,
     rng: np.random.Generator,
@@ -57,7 +57,7 @@ def pretrained_machine(
         around the origin of all.
     hidden : type
         Of the hidden units, which have two states.
-    modes : Modes
+    modes : Clusters
         To be learned.
     n_hidden : int
         Largest number of hidden units.
@@ -94,7 +94,7 @@ def pretrained_machine(
     else:
         bias += visible.log_partition(visible.zero_field(1)) + INITIAL_LOG_ODDS
     low, distance = hidden.support.low, hidden.support.high - hidden.support.low
-    layer = resting_layer(hidden, len(fields))
+    layer = initial_hidden_layer(hidden, len(fields))
     layer = layer.recentered(np.full(len(fields), low), layer.zero_field(1)[0])
     machine = Machine(visible, layer, fields.T / distance)
     machine.assign(machine.parameters | {"hidden_bias": bias / distance})
@@ -112,7 +112,7 @@ def pretrained_machine(
     return recenter(machine, None, None) if is_likely else None
 
 
-def _fields(visible: Units, modes: Modes, n_origin: float, counts: Array) -> Array:
+def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> Array:
     """Fields that lead from the origin to the modes."""
     if visible.is_discrete:
         ends = [_bias(visible, *own) for own in zip(modes.centers, counts, strict=True)]
@@ -253,9 +253,9 @@ def widened(
     if n_more == 0:
         return machine
     kind = type(machine.hidden)
-    more = initial_machine(machine.visible, resting_layer(kind, n_more), mean, variance, rng)
+    more = initial_machine(machine.visible, initial_hidden_layer(kind, n_more), mean, variance, rng)
     weights = np.hstack([machine.weights, more.weights])
-    wide = Machine(more.visible, resting_layer(kind, n_hidden), weights)
+    wide = Machine(more.visible, initial_hidden_layer(kind, n_hidden), weights)
     bias = np.append(machine.parameters["hidden_bias"], more.parameters["hidden_bias"])
     wide.assign(wide.parameters | {"hidden_bias": bias})
     return wide

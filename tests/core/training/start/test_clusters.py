@@ -12,8 +12,8 @@ from skrbm.core.training.start.clusters import (
     LOG_VARIANCE_SAFETY,
     MAX_CLUSTERED_ROWS,
     MIN_CLUSTER_ROWS,
-    Modes,
-    find_modes,
+    Clusters,
+    find_clusters,
 )
 
 SHARES = {"two": (0.5, 0.5), "rare": (0.95, 0.05), "five": (0.2,) * 5}
@@ -35,7 +35,7 @@ def grouped(shares, rng, distance=40.0, n_rows=1000, n_columns=10):
 
 def found(X, rng, most=8, container=np.asarray, step=0.0):
     mean, variance = np.nanmean(X, axis=0), np.nanvar(X, axis=0)
-    return find_modes(container(X), None, mean, variance, step, most, rng)
+    return find_clusters(container(X), None, mean, variance, step, most, rng)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
@@ -191,9 +191,9 @@ def test_no_other_rows_are_looked_at(rng):
     X, _ = grouped(SHARES["two"], rng)
     first = np.flatnonzero(X[:, 0] < 10)
     mean, variance = X.mean(axis=0), X.var(axis=0)
-    assert find_modes(X, first, mean, variance, 0.0, 8, rng) is None
+    assert find_clusters(X, first, mean, variance, 0.0, 8, rng) is None
     both = np.append(first, np.flatnonzero(X[:, 0] > 10)[:100])
-    modes = find_modes(X, both, mean, variance, 0.0, 8, rng)
+    modes = find_clusters(X, both, mean, variance, 0.0, 8, rng)
     np.testing.assert_allclose(modes.shares, [len(first) / len(both), 100 / len(both)])
 
 
@@ -213,8 +213,8 @@ def test_few_rows_have_no_groups_and_some_more_do(rng):
 def test_numbers_beyond_the_range_have_no_groups(rng):
     # Slips: an error of k-means, which wants finite numbers; a crash, where their squares are not.
     X, _ = grouped(SHARES["two"], rng)
-    assert find_modes(X, None, np.zeros(10), np.full(10, 1e-320), 0.0, 8, rng) is None
-    assert find_modes(1e200 * X, None, np.zeros(10), np.ones(10), 0.0, 8, rng) is None
+    assert find_clusters(X, None, np.zeros(10), np.full(10, 1e-320), 0.0, 8, rng) is None
+    assert find_clusters(1e200 * X, None, np.zeros(10), np.ones(10), 0.0, 8, rng) is None
 
 
 @pytest.mark.parametrize("n_columns", [1, 4])
@@ -227,6 +227,6 @@ def test_kurtosis_is_that_of_columns_whose_squares_have_the_same_covariance(n_co
     mean = shares @ place
     square = (place - mean) ** 2 / 2.0
     spread = shares @ square**2 - (shares @ square) ** 2
-    modes = Modes(None, np.repeat(place, n_columns, axis=1), shares, None)
+    modes = Clusters(None, np.repeat(place, n_columns, axis=1), shares, None)
     actual = modes.kurtosis(np.full(n_columns, 2.0))
     assert actual == pytest.approx(3 + 2 * LOG_VARIANCE_SAFETY * n_columns * float(spread[0]))

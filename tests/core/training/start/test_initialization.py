@@ -17,9 +17,9 @@ from sklearn.datasets import load_digits
 from skrbm.core.training.start import initialization
 from skrbm.core.training.start.initialization import (
     column_variances,
+    initial_hidden_layer,
     initial_machine,
     initial_particles,
-    resting_layer,
 )
 from skrbm.core.units import Bernoulli, Spin
 
@@ -39,7 +39,7 @@ def start(kind, n_visible, n_hidden, seed, rng, **options):
         mean[own], variance[own] = 10 * mean[own], np.exp(p.log_variance)
     visible = started_layer(p, mean, variance, 99)
     variance = column_variances(visible.natural())
-    hidden = resting_layer(type(machine_from(p).hidden), n_hidden, **options)
+    hidden = initial_hidden_layer(type(machine_from(p).hidden), n_hidden, **options)
     machine = initial_machine(visible, hidden, mean, variance, np.random.default_rng(seed))
     return mean, variance, machine, parameters_from(p, machine)
 
@@ -96,7 +96,7 @@ def test_rare_states_do_not_throw_the_start(unit_type):
     on = (load_digits().data[:1500] > 7).mean(axis=0)
     low, high = unit_type.support.low, unit_type.support.high
     mean, variance = low + on * (high - low), on * (1 - on) * (high - low) ** 2
-    visible, hidden = unit_type.start(mean, variance, 1500), resting_layer(Bernoulli, 100)
+    visible, hidden = unit_type.start(mean, variance, 1500), initial_hidden_layer(Bernoulli, 100)
     for seed in range(100):
         rng = np.random.default_rng(seed)
         machine = initial_machine(visible, hidden, mean, variance, rng)
@@ -124,7 +124,7 @@ def test_initial_machine_is_finite_and_hardly_ever_in_a_category_that_is_absent(
     v[:100, :5] = [0, 1, 0.0, 0, 1]
     mean, variance = v.mean(axis=0), v.var(axis=0)
     visible = started_layer(p, mean, variance, len(v))
-    machine = initial_machine(visible, resting_layer(Bernoulli, 4), mean, variance, rng)
+    machine = initial_machine(visible, initial_hidden_layer(Bernoulli, 4), mean, variance, rng)
     assert all(np.isfinite(array).all() for array in machine.parameters.values())
     start = parameters_from(p, machine)
     assert np.isfinite(oracles.log_likelihood(start, v)).all()
@@ -136,7 +136,7 @@ def test_initial_weights_stay_small_where_the_data_hardly_vary(variance, rng):
     # Slip: division by a vanishing variance.
     visible = Bernoulli.start(np.full(20, 0.5), np.zeros(20), 100)
     machine = initial_machine(
-        visible, resting_layer(Bernoulli, 100), np.full(20, 0.5), np.full(20, variance), rng
+        visible, initial_hidden_layer(Bernoulli, 100), np.full(20, 0.5), np.full(20, variance), rng
     )
     activity = initialization.START_ACTIVITY
     spread = initialization.MIN_VARIANCE * 100 * activity * (1 - activity)

@@ -7,7 +7,7 @@ from core.models import machine_from, model, parameters_from, sized, started_lay
 from core.training.start.test_clusters import SHARES, found, grouped, patterned
 from scipy.special import logsumexp
 
-from skrbm.core.training.start.initialization import initial_machine, resting_layer
+from skrbm.core.training.start.initialization import initial_hidden_layer, initial_machine
 from skrbm.core.training.start.pretraining import (
     N_LIKELIEST_STATES,
     climbed,
@@ -146,7 +146,7 @@ def test_climbing_keeps_variances_in_their_bounds_and_the_machine_as_it_is(rng):
     v = np.repeat(rng.normal(size=(2, 3)), 50, axis=0)  # which a hidden unit can reproduce exactly
     mean, variance = v.mean(axis=0), v.var(axis=0)
     data = layer_of("cho", mean, variance)
-    machine = initial_machine(data, resting_layer(Bernoulli, 1), mean, variance, rng)
+    machine = initial_machine(data, initial_hidden_layer(Bernoulli, 1), mean, variance, rng)
     before = {name: array.copy() for name, array in machine.parameters.items()}
     best = climbed(machine, v, data, parameter_bounds(machine, variance, 50, [50]), 500)
     share = np.exp(best.visible.log_variance) / variance
