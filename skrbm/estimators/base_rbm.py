@@ -21,6 +21,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
+from skrbm.core.training.part import Part
 from skrbm.core.units import Units
 from skrbm.estimators.aliases import ScikitLearnAliases
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
@@ -300,8 +301,9 @@ class BaseRBM(
         "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
     }
 
-    # Names of the parts of training that are left out, for experiments and tests.
+    # Names of the parts of training that are left out, and further parts, for experiments and tests.
     _left_out: ClassVar[frozenset[str]] = frozenset()
+    _added_parts: ClassVar[tuple[Part, ...]] = ()
 
     # Way from the user's rows to states and back.
     _row_format: ClassVar[RowFormat] = ArrayRows()

@@ -27,7 +27,7 @@ class Step:
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Mini-batch, until the gradient has used it up.
     mean_hidden : ndarray of shape (n_hidden,)
-        Mean of the hidden units over the mini-batch.
+        Mean of the hidden units over the mini-batch before the update, weighted as its rows are.
     rate : float
         Multiple of the direction that is added to the parameters.
     state : TrainingState
@@ -88,14 +88,21 @@ class Part:
         return v
 
     def move_chains(self, step: Step) -> None:
-        """Move persistent chains by a kernel that leaves the model's distribution invariant."""
+        """Move persistent chains by a kernel that leaves the model's distribution invariant.
+
+        Called after the phases have moved them, before the gradient.
+        """
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
         """Positive minus negative phase with other weights of the rows."""
         return difference
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Change the gradient in place, before the step."""
+        """Change the gradient in place, before the step.
+
+        `machine` is the one in training, in centred coordinates if training is centred; the gradient
+        has the keys of its parameters. It is then multiplied by the metric of the layers and clipped.
+        """
 
     def after_step(self, step: Step, machine: Machine) -> None:
         """Constrain the parameters after a step, or take note of them."""

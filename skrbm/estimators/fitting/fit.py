@@ -200,7 +200,7 @@ class Fit:
             machine = averaged(self.machine, self.state)
             if machine is not self.machine:  # an average of what was allowed before may not be now
                 Constraints(self.problem.model.rbm.max_norm).enforce(machine.parameters)
-            self.reached = self.state.n_updates, machine
+            self.reached = self.state.n_updates, gauged(machine)
         return self.reached[1]
 
     def result(
@@ -216,7 +216,7 @@ class Fit:
             Kept for another process to go on from.
         """
         start, model, state = self.start, self.problem.model, self.state
-        machine = gauged(self._averaged()).astype(start.dtype)
+        machine = self._averaged().astype(start.dtype)
         arrays, particles = model.arrays(machine), state.particles.astype(start.dtype)
         n_particles = len(particles) // start.phase.n_chains
         is_hidden = "average" in state.parts or checkpoint is not None

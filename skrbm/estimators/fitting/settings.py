@@ -27,6 +27,12 @@ from skrbm.estimators.fitting.problem import Problem, Start
 MAX_DOUBLE_WEIGHTS, MAX_DOUBLE_ELEMENTS = 2**12, 2**13
 
 
+# Names of parts, of what they do and of steps of the start, that an experiment may leave out.
+LEAVABLE = frozenset(
+    {"guard", "jumps", "mixed rows", "anchors", "damping", "average", "clusters", "kurtosis"}
+)
+
+
 def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> Trainer:
     """Training algorithm of an estimator's present parameters.
 
@@ -47,6 +53,11 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         For this machine alone.
     """
     model, rbm, phases = problem.model, problem.model.rbm, problem.objective(start.phase)
+    unknown = rbm._left_out - LEAVABLE
+    if unknown:
+        raise ValueError(
+            f"_left_out expected names among {sorted(LEAVABLE)}, got {sorted(unknown)}."
+        )
     _, variance = model.moments(start.data["all"])
     kurtosis = model.kurtosis(start.data["kurtosis"])
     bounds = {}
@@ -77,6 +88,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         ),
         Damping(preconditioner, optimizer.momentum_gain),
         *([Penalties(rbm.l1, rbm.l2)] if rbm.l1 or rbm.l2 else ()),
+        *rbm._added_parts,
         *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Average()] if rbm.average else ()),
         *([MissingValues(rows, buffers)] if isinstance(rows, CompletedRows) else ()),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from core.models import assert_same_arrays, machine_from, model, visible_states
 
+from skrbm import BernoulliRBM
 from skrbm.core.training.loop import run_epochs
 from skrbm.core.training.negative_phase import (
     ContrastiveDivergence,
@@ -98,3 +99,27 @@ def test_a_part_that_does_not_apply_to_the_data_is_left_out(fitted):
 def test_parts_that_need_what_an_algorithm_lacks_are_refused(part, phases):
     with pytest.raises(ValueError, match=rf"'{part.name}' needs .*persistent chains.*Leave it out"):
         Trainer(phases, 0.1, 4, parts=(part,))
+
+
+def test_an_estimator_trains_with_the_parts_that_a_subclass_adds(rng):
+    """Also in every epoch, and with the state of its own numbers kept.
+
+    Slip: parts that are built and not handed to the trainer.
+    """
+
+    class WithNotes(BernoulliRBM):
+        _added_parts = (Noted([]),)
+
+    rbm = WithNotes(3, n_iter=2, batch_size=10, random_state=0).fit(rng.integers(2, size=(40, 5)))
+    assert rbm._training_state["parts"]["noted"] == {"n": 8}
+
+
+def test_a_part_that_nobody_knows_cannot_be_left_out(rng):
+    # Slip: a misspelt name that is ignored, so that an experiment compares a fit with itself.
+    class Misspelt(BernoulliRBM):
+        _left_out = frozenset({"jump"})
+
+    with pytest.raises(
+        ValueError, match=r"_left_out expected names among .*'jumps'.* got \['jump'\]"
+    ):
+        Misspelt(3).fit(rng.integers(2, size=(40, 5)))

@@ -37,12 +37,14 @@ SAME_PLACE = 1e-10  # squared distance of rows that are alike, relative to the l
 @final
 @dataclass(frozen=True)
 class JumpToData(Part):
-    """Persistent chains propose to jump to the surroundings of some rows, now and then.
+    """Persistent chains propose to jump to the surroundings of some rows.
+
+    A group of at most `CHAINS_PER_TRY` chains tries every `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates,
+    more rarely where jumps are rarely accepted, as in models of many modes that lie close; in every
+    update where the start has found clusters, whose states are "modes" in the part's numbers.
 
     Gibbs sampling does not lead from one mode to another that is far away: chains would stay in one,
-    or outside all, and the model would run away from data that they do not see. Jumps that are rarely
-    accepted, as in models of many modes that lie close, are tried rarely. Modes that are known to lie
-    far apart are offered in every update, since a mini-batch need not have rows in all of them.
+    or outside all, and the model would run away from data that they do not see.
 
     A rare row pushes its mode up by tens of nats when its mini-batch comes, and is not offered again
     for many updates. So rows that are far from all others are offered in every try, those first
