@@ -171,6 +171,19 @@ def test_file_names_are_unique():
     assert [name for name, count in names.items() if count > 1] == []
 
 
+def test_a_constant_stands_once():
+    names = Counter(
+        name.id
+        for _, tree in (p.values for p in trees())
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        for name in getattr(target, "elts", [target])
+        if isinstance(name, ast.Name) and name.id.isupper() and len(name.id) > 1  # T is a type
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+
+
 @pytest.mark.parametrize(("module", "tree"), trees())
 def test_core_never_imports_sklearn(module, tree):
     if module.startswith("skrbm.core"):

@@ -16,7 +16,7 @@ from skrbm.core.units import Units
 START_FIELD = 0.5  # nats, standard deviation of the hidden fields under the data
 START_ACTIVITY = 0.1  # of the way from the low to the high state
 MIN_VARIANCE = 0.25  # that of a fair bit: rare ones may be moved as little
-DIFFERENCE_STEP = 0.03  # standard deviations
+MEAN_DIFFERENCE_STEP = 0.03  # standard deviations
 N_CG_STEPS, CG_TOLERANCE = 50, 1e-3  # steps of conjugate gradients, residual relative to the target
 DIFFERENCE_ROUNDING = 1e-10  # second differences of means that are rounding
 N_ASSUMED_ROWS = 10**6  # rows behind a prescribed mean
@@ -140,8 +140,8 @@ def column_variances(layer: Units) -> Array:
 
 def _response(layer: Units, field: Array) -> Array:
     """Derivative of the mean along a field."""
-    below, above = layer.mean(DIFFERENCE_STEP * np.stack([-field, field]))
-    return np.asarray((above - below) / (2 * DIFFERENCE_STEP))
+    below, above = layer.mean(MEAN_DIFFERENCE_STEP * np.stack([-field, field]))
+    return np.asarray((above - below) / (2 * MEAN_DIFFERENCE_STEP))
 
 
 def _self_coupling(
@@ -161,9 +161,9 @@ def _self_coupling(
     n_rows = max(1, MOMENT_BLOCK_ELEMENTS // n_visible)
     for begin in range(0, n_hidden, n_rows):
         block = slice(begin, begin + n_rows)
-        field = DIFFERENCE_STEP * weights[:, block].T
+        field = MEAN_DIFFERENCE_STEP * weights[:, block].T
         bend = (visible.mean(field) - mean) + (visible.mean(-field) - mean)
-        shift += hidden_variance[block] @ bend / (2 * DIFFERENCE_STEP**2)
+        shift += hidden_variance[block] @ bend / (2 * MEAN_DIFFERENCE_STEP**2)
     does_vary = variances > 0
     to_field = np.where(does_vary, 1 / np.sqrt(np.where(does_vary, variances, 1)), 0.0)
 
