@@ -6,6 +6,7 @@ import graphlib
 import importlib
 import inspect
 import pkgutil
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -233,6 +234,18 @@ def test_functions_fit_on_a_screen(module, tree):
             if body:
                 length = node.end_lineno - body[0].lineno + 1
                 assert length <= MAX_BODY_LINES, f"{node.name} has {length} lines"
+
+
+RELATIVE = re.compile(r"(What|Where|How|Which|Whether|Of|Those|That)\b")
+
+
+@pytest.mark.parametrize(("module", "tree"), trees())
+def test_docstrings_open_with_a_noun_or_a_verb(module, tree):
+    nodes = (
+        n for n in ast.walk(tree) if isinstance(n, ast.Module | ast.FunctionDef | ast.ClassDef)
+    )
+    openings = (ast.get_docstring(node) or "" for node in nodes)
+    assert [text.splitlines()[0] for text in openings if RELATIVE.match(text)] == []
 
 
 def test_unit_types_are_found():

@@ -116,7 +116,7 @@ def effective_couplings(
 
 @final
 class _Senders:
-    """What every value of every visible unit sends to the hidden units.
+    """Signals of every value of every visible unit to the hidden units.
 
     All values stand one after the other, each with the number of its `unit`. A hidden unit adds
     log 2cosh(bias + sum of sent) to log p, and a part that is linear in what is sent, which is in

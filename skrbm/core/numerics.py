@@ -227,7 +227,7 @@ def row_products(rows: Any, vectors: Array) -> Array:
 
 
 def is_sparse(rows: Any) -> bool:
-    """Whether rows are a sparse matrix; SciPy's own question takes microseconds of an array."""
+    """Test for a sparse matrix; SciPy's own takes microseconds of an array."""
     return not isinstance(rows, np.ndarray) and bool(issparse(rows))
 
 

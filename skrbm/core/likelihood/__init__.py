@@ -1,1 +1,1 @@
-"""What a machine says about data: partition functions, likelihoods and pseudo-likelihoods."""
+"""Likelihoods of data: partition functions, exact and annealed, and pseudo-likelihoods."""

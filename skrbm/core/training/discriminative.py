@@ -125,7 +125,7 @@ class LabelObjective:
 
     @property
     def is_exact(self) -> bool:
-        """Whether an update sums over all states."""
+        """True if an update sums over all states."""
         return self.generative_weight > 0 and self.negative_phase.is_exact
 
     @property

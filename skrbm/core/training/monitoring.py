@@ -1,4 +1,4 @@
-"""What a pass leaves in the history, and when training is over."""
+"""Record of an epoch, and early stopping."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Plateau:
 
     @property
     def is_reached(self) -> bool:
-        """Whether patience is at its end."""
+        """True if patience is at its end."""
         return self.n_stale >= self.patience
 
 

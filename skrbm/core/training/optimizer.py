@@ -42,7 +42,7 @@ class Optimizer(ABC):
     @property
     @abstractmethod
     def remembered(self) -> tuple[str, ...]:
-        """What every step leaves for the next one, in an array of the parameter's shape each."""
+        """Names of what a step leaves for the next one, an array of the parameter's shape each."""
 
     @property
     @abstractmethod

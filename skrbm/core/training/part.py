@@ -69,7 +69,7 @@ class Part:
         return state.parts.setdefault(self.name, {})
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """Whether the data `v` give the part anything to do; asked once a run."""
+        """True if the part has anything to do for the data `v`; asked once a run."""
         return True
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:

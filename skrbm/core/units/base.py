@@ -194,7 +194,7 @@ class Units(ABC):
 
     @property
     def is_discrete(self) -> bool:
-        """Whether the states can be counted."""
+        """True if the states can be counted."""
         return self.n_states < math.inf
 
     def states(self, begin: int, end: int) -> Array:
@@ -268,7 +268,7 @@ class Units(ABC):
         return {}
 
     def has_means(self, values: Any) -> bool:
-        """Whether values are dense and not all states, so that there is something to be `drawn`."""
+        """True for dense values that are not all states, so that there is something to be `drawn`."""
         return False
 
     def drawn(self, values: Any, rng: np.random.Generator) -> Any:

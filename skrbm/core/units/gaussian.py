@@ -27,7 +27,7 @@ SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 
 @dataclass(frozen=True)
 class Parameterization:
-    r"""What tells the three Gaussian energies apart: the signal that a unit sends.
+    r"""Signal that a unit sends: it distinguishes the three Gaussian energies.
 
     .. math:: \varphi(v) = \frac{v - o - [\text{subtracts\_bias}]\, a}{\sigma^{2\,\text{power}}}
 

@@ -38,7 +38,7 @@ class JointStates:
 
     @staticmethod
     def is_near(shifts: Array) -> Array:
-        """Which shifts, of shape (n_shifts, n_units), `log_mean_exponentials` takes."""
+        """Mask of the shifts, of shape (n_shifts, n_units), that `log_mean_exponentials` takes."""
         return np.asarray((_spans(_grouped(shifts)) <= RANGE).all(axis=0))
 
     def log_mean_exponentials(self, shifts: Array) -> Array:

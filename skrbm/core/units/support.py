@@ -1,4 +1,4 @@
-"""What unit types declare: the values of their columns, and the metric of their gradient."""
+"""Declarations of a unit type: the values of its columns, and the metric of its gradient."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class GreyValues(Part):
     name: ClassVar[str] = "grey values"
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """Whether an array has such values; other containers are asked for each mini-batch."""
+        """True for an array with such values; other containers are asked for each mini-batch."""
         return not isinstance(v, np.ndarray) or machine.visible.has_means(v)
 
     def draw_rows(

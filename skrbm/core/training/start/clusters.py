@@ -1,4 +1,4 @@
-"""Modes of the data that no Gibbs step leads between."""
+"""Clusters of rows with wide gaps between them, which no Gibbs step crosses."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Clusters:
 
     @property
     def origin(self) -> Array:
-        """Where hidden units that lead to the modes begin: between them, or in the larger of two."""
+        """Mean of the cluster centres; with two clusters, the centre of the larger."""
         return np.asarray(self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0))
 
     def kurtosis(self, variance: Array) -> float:
@@ -156,7 +156,7 @@ def find_clusters(
 
 
 def separated(rows: Array, label: Array, step: float, bridge: Array) -> Array:
-    """Which groups have a gap between them.
+    """Pairs of groups that have a gap between them.
 
     On the line through the means of two groups in the first half of the rows, those of the second
     half have to leave `MIN_GAP` standard deviations of either empty.

@@ -1,4 +1,4 @@
-"""Where training starts: small random weights, first particles."""
+"""Initial machine with small random weights, and initial particles."""
 
 from __future__ import annotations
 

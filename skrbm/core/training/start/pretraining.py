@@ -1,4 +1,4 @@
-"""What is learned of far modes before training begins: a few hidden units, exactly."""
+"""Exact pretraining of a few hidden units on well-separated clusters."""
 
 from __future__ import annotations
 

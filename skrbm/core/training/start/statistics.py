@@ -79,7 +79,7 @@ def _block_statistics(v: Array, weight: Array) -> tuple[Any, ...]:
 
 
 def _merged_blocks(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What `_block_statistics` says of two blocks together."""
+    """Statistics of two blocks together."""
     low, high = np.fmin(one[3], other[3]), np.fmax(one[4], other[4])
     return *merged_statistics(one[:3], other[:3]), low, high
 
