@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.chains.jumps import jump, propose
+from skrbm.core.chains.jumps import jump, mixed_rows, propose
 from skrbm.core.chains.path import TemperedPath, natural_machine
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.weighted_chains import Population
@@ -67,10 +67,10 @@ class PartitionTracker:
     correction : float
         Sum of the rises of the log-partition when chains took the place of others, in nats: earlier
         estimates were too low by about this amount.
-    min_ess_share, max_std_error, jump_pause, base_step_factor : float or int
+    min_ess_share, max_std_error, jump_pause, n_mixed_rows, base_step_factor : float or int
         Effective share of the chains below which they are resampled; standard error in nats beyond
-        which they are not relied upon; steps between jumps; times as many steps from the base as
-        from one model to the next.
+        which they are not relied upon; steps between jumps; mixtures of pairs of anchors that are
+        offered beside these; times as many steps from the base as from one model to the next.
 
     References
     ----------
@@ -83,6 +83,7 @@ class PartitionTracker:
     min_ess_share = 0.5
     max_std_error = 0.5
     jump_pause = 5
+    n_mixed_rows = 16
     base_step_factor = 10
 
     def __init__(
@@ -160,7 +161,8 @@ class PartitionTracker:
 
     def _better(self, chains: Population, anchors: Array) -> Population:
         """The chains, or draws around the anchors if these tell more of the model."""
-        h, log_weights = propose(self._current, anchors, self._n_chains, self._rng)
+        rows = self._offered(self._current, anchors)
+        h, log_weights = propose(self._current, rows, self._n_chains, self._rng)
         draws = Population(self._current.sample_visible(h, self._rng), log_weights.astype(float))
         if not draws.effective_sample_size > self.min_ess_share * len(h):
             return chains
@@ -168,6 +170,10 @@ class PartitionTracker:
         sure = MAX_DISAGREEMENT * np.hypot(draws.std_error, chains.std_error)
         is_better = gap > sure or (gap > -sure and draws.std_error < chains.std_error)
         return draws if is_better else chains
+
+    def _offered(self, machine: Machine, anchors: Array) -> Array:
+        """Anchors and mixtures of pairs of them: a mode without data is often made of two with."""
+        return np.concatenate([anchors, mixed_rows(machine, anchors, self.n_mixed_rows, self._rng)])
 
     def _go(self, first: Machine, chains: Population, last: Machine, max_steps: int) -> None:
         """Lead chains from one natural model to another."""
@@ -183,7 +189,7 @@ class PartitionTracker:
             between = segment.at(beta)
             h = between.hidden.sample(fields[0] + beta * fields[1], self._rng)
             if self._anchors is not None and self._n_steps % self.jump_pause == 0:
-                h, _ = jump(between, h, self._anchors, self._rng)
+                h, _ = jump(between, h, self._offered(between, self._anchors), self._rng)
             chains.v = between.sample_visible(h, self._rng)
             self._n_steps += 1
 
