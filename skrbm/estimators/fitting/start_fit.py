@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.chains.ladder import Ladder
+from skrbm.core.draws import new_streams
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import one_blas_thread
@@ -169,9 +170,10 @@ def _pretrained(
     step = None if "clusters" in rbm._left_out else value_step(visible)
     if step is None:
         return None
-    most, (learned, _), spawned = max(n_hidden, 2), problem.split, rng.spawn(1)[0]
+    # Not spawned: before NumPy 2 a copied generator has forgotten its seed.
+    most, (learned, _), stream = max(n_hidden, 2), problem.split, new_streams(deepcopy(rng), 1)[0]
     with one_blas_thread():  # products are small
-        modes = find_clusters(problem.X, learned, mean, variance, step, most, spawned)
+        modes = find_clusters(problem.X, learned, mean, variance, step, most, stream)
         if modes is None:
             return None
         within = model.base_layer((n_samples, modes.origin, modes.variance), varying)
