@@ -77,7 +77,7 @@ class DataSet:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether rows have probabilities, which are at most one."""
+        """True for rows that have probabilities, which are at most one."""
         if isinstance(self.X, pd.DataFrame):
             return not any(dtype.kind == "f" for dtype in self.X.dtypes)
         return self.estimator is not GaussianBernoulliRBM

@@ -82,7 +82,7 @@ def inner(module):
 
 
 def is_in(module, folder):
-    """Whether a module is a folder or file, or lies in it."""
+    """True if a module is a folder or file, or lies in it."""
     return f"{inner(module)}.".startswith(f"{folder}.")
 
 

@@ -1,4 +1,4 @@
-"""What a fit leaves on an estimator, where that is written, and that nothing is before the end."""
+"""Attributes that a fit leaves, the one place that writes them, and none before the end."""
 
 import ast
 from pathlib import Path

@@ -96,15 +96,17 @@ class JumpToData(Part):
         group = int(n_groups * rng.random())
         members = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
         chains = state.particles[members]
-        rows, longest, modes = spread_rows(step.v, ROWS_PER_TRY), MAX_TRY_PAUSE, memory.get("modes")
+        offered, longest = [dense(spread_rows(step.v, ROWS_PER_TRY))], MAX_TRY_PAUSE
         if "anchors" in memory:
-            rows = np.concatenate([dense(rows), self._offered(step, memory)])
-        if modes is not None:
-            rows, longest = np.concatenate([dense(rows), modes.astype(rows.dtype)]), 1
+            offered.append(self._lowest_anchors(step, memory))
+        if "modes" in memory:
+            offered.append(memory["modes"].astype(step.machine.dtype))
+            longest = 1
+        rows = np.concatenate(offered)
         is_mixed = self.mixed_share > 0 and rng.random() < self.mixed_share
         if is_mixed:
             mixtures = mixed_rows(step.machine, rows, N_MIXED_ROWS, rng)
-            rows = np.concatenate([dense(rows), mixtures])
+            rows = np.concatenate([rows, mixtures])
         chains[...], has_jumped = self.kernel(step.machine, chains, rows, rng)
         if not is_mixed:
             share = np.count_nonzero(has_jumped) / len(chains)
@@ -112,7 +114,7 @@ class JumpToData(Part):
         acceptance, least = memory.get("acceptance", 1.0), 0.5 * MIN_TRY_PAUSE
         memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)
 
-    def _offered(self, step: Step, memory: dict[str, Any]) -> Array:
+    def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
         """Anchors of lowest free energy, chosen anew now and then."""
         anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
         if step.state.n_updates >= memory.get("next_choice", 0):

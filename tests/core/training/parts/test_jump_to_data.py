@@ -1,4 +1,4 @@
-"""Which chains try to jump to the data, and how often."""
+"""Jumps of chains to the data: which chains, to which rows, how often."""
 
 import numpy as np
 import pytest
