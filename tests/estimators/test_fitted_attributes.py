@@ -191,3 +191,27 @@ def test_one_function_writes_what_a_fit_has_learned():
                 if objects - (set() if id(function) in own else {"self"}):
                     found.add(f"{path.relative_to(ESTIMATORS).as_posix()}:{function.name}")
     assert found == set(WRITERS)
+
+
+def arrays_in(value):
+    """Arrays anywhere in nested plain data."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, dict):
+        for other in value.values():
+            yield from arrays_in(other)
+    elif isinstance(value, list | tuple):
+        for other in value:
+            yield from arrays_in(other)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_a_fitted_estimator_carries_no_row_of_its_data(method):
+    # Slip: anchors of the chains' jumps that stay in the state, and in every pickle.
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    rbm = getattr(skrbm.GaussianBernoulliRBM(3, random_state=0), method)(X)
+    wide = [array for array in arrays_in(vars(rbm)) if array.shape[-1:] == (5,)]
+    assert len(wide) > 3  # means and variances, at least
+    for array in wide:
+        rows = array.reshape(-1, 5)
+        assert not (rows[:, None] == X).all(axis=2).any()
