@@ -36,7 +36,7 @@ ROOMS = {
 }
 # Files of these folders know the folder's base alone, never each other.
 SIBLINGS = {
-    "core.units": ("base", "columns", "linear", "shifts", "support", "two_state"),
+    "core.units": ("base", "columns", "linear", "shifts", "support"),
     "core.training.parts": (),
 }
 ESTIMATORS_WORDS = ("components_", "n_components", "noise_variance_", "method=", "sklearn")

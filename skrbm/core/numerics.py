@@ -15,7 +15,6 @@ MIN_SHARING_FACTORS = 2**14  # fewer take less time than the calls that halve th
 MAX_EXPONENT = 80  # and so is e^80
 BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
 IN_PLACE_BYTES = 2**18  # of arrays that need no temporary one: fewer calls
-TURNED_ROWS = 16  # of a product with a transposed matrix, at most, that is faster turned round
 MAX_SERIES_ARGUMENT = 2**-4  # x^4 / 120 is then below the rounding of single precision
 
 
@@ -176,56 +175,6 @@ def placed(answer: Array, out: Array | None) -> Array:
     return out
 
 
-def last_rows(rows: Array, other: Array | None) -> Array:
-    """As many of the last rows as another array has; all of them for None."""
-    return rows if other is None else rows[len(rows) - len(other) :]
-
-
-def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
-    """Product of rows with a matrix that may lie in memory as its transpose.
-
-    Parameters
-    ----------
-    rows : {ndarray, sparse matrix} of shape (n_rows, n)
-        Any number of them.
-    matrix : ndarray of shape (n, n_columns)
-        Same dtype.
-    out : ndarray of shape (n_rows, n_columns), default=None
-        Where the answer is written; None for a new array.
-
-    Returns
-    -------
-    product : ndarray of shape (n_rows, n_columns)
-        Same dtype as both.
-    """
-    if not isinstance(rows, np.ndarray) and issparse(rows):
-        return placed(rows @ matrix, out)
-    if 1 < len(rows) <= TURNED_ROWS and rows.dtype == np.float32 and not matrix.flags.c_contiguous:
-        # OpenBLAS takes up to twice as long for these as for the same product turned round.
-        out = np.empty((len(rows), matrix.shape[1]), rows.dtype) if out is None else out
-        out[...] = (matrix.T @ rows.T).T
-        return out
-    return np.matmul(rows, matrix, out=out)
-
-
-def row_products(rows: Any, vectors: Array) -> Array:
-    """Inner product of each row with a vector, or with a vector of its own.
-
-    Parameters
-    ----------
-    rows : {ndarray, sparse matrix} of shape (n_rows, n_columns)
-        Sparse only for a single vector.
-    vectors : ndarray of shape (n_columns,) or (n_rows or 1, n_columns)
-        One for all, or one for each.
-
-    Returns
-    -------
-    products : ndarray of shape (n_rows,)
-        Same dtype as both.
-    """
-    return np.asarray(rows @ vectors if vectors.ndim == 1 else (rows * vectors).sum(axis=1))
-
-
 def is_sparse(rows: Any) -> bool:
     """Test for a sparse matrix; SciPy's own takes microseconds of an array."""
     return not isinstance(rows, np.ndarray) and bool(issparse(rows))
@@ -245,26 +194,6 @@ def dense(rows: Any) -> Array:
         Same dtype as `rows`.
     """
     return np.asarray(rows.toarray() if is_sparse(rows) else rows)
-
-
-def average_rows(rows: Any, sample_weight: Array | None = None) -> Array:
-    """Weighted average over the rows of a dense or sparse matrix.
-
-    Parameters
-    ----------
-    rows : {ndarray, sparse matrix} of shape (n_samples, n_columns)
-        What to average, floating-point.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of any sum; None weighs all rows alike, with a sum of one.
-
-    Returns
-    -------
-    average : ndarray of shape (n_columns,)
-        Same dtype as `rows`.
-    """
-    if sample_weight is None:
-        sample_weight = np.full(rows.shape[0], 1 / rows.shape[0], dtype=rows.dtype)
-    return np.asarray(sample_weight @ rows)
 
 
 def mean_of_rows(values: Array, sample_weight: Array | None = None) -> float:

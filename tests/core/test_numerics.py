@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from skrbm.core.machine import TURNED_ROWS, matrix_product
 from skrbm.core.numerics import (
     MIN_SHARING_FACTORS,
-    TURNED_ROWS,
-    average_rows,
     expm1,
     logistic,
-    matrix_product,
-    row_products,
     spread_rows,
     sum_log_two_cosh,
 )
+from skrbm.core.units.linear import row_products
 
 LARGE = 1e30
 
@@ -42,15 +40,6 @@ def test_row_products_are_inner_products(n_vectors, rng):
     np.testing.assert_allclose(row_products(rows, vectors), expected)
     if n_vectors is None:
         np.testing.assert_allclose(row_products(sparse.csr_array(rows), vectors), expected)
-
-
-@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, sparse.csr_matrix])
-def test_average_rows_is_the_mean(container, rng):
-    # Slip: a sum in place of a mean.
-    rows, sample_weight = rng.integers(0, 3, (9, 4)).astype(float), rng.dirichlet(np.ones(9))
-    np.testing.assert_allclose(average_rows(container(rows)), rows.mean(axis=0), atol=1e-12)
-    weighted = np.average(rows, axis=0, weights=sample_weight)
-    np.testing.assert_allclose(average_rows(container(rows), sample_weight), weighted, atol=1e-12)
 
 
 @pytest.mark.parametrize(

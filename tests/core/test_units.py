@@ -168,7 +168,7 @@ def test_expected_moments_are_expectations_of_moments(units, field, rng):
         ):
             if own is not None:
                 law = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
-                each = np.stack([unit.moments(row[None], None)[own] for row in values])
+                each = np.stack([unit.moments(row[None], np.ones(1))[own] for row in values])
                 total[columns] = weights @ law @ each
         expected = total[[own is not None for own in columns_of(units, name)]]
         np.testing.assert_allclose(moment, expected, rtol=0, atol=1e-9, err_msg=name)
@@ -473,7 +473,7 @@ def test_learned_variances_are_chosen_unit_by_unit(rng):
     units = Gaussian(np.zeros(2), np.zeros(2), parameterization="cho", learn_variance=False)
     assert units.parameters.keys() == {"bias"}
     masked = replace(units, learn_variance=np.array([True, False]))
-    moments = masked.moments(np.array([[1.0, 2.0]]), None)
+    moments = masked.moments(np.array([[1.0, 2.0]]), np.ones(1))
     pull = masked.signal_gradient(np.ones(2), np.ones(2))
     for gradient in (moments, pull):
         assert gradient["log_variance"][0] != 0

@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, average_rows, dense
+from skrbm.core.numerics import Array, dense
 from skrbm.core.training.gradient import (
     AllStates,
     DataExpectation,
@@ -63,7 +63,7 @@ class LabelledRows(DataExpectation):
 
     def averages(self) -> tuple[Array, Array]:
         weights = self.weights.astype(self.mean.dtype, copy=False)
-        return average_rows(self.v, weights), average_rows(self.mean, weights)
+        return weights @ self.v, weights @ self.mean
 
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.likelihood.exact import expected_gradient
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, average_rows, is_sparse, row_blocks
+from skrbm.core.numerics import Array, is_sparse, row_blocks
 
 Gradient = dict[str, Array]
 
@@ -133,7 +133,7 @@ class Samples(DataExpectation):
 
     def averages(self) -> tuple[Array, Array]:
         ((v, mean),) = self.blocks
-        return average_rows(v, self.weights), average_rows(mean, self.weights)
+        return self.weights @ v, self.weights @ mean
 
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
         gradient: Gradient = {}

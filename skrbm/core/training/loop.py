@@ -11,7 +11,7 @@ import numpy as np
 from skrbm.core.centering import recenter
 from skrbm.core.likelihood.exact import smaller_discrete
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, average_rows, spread_rows
+from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.part import hooks
 from skrbm.core.training.parts.guard import DivergenceError
@@ -157,10 +157,9 @@ def _start_offsets(
 ) -> None:
     """Set the first offsets to means over some rows."""
     some = spread_rows(v, N_OFFSET_ROWS) if rows is None else v[spread_rows(rows, N_OFFSET_ROWS)]
-    some, share = some.astype(machine.dtype, copy=False), None
-    if sample_weight is not None:
-        own = sample_weight if rows is None else sample_weight[rows]
-        share = spread_rows(own, N_OFFSET_ROWS)
-        share = (share / share.sum()).astype(machine.dtype)
-    state.visible_offset = average_rows(some, share)
-    state.hidden_offset = average_rows(machine.mean_hidden(some), share)
+    some = some.astype(machine.dtype, copy=False)
+    own = np.ones(v.shape[0]) if sample_weight is None else sample_weight
+    share = spread_rows(own if rows is None else own[rows], N_OFFSET_ROWS)
+    share = (share / share.sum()).astype(machine.dtype)
+    state.visible_offset = share @ some
+    state.hidden_offset = share @ machine.mean_hidden(some)

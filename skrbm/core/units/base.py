@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skrbm.core.numerics import Array, last_rows
+from skrbm.core.numerics import Array
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
 Outs = tuple[Array | None, Array | None]
@@ -102,16 +102,15 @@ class Units(ABC):
         """Draw states given the field, in its precision."""
 
     @abstractmethod
-    def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
+    def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         """Sum over samples of minus the energy's derivatives in the layer's parameters.
 
         Parameters
         ----------
         states : {ndarray, sparse matrix} of shape (n_samples, n_columns)
             States.
-        sample_weight : ndarray of shape (n_samples,) or None
-            Weights of the samples, of either sign and any sum, in which the answer is linear;
-            None weighs them alike, with a sum of one.
+        sample_weight : ndarray of shape (n_samples,)
+            Weights of the samples, of either sign and any sum.
 
         Returns
         -------
@@ -121,7 +120,7 @@ class Units(ABC):
 
     @abstractmethod
     def expected_moments(
-        self, mean: Array, field: Array | None, sample_weight: Array | None
+        self, mean: Array, field: Array | None, sample_weight: Array
     ) -> dict[str, Array]:
         """Expectation of `moments` given the field, and the mean that belongs to it.
 
@@ -282,7 +281,8 @@ class Units(ABC):
 
         Of `out` the first may be the field itself; draws are of as many last rows as the second has.
         """
-        states = self.sample(last_rows(field, out[1]), rng, out=out[1])
+        own = field if out[1] is None else field[len(field) - len(out[1]) :]
+        states = self.sample(own, rng, out=out[1])
         return self.mean(field, out=out[0]), states
 
     def log_partition_change(

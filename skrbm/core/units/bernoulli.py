@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from skrbm.core.units.linear import TwoStateUnits
 from skrbm.core.units.support import Support
-from skrbm.core.units.two_state import TwoStateUnits
 
 
 @final

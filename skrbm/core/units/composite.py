@@ -179,11 +179,11 @@ class Composite(WideUnits):
             part.mean_and_sample(own, rng, out=own_out)
         return mean, states
 
-    def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
+    def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         return _named(part.moments(own, sample_weight) for part, own in self._split(states))
 
     def expected_moments(
-        self, mean: Array, field: Array | None, sample_weight: Array | None
+        self, mean: Array, field: Array | None, sample_weight: Array
     ) -> dict[str, Array]:
         split = self._split(mean, field)
         return _named(part.expected_moments(*own, sample_weight) for part, *own in split)

@@ -10,7 +10,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from skrbm.core.draws import draw_normal
-from skrbm.core.numerics import Array, average_rows, dense
+from skrbm.core.numerics import Array, dense
 from skrbm.core.units.base import Units
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
@@ -155,22 +155,22 @@ class Gaussian(Units):
         signal, spread = self.signal(self.mean(field)), 0.5 * self._gain / self._scale
         return lambda d: np.asarray(d @ signal.T + (spread * d**2).sum(axis=1)[:, None])
 
-    def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
+    def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         return self._moments(states, 0.0, sample_weight)
 
     def expected_moments(
-        self, mean: Array, field: Array | None, sample_weight: Array | None
+        self, mean: Array, field: Array | None, sample_weight: Array
     ) -> dict[str, Array]:
         return self._moments(mean, self._variance, sample_weight)
 
     def _moments(
-        self, mean: Array, variance: Array | float, sample_weight: Array | None
+        self, mean: Array, variance: Array | float, sample_weight: Array
     ) -> dict[str, Array]:
         """Moments of states that vary around a mean."""
         residual = self._residual(mean)
-        moments = {"bias": average_rows(residual, sample_weight) / self._variance}
+        moments = {"bias": (sample_weight @ residual) / self._variance}
         if np.any(self.learn_variance):
-            square = average_rows(residual**2 + variance, sample_weight)
+            square = sample_weight @ (residual**2 + variance)
             moments["log_variance"] = self.learn_variance * square / (2 * self._variance)
         return moments
 

@@ -1,19 +1,35 @@
-"""Units whose energy and signal are linear in their columns: a type is a function of one number."""
+"""Units whose energy and signal are linear in their columns, and those of them with two states."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from skrbm.core.numerics import Array, average_rows, dense, placed, row_products
-from skrbm.core.units.base import Units
-from skrbm.core.units.support import Support
+from skrbm.core.draws import draw_bernoulli
+from skrbm.core.numerics import (
+    MAX_EXPONENT,
+    SHARED_FACTORS,
+    Array,
+    dense,
+    expm1,
+    is_sparse,
+    logistic,
+    placed,
+    row_blocks,
+    sum_log,
+    sum_log_two_cosh,
+)
+from skrbm.core.units.base import Outs, Units
+from skrbm.core.units.shifts import JointStates
+from skrbm.core.units.support import Metric, Support
 
 LARGEST_START = 2.0**30  # nats; rows that are all alike reach a bias of about their number
 N_BISECTIONS = 100  # leave an interval of 2^-70
+MEAN_ROUNDING = 4 * float(np.finfo(np.float32).eps)  # by which a rounded mean may pass the states
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +124,14 @@ class LinearUnits(Units):
         states = self.draw(x, rng)
         return states if states is x else placed(states, out)
 
-    def moments(self, states: Any, sample_weight: Array | None) -> dict[str, Array]:
-        average = average_rows(states, sample_weight)
+    def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
+        total = np.asarray(sample_weight @ states)
         if self.offset is not None:
-            average -= self.offset * (1 if sample_weight is None else sample_weight.sum())
-        return {"bias": average}
+            total -= self.offset * sample_weight.sum()
+        return {"bias": total}
 
     def expected_moments(
-        self, mean: Array, field: Array | None, sample_weight: Array | None
+        self, mean: Array, field: Array | None, sample_weight: Array
     ) -> dict[str, Array]:
         return self.moments(mean, sample_weight)
 
@@ -129,3 +145,159 @@ class LinearUnits(Units):
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
         return replace(self, bias=base.bias + inverse_temperature * (self.bias - base.bias))
+
+
+@dataclass(frozen=True, eq=False)
+class TwoStateUnits(LinearUnits):
+    r"""Units with two states, the values of `support`.
+
+    With :math:`m` their middle and :math:`r` half their distance,
+
+    .. math::
+
+        \mathrm{E}[s \mid x] = m + r \tanh(r x), \qquad L(x) = m x + \log(2 \cosh(r x))
+    """
+
+    low: ClassVar[float]
+    high: ClassVar[float]
+    middle: ClassVar[float]
+    distance: ClassVar[float]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.low, cls.high = low, high = cast(Support, cls.support).values
+        cls.middle, cls.distance = (low + high) / 2, high - low
+
+    def log_normaliser(self, x: Array) -> Array:
+        linear = self.middle * x.sum(axis=1, dtype=np.float64)
+        return np.asarray(linear + sum_log_two_cosh(_scaled(x, self.distance / 2)))
+
+    def expectation(self, x: Array) -> Array:
+        if self.low == 0:  # half of one plus tanh would round small probabilities away
+            if self.high == 1:
+                return logistic(x)
+            return _scaled(logistic(_scaled(x, self.high)), self.high)
+        half = self.distance / 2
+        mean = _scaled(np.tanh(_scaled(x, half), out=x), half)
+        if self.middle != 0:
+            mean += self.middle
+        return mean
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        return self._draw_from(self.expectation(x), rng, x)
+
+    @classmethod
+    def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
+        extreme = n_samples / (n_samples + 1)
+        half = cls.distance / 2
+        polarity = np.clip((mean - cls.middle) / half, -extreme, extreme)
+        return cls(np.arctanh(polarity) / half, **options)
+
+    def has_means(self, values: Any) -> bool:
+        if is_sparse(values):
+            return False
+        blocks = (values[rows] for rows in row_blocks(values))
+        return any(((own != self.low) & (own != self.high)).any() for own in blocks)
+
+    def drawn(self, values: Any, rng: np.random.Generator) -> Any:
+        if is_sparse(values):
+            return values
+        low, high = self.low - MEAN_ROUNDING, self.high + MEAN_ROUNDING
+        if values.min() >= low and values.max() <= high:
+            return self._draw_from(values, rng, values)
+        rows = np.flatnonzero(((values >= low) & (values <= high)).all(axis=1))
+        values[rows] = self._draw_from(values[rows], rng, None)
+        return values
+
+    def mean_and_sample(
+        self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
+    ) -> tuple[Array, Array]:
+        mean = self.mean(field, out=out[0])
+        own = mean if out[1] is None else mean[len(mean) - len(out[1]) :]
+        return mean, self._draw_from(own, rng, out[1])
+
+    @property
+    def n_states(self) -> float:
+        return int(2**self.n_units)
+
+    def states(self, begin: int, end: int) -> Array:
+        shape = (2,) * self.n_units
+        digits = np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1)
+        return np.array(self.support.values, dtype=self.bias.dtype)[digits]
+
+    def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        # A value between the states, such as a grey pixel's, is compared with its mirror image.
+        return np.stack([states, 2 * self.middle - states]), np.zeros((1, 1), dtype=states.dtype)
+
+    def log_partition_change(
+        self, other: Self, field: Array, other_field: Array, other_mean: Array
+    ) -> Array:
+        change = other_field - field
+        change += other.bias - self.bias
+        largest = self.distance * max(change.max(), -change.min())
+        if not SHARED_FACTORS * largest < MAX_EXPONENT:
+            return super().log_partition_change(other, field, other_field, other_mean)
+        signal = np.full_like(self.bias, self.high)
+        linear = row_products(change, signal if self.offset is None else signal - self.offset)
+        # e^{low x} + e^{high x} relative to the same at x + change, where p(low) is known.
+        factors = expm1(_scaled(change, self.distance), largest)
+        factors *= _scaled(self.high - other_mean, 1 / self.distance)
+        factors += 1
+        return linear - sum_log(factors)
+
+    def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
+        distance, of_any = self.high - self.low, super().log_partition_shifts(field)
+        bits = JointStates((field + self.bias) * distance)
+        origin = np.full_like(self.bias, self.low)
+        if self.offset is not None:
+            origin -= self.offset
+
+        def changes(shifts: Array) -> Array:
+            is_near = bits.is_near(distance * shifts)
+            near, result = shifts[is_near], np.empty((len(shifts), len(field)))
+            result[is_near] = bits.log_mean_exponentials(distance * near)
+            result[is_near] += (near @ origin)[:, None]
+            if len(near) < len(shifts):
+                result[~is_near] = of_any(shifts[~is_near])
+            return result
+
+        return changes
+
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+        # States measured in their distance: steps move the same law whatever the states are.
+        share = self.distance**-2.0
+        return Metric(signal=share, parameters={"bias": share})
+
+    def _draw_from(self, mean: Array, rng: np.random.Generator, out: Array | None) -> Array:
+        states = np.empty_like(mean) if out is None else out
+        if self.low == 0 and self.high == 1:
+            return draw_bernoulli(mean, rng, out=states)
+        probability = np.subtract(mean, self.low, out=states)
+        probability /= self.distance
+        draw_bernoulli(probability, rng, out=states)
+        states *= self.distance
+        states += self.low
+        return states
+
+
+def _scaled(array: Array, factor: float) -> Array:
+    """Array multiplied in place, without a pass over it where the factor is one."""
+    return array if factor == 1 else np.multiply(array, factor, out=array)
+
+
+def row_products(rows: Any, vectors: Array) -> Array:
+    """Inner product of each row with a vector, or with a vector of its own.
+
+    Parameters
+    ----------
+    rows : {ndarray, sparse matrix} of shape (n_rows, n_columns)
+        Sparse only for a single vector.
+    vectors : ndarray of shape (n_columns,) or (n_rows or 1, n_columns)
+        One for all, or one for each.
+
+    Returns
+    -------
+    products : ndarray of shape (n_rows,)
+        Same dtype as both.
+    """
+    return np.asarray(rows @ vectors if vectors.ndim == 1 else (rows * vectors).sum(axis=1))
