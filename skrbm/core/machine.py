@@ -45,7 +45,7 @@ class Machine:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Floating-point type of the weights, which `astype` gives to the layers too."""
+        """Floating-point type of all arrays."""
         return self.weights.dtype
 
     @cached_property
@@ -97,6 +97,8 @@ class Machine:
         machine : Machine
             Shares the arrays that were not copied.
         """
+        if not copy and self.weights.dtype == dtype:
+            return self
         return Machine(
             self.visible.astype(dtype, copy=copy),
             self.hidden.astype(dtype, copy=copy),
@@ -311,9 +313,11 @@ def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
 
 def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
     """Arrays of the weights and of both layers under the names of the machine's parameters."""
-    named = zip(("visible", "hidden"), layers, strict=True)
-    arrays = {f"{layer}_{name}": own for layer, part in named for name, own in part.items()}
-    return {"weights": weights, **arrays}
+    named = {"weights": weights}
+    for layer, arrays in zip(("visible", "hidden"), layers, strict=True):
+        for name, array in arrays.items():
+            named[f"{layer}_{name}"] = array
+    return named
 
 
 def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:

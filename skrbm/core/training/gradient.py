@@ -232,7 +232,7 @@ class UpdateBuffers:
 
     def cast(self, v: Any, machine: Machine) -> Any:
         """Rows in the precision of states, the very same if they have it."""
-        dtype = self.dtype or machine.dtype
+        dtype = self.dtype or machine.weights.dtype
         return v if v.dtype == dtype else v.astype(dtype)
 
     def rounded(self, machine: Machine) -> Machine:
@@ -248,7 +248,7 @@ class UpdateBuffers:
         machine : Machine
             The very same if it has that precision; else a copy, which the next call overwrites.
         """
-        if self.dtype is None or machine.dtype == self.dtype:
+        if self.dtype is None or machine.weights.dtype == self.dtype:
             return machine
         source, copy = self._rounded
         if copy is None or source is not machine:
@@ -274,8 +274,8 @@ class UpdateBuffers:
         states : PhaseStates
             Only the mini-batch is written.
         """
-        n_data, dtype = v.shape[0], machine.dtype
-        mean = self._mean.rows((n_data + n_model, machine.hidden.n_columns), dtype)
+        n_data, dtype = v.shape[0], machine.weights.dtype
+        mean = self._mean.rows((n_data + n_model, machine.weights.shape[1]), dtype)
         if is_sparse(v):
             model = self._v.rows((n_model, v.shape[1]), dtype)
             return PhaseStates(v, model, None, mean, self)

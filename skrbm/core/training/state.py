@@ -100,17 +100,21 @@ class TrainingState:
         mean_hidden : ndarray of shape (n_hidden,)
             Mean of the hidden units under the data.
         """
-        self.visible_offset = _moved(self.visible_offset, mean_visible)
-        self.hidden_offset = _moved(self.hidden_offset, mean_hidden)
+        visible, hidden = self._known_offsets()
+        self.visible_offset = visible + OFFSET_RATE * (mean_visible - visible)
+        self.hidden_offset = hidden + OFFSET_RATE * (mean_hidden - hidden)
 
     def offsets(self, dtype: Any) -> tuple[Array, Array]:
         """Running means in the precision of parameters, in arrays of their own."""
-        visible, hidden = self.visible_offset, self.hidden_offset
-        if visible is None or hidden is None:
+        visible, hidden = self._known_offsets()
+        return visible.astype(dtype), hidden.astype(dtype)
+
+    def _known_offsets(self) -> tuple[Array, Array]:
+        if self.visible_offset is None or self.hidden_offset is None:
             raise ValueError(
                 "Centred training expected running means of both layers, got none yet."
             )
-        return visible.astype(dtype), hidden.astype(dtype)
+        return self.visible_offset, self.hidden_offset
 
 
 def recent_success(before: float, last: float) -> float:
@@ -149,7 +153,3 @@ def pause(success: float, least: float, shortest: int, longest: int) -> int:
         From this try to the next.
     """
     return round(min(max(least / max(success, 1e-9), shortest), longest))
-
-
-def _moved(offset: Array | None, mean: Array) -> Array:
-    return mean if offset is None else offset + OFFSET_RATE * (mean - offset)

@@ -109,7 +109,7 @@ class Trainer:
         state : TrainingState
             Continued.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch of any numeric type.
+            Mini-batch from `UpdateBuffers.take`.
         rng : numpy.random.Generator
             Source of random numbers.
         progress : float, default=0.0
@@ -120,8 +120,8 @@ class Trainer:
             weight of the mini-batch.
         """
         move_chains, weigh_rows, transform, after_step = self._hooks
-        buffers, rate = self.buffers, self._rate(state, progress)
-        state.learning_rate, v = rate, buffers.cast(v, machine)
+        buffers, rate = self.buffers, self.learning_rate * state.slowdown * self.schedule(progress)
+        state.learning_rate = rate
         centred = buffers.rounded(machine)
         plain = recenter(centred, None, None) if self.centering else centred
 
@@ -167,7 +167,3 @@ class Trainer:
             Shares the weights; the very same without centring.
         """
         return recenter(machine, *state.offsets(machine.dtype)) if self.centering else machine
-
-    def _rate(self, state: TrainingState, progress: float) -> float:
-        """Learning rate of the next update."""
-        return self.learning_rate * state.slowdown * self.schedule(progress)

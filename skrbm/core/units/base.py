@@ -194,7 +194,7 @@ class Units(ABC):
     @property
     def is_discrete(self) -> bool:
         """True if the states can be counted."""
-        return self.n_states < math.inf
+        return len(self.support.values) > 0
 
     def states(self, begin: int, end: int) -> Array:
         """States `begin` to `end` - 1 of a discrete layer, of which the last unit changes fastest."""

@@ -95,6 +95,10 @@ class Composite(WideUnits):
         return all(part.is_mean_sufficient for part in self.parts)
 
     @property
+    def is_discrete(self) -> bool:
+        return all(part.is_discrete for part in self.parts)
+
+    @property
     def n_columns(self) -> int:
         return sum(part.n_columns for part in self.parts)
 
