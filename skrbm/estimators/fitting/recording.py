@@ -230,8 +230,6 @@ class RowRecorder(Recorder):
         return score - self._log_jacobians[0]
 
     def warn(self, machine: Machine, particles: Array) -> None:
-        if isinstance(self.rows.v, CompletedRows):  # the model's own draws say little about it
-            return
         rows, rbm = self._scored[0], self.rbm
         with np.errstate(all="ignore"):
             missing = likelihood_deficit(machine, self.base, rows.v, particles, rows.weight)

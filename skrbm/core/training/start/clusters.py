@@ -17,7 +17,6 @@ from skrbm.core.units.gaussian import SMALLEST_SHARE
 
 MAX_CLUSTERS = 8  # more are no modes that a few hidden units can lead to
 MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # rows and numbers: 55 ms for MNIST
-MIN_COMPLETE_SHARE = 0.75  # share of the rows without a missing value
 MIN_CLUSTER_ROWS = 5  # rows of a cluster in either half
 N_PIECES, N_KMEANS_STEPS = 16, 20  # pieces of k-means that are then joined
 MIN_GAP = 4.0  # standard deviations that rows leave empty between two clusters
@@ -100,7 +99,7 @@ def find_clusters(
     Parameters
     ----------
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Data; rows with NaN are left out, if they are few.
+        Data; NaN is a missing value.
     numbers : ndarray of shape (n_own,) or None
         Of the rows to look at; None for all.
     mean, variance : ndarray of shape (n_visible,)
@@ -121,18 +120,15 @@ def find_clusters(
     n_rows = min(n_own, MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS // v.shape[1])
     chosen = rng.choice(n_own if numbers is None else numbers, n_rows, replace=False)
     rows = dense(v[chosen]).astype(np.float64)
-    rows = rows[~np.isnan(rows).any(axis=1)]
-    is_incomplete = (
-        len(rows) < MIN_COMPLETE_SHARE * n_rows
-    )  # and perhaps those of one mode more often
+    unit = step or np.sqrt(np.where(variance > 0, variance, np.inf))
     with np.errstate(over="ignore"):
-        scaled = (rows - mean) / (step or np.sqrt(np.where(variance > 0, variance, np.inf)))
+        scaled = (rows - mean) / unit
     half = len(rows) // 2
-    is_large = not (
-        np.abs(scaled) < MAX_DEVIATIONS
-    ).all()  # k-means crashes where squares are infinite
-    if half < 2 * MIN_CLUSTER_ROWS or is_incomplete or is_large:
+    # k-means crashes where squares are infinite.
+    if half < 2 * MIN_CLUSTER_ROWS or (np.abs(scaled) >= MAX_DEVIATIONS).any():
         return None
+    rows = with_nearest_values(rows, scaled, mean)
+    scaled = (rows - mean) / unit
     means, within = _pieces(scaled[:half], rng)
     if not step:  # groups that are near in standard deviations may be far beside their noise
         scaled /= np.sqrt(_positive(within))
@@ -153,6 +149,41 @@ def find_clusters(
     return Clusters(
         rows, centers, counts[order] / len(rows), np.maximum(within, SMALLEST_SHARE * variance)
     )
+
+
+def with_nearest_values(rows: Array, scaled: Array, mean: Array) -> Array:
+    """Rows whose missing values are those of the nearest rows that have them.
+
+    All of them are from one row if that has them: values of two groups together would be a bridge.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_visible)
+        NaN is a missing value.
+    scaled : ndarray of shape (n_samples, n_visible)
+        The same rows around a mean of zero. A value that the other row lacks adds twice its
+        variance, one, to their squared distance.
+    mean : ndarray of shape (n_visible,)
+        Values of a column that no row has.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_samples, n_visible)
+        The very same where nothing is missing.
+    """
+    is_known = ~np.isnan(rows)
+    if is_known.all():
+        return rows
+    known, place = is_known.astype(float), np.where(is_known, scaled, 0.0)
+    distance = np.square(place) @ known.T - 2 * place @ place.T + known @ np.square(place).T
+    distance -= 2 * known.sum(axis=1)
+    np.fill_diagonal(distance, np.inf)
+    filled = np.where(is_known, rows, rows[distance.argmin(axis=1)])
+    filled[:, ~is_known.any(axis=0)] = mean[~is_known.any(axis=0)]
+    for column in np.flatnonzero(np.isnan(filled).any(axis=0)):
+        missing, donors = np.isnan(filled[:, column]), np.flatnonzero(is_known[:, column])
+        filled[missing, column] = rows[donors[distance[missing][:, donors].argmin(axis=1)], column]
+    return filled
 
 
 def separated(rows: Array, label: Array, step: float, bridge: Array) -> Array:
