@@ -9,12 +9,13 @@ import numpy as np
 
 from skrbm.core.chains.gibbs import gibbs
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.part import Part
+from skrbm.core.training.start.clusters import with_nearest_values
 from skrbm.core.units import Units
 
-BLOCK_ROWS = 2048
+BLOCK_ROWS, N_DONORS = 2048, 1024  # rows that are completed together, and from which
 STEPS_AFTER_MOVES = 10  # of chains whose known values are not what they were
 
 
@@ -30,14 +31,15 @@ class CompletedRows:
 
     so that redrawing them before every update by a clamped Gibbs step, from where the last pass left
     them, is stochastic expectation maximisation [1]_. Where the known values are drawn anew as well,
-    more steps take the draws to them.
+    more steps take the draws to them. The first values are those of the nearest rows: draws in
+    another mode than the known values would never leave it.
 
     Parameters
     ----------
     v : {ndarray, EncodedTable} of shape (n_samples, n_visible)
         Floating-point data with NaN for what is missing, of a unit all columns at once.
     base : Units
-        Visible layer without a field that resembles the data: the first draws come from it.
+        Visible layer without a field that resembles the data.
     n_first_steps : int
         Steps of a row's chain the first time that it is redrawn; later, one.
     rng : numpy.random.Generator
@@ -69,10 +71,12 @@ class CompletedRows:
         self._ends = np.cumsum(n_missing)
         self.drawn = np.empty(self._ends[-1], dtype=v.dtype)
         self.is_fresh = np.ones(v.shape[0], dtype=bool)
+        donors = np.asarray(spread_rows(v, N_DONORS))
         for block in blocks:
-            is_missing = np.isnan(v[block])
-            draws = base.sample(base.zero_field(len(is_missing)), rng)
-            self.drawn[self._places(np.arange(v.shape[0])[block])] = draws[is_missing]
+            own = np.asarray(v[block])
+            draws = base.sample(base.zero_field(len(own)), rng)
+            values = with_nearest_values(own, donors, draws)[np.isnan(own)]
+            self.drawn[self._places(np.arange(v.shape[0])[block])] = values
 
     def __len__(self) -> int:
         return int(self.shape[0])

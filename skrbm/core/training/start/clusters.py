@@ -127,7 +127,7 @@ def find_clusters(
     # k-means crashes where squares are infinite.
     if half < 2 * MIN_CLUSTER_ROWS or (np.abs(scaled) >= MAX_DEVIATIONS).any():
         return None
-    rows = with_nearest_values(rows, scaled, mean)
+    rows = with_nearest_values(rows, rows, mean)
     scaled = (rows - mean) / unit
     means, within = _pieces(scaled[:half], rng)
     if not step:  # groups that are near in standard deviations may be far beside their noise
@@ -151,7 +151,7 @@ def find_clusters(
     )
 
 
-def with_nearest_values(rows: Array, scaled: Array, mean: Array) -> Array:
+def with_nearest_values(rows: Array, donors: Array, fallback: Array) -> Array:
     """Rows whose missing values are those of the nearest rows that have them.
 
     All of them are from one row if that has them: values of two groups together would be a bridge.
@@ -160,30 +160,36 @@ def with_nearest_values(rows: Array, scaled: Array, mean: Array) -> Array:
     ----------
     rows : ndarray of shape (n_samples, n_visible)
         NaN is a missing value.
-    scaled : ndarray of shape (n_samples, n_visible)
-        The same rows around a mean of zero. A value that the other row lacks adds twice its
-        variance, one, to their squared distance.
-    mean : ndarray of shape (n_visible,)
-        Values of a column that no row has.
+    donors : ndarray of shape (n_donors, n_visible)
+        Rows to take values from, perhaps the same. Distances are measured in their standard
+        deviations; a value that a donor lacks adds twice its variance to the squared distance.
+    fallback : ndarray of shape (n_visible,) or (n_samples, n_visible)
+        Values that no donor has.
 
     Returns
     -------
     rows : ndarray of shape (n_samples, n_visible)
         The very same where nothing is missing.
     """
-    is_known = ~np.isnan(rows)
+    is_known, is_given = ~np.isnan(rows), ~np.isnan(donors)
     if is_known.all():
         return rows
-    known, place = is_known.astype(float), np.where(is_known, scaled, 0.0)
-    distance = np.square(place) @ known.T - 2 * place @ place.T + known @ np.square(place).T
-    distance -= 2 * known.sum(axis=1)
-    np.fill_diagonal(distance, np.inf)
-    filled = np.where(is_known, rows, rows[distance.argmin(axis=1)])
-    filled[:, ~is_known.any(axis=0)] = mean[~is_known.any(axis=0)]
+    n_given = np.maximum(is_given.sum(axis=0), 1)
+    mean = np.where(is_given, donors, 0).sum(axis=0) / n_given
+    unit = np.sqrt(np.square(np.where(is_given, donors - mean, 0)).sum(axis=0) / n_given)
+    unit[unit == 0] = 1
+    known, place = is_known.astype(float), np.where(is_known, (rows - mean) / unit, 0)
+    given, other = is_given.astype(float), np.where(is_given, (donors - mean) / unit, 0)
+    distance = known @ (np.square(other) - 2 * given).T - 2 * place @ other.T
+    distance += np.square(place) @ given.T
+    distance[(1 - known) @ given.T == 0] = np.inf
+    filled = np.where(is_known, rows, donors[distance.argmin(axis=1)])
     for column in np.flatnonzero(np.isnan(filled).any(axis=0)):
-        missing, donors = np.isnan(filled[:, column]), np.flatnonzero(is_known[:, column])
-        filled[missing, column] = rows[donors[distance[missing][:, donors].argmin(axis=1)], column]
-    return filled
+        missing, able = np.isnan(filled[:, column]), np.flatnonzero(is_given[:, column])
+        if len(able):
+            nearest = distance[missing][:, able].argmin(axis=1)
+            filled[missing, column] = donors[able[nearest], column]
+    return np.where(np.isnan(filled), fallback, filled)
 
 
 def separated(rows: Array, label: Array, step: float, bridge: Array) -> Array:

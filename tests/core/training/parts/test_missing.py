@@ -7,7 +7,7 @@ from core.models import balanced_model, machine_from
 
 from skrbm.core.machine import Machine
 from skrbm.core.training.parts.missing import CompletedRows
-from skrbm.core.units import Bernoulli
+from skrbm.core.units import Bernoulli, Gaussian
 
 N_ROWS = 4000
 
@@ -99,3 +99,17 @@ def test_draws_follow_known_values_that_were_drawn():
         np.testing.assert_array_equal(v[:, 0], coins)
         np.testing.assert_array_equal(rows[some][:, 1], v[:, 1])
         assert (v[:, 1] == coins).mean() > 0.98
+
+
+def test_first_values_are_those_of_near_rows():
+    """Two far modes, known by any two of five columns: draws of the other mode would stay there.
+
+    Slip: first values drawn without regard to the known ones.
+    """
+    rng = np.random.default_rng(0)
+    sign = np.where(rng.random((3000, 1)) < 0.5, 1.0, -1.0)
+    v = np.where(rng.random((3000, 5)) < 0.5, np.nan, 10 * sign + rng.normal(size=(3000, 5)))
+    units = Gaussian(np.zeros(5), np.full(5, np.log(101.0)), parameterization="natural")
+    rows = CompletedRows(v, units, 1, rng)
+    is_right = np.sign(rows[:]) == sign
+    assert is_right[(~np.isnan(v)).sum(axis=1) >= 2].mean() > 0.999
