@@ -55,6 +55,49 @@ def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator
     return dense(v)
 
 
+def posterior_draws(
+    machine: Machine, v: Array, is_known: Array, h: Array, rng: np.random.Generator
+) -> Array:
+    r"""Choose a hidden state for each row, from some of the machine, given its known units.
+
+    State k is drawn with probability proportional to :math:`p(v_\text{known} \mid h_k)`: the law of
+    h given the known units, as far as the states are a sample of the machine [1]_. So a chain starts
+    in a mode that the known units allow, which Gibbs steps would not lead to.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states, finite where they are unknown too.
+    is_known : ndarray of bool of shape (n_samples, n_units)
+        Which visible units are known.
+    h : ndarray of shape (n_states, n_hidden)
+        Hidden states of the machine, as persistent chains have.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    chosen : ndarray of shape (n_samples, n_hidden)
+        Rows of `h`.
+
+    References
+    ----------
+    .. [1] Rubin (1988), "Using the SIR algorithm to simulate posterior distributions", Bayesian
+       Statistics 3, 395-402.
+    """
+    visible, field = machine.visible, machine.visible_field(h)
+    log_normalisers = [
+        visible.take(i).log_partition(field[:, visible.unit_columns(i)])
+        for i in range(visible.n_units)
+    ]
+    signal = np.where(visible.by_column(is_known), visible.signal(v), 0)
+    log_weights = signal @ field.T - is_known @ np.stack(log_normalisers)
+    chosen: Array = h[np.argmax(log_weights + rng.gumbel(size=log_weights.shape), axis=1)]
+    return chosen
+
+
 def clamped_gibbs(
     machine: Machine, v: Array, is_known: Array, n_gibbs_steps: int, rng: np.random.Generator
 ) -> Array:

@@ -193,16 +193,21 @@ class ArrayModel(Model):
         return statistics if is_known else None
 
     def chain_states(self, machine: Machine, rng: np.random.Generator) -> Array | None:
-        """Visible states given those of the persistent chains, at most a hundred.
+        """Visible states given `chain_hidden`; None where that is."""
+        h = self.chain_hidden(machine)
+        return None if h is None else machine.sample_visible(h, rng)
 
-        None where there are no chains of this machine, or the algorithm lets them rest.
+    def chain_hidden(self, machine: Machine) -> Array | None:
+        """Hidden states of the persistent chains, at most a hundred.
+
+        None where there are no chains of this machine, or the algorithm does not move them.
         """
         shape = np.shape(getattr(self.rbm, "h_samples_", ()))
         is_persistent = PERSISTENT_CHAINS in ALGORITHMS[self.rbm.algorithm].offers
         if not is_persistent or shape[1:] != (machine.hidden.n_columns,):
             return None
         h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_MODE_ROWS)
-        return machine.sample_visible(h.astype(machine.dtype), rng)
+        return np.asarray(h, dtype=machine.dtype)
 
     def _tempered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
         """A sample of a machine of which nothing else is known, and visible states in its modes.
