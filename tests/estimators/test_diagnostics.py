@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from estimators.instances import KINDS, assigned, bits, random_machine
 
-from skrbm import chain_diagnostics
+from skrbm import BernoulliRBM, chain_diagnostics
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,3 +35,17 @@ def test_what_cannot_be_diagnosed_is_refused():
     for parameters in ({"n_chains": 1}, {"n_steps": 3}, {"random_state": "a"}):
         with pytest.raises(ValueError, match=next(iter(parameters))):
             chain_diagnostics(rbm, **parameters)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chains_that_all_would_start_in_one_mode_are_spread(seed):
+    """Of two equally likely modes, one is where visible units without a field are.
+
+    Slip: starts without a field: R-hat 1.000, "The chains mix", all chains in one mode.
+    """
+    rbm = BernoulliRBM(1)
+    rbm.components_, rbm.intercept_hidden_ = np.full((1, 12), 9.0), np.array([-54.0])
+    rbm.intercept_visible_ = np.full(12, -4.5)
+    result = chain_diagnostics(rbm, random_state=seed)
+    assert result.verdict.startswith("The chains do not mix")
+    assert 5 <= (result.mean_activation.mean(axis=1) > 0.5).sum() <= 15

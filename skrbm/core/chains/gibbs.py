@@ -10,6 +10,8 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 
+MAX_PULL = 8.0  # nats: fewer than one hidden unit in a thousand is then in its other state
+
 
 def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
     """Visible states drawn as if the layers were not coupled: a start for chains.
@@ -29,6 +31,32 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
         Visible states.
     """
     return machine.visible.sample(machine.visible.zero_field(n_samples), rng)
+
+
+def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
+    """Starts that are spread wider than the model: from no hidden unit on to all of them.
+
+    Nothing but the weights and the visible layer matter, so that modes of any weight are reached,
+    also those far from all data.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    n_samples : int
+        Number of states.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states.
+    """
+    hidden = machine.hidden.map_arrays(np.zeros_like)
+    pull = np.linspace(-MAX_PULL, MAX_PULL, n_samples, dtype=machine.dtype)
+    h = hidden.sample(hidden.zero_field(n_samples) + pull[:, None], rng)
+    return machine.sample_visible(h, rng)
 
 
 def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator) -> Array:

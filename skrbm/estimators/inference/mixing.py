@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, validate_params
 
-from skrbm.core.chains.gibbs import gibbs, sample_base
+from skrbm.core.chains.gibbs import gibbs, sample_scattered
 from skrbm.core.diagnostics import LAG, ChainDiagnostics, chain_memory, trace_chains
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import dense
@@ -40,9 +40,10 @@ def chain_diagnostics(
 ) -> ChainDiagnostics:
     """Run Gibbs chains, and tell how well they mix.
 
-    The chains start as those of `sample` do, and take half as many steps before the first that
-    counts. The autocorrelation time has Sokal's self-consistent window [1]_; R-hat is the
-    rank-normalised split one of Vehtari and others [2]_, who want it below 1.01.
+    The chains start spread wider than the model, from visible states given no hidden unit to those
+    given all of them, and take half as many steps before the first that counts. The autocorrelation
+    time has Sokal's self-consistent window [1]_; R-hat is the rank-normalised split one of Vehtari
+    and others [2]_, who want it below 1.01.
 
     Parameters
     ----------
@@ -53,8 +54,8 @@ def chain_diagnostics(
     n_steps : int, default=1000
         Number of steps of every chain that count, at least 4.
     init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
-        Visible states to start from, such as rows of the data, among which all modes should be;
-        None starts from visible units without a field.
+        Visible states to start from, such as rows of the data, among which all modes should be; None
+        for starts that are found without data.
     random_state : int, Generator, RandomState or None, default=None
         None draws on from the estimator's own stream.
 
@@ -100,7 +101,7 @@ def chain_diagnostics(
     model = rbm._model
     machine, rng = model.machine(), model.inference_rng(random_state)
     if init is None:
-        v = sample_base(machine, n_chains or 20, rng)
+        v = sample_scattered(machine, n_chains or 20, rng)
     else:
         v = dense(model.check_X(init)).astype(machine.dtype)
         if n_chains not in (None, len(v)):

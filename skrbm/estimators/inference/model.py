@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from skrbm.core.chains.gibbs import gibbs
+from skrbm.core.chains.gibbs import gibbs, sample_scattered
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
@@ -225,12 +225,8 @@ class ArrayModel(Model):
         return v, anchors
 
     def _scattered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Visible states given hidden ones that are all alike, and where Gibbs chains end from there.
-
-        That is in modes of any weight, also far from all data.
-        """
-        hidden = machine.hidden.map_arrays(np.zeros_like)
-        v = machine.sample_visible(hidden.sample(hidden.zero_field(N_EXPLORERS), rng), rng)
+        """Starts spread wider than the model, and where Gibbs chains end from there."""
+        v = sample_scattered(machine, N_EXPLORERS, rng)
         return v, gibbs(machine, v, N_EXPLORER_STEPS, rng)
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:

@@ -32,10 +32,12 @@ from skrbm.core.chains.gibbs import (
     gibbs,
     posterior_draws,
     sample_base,
+    sample_scattered,
 )
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import parallel_tempering, sample_tempered
+from skrbm.core.machine import Machine
 
 N_CHAINS = 20_000
 SAMPLED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
@@ -354,3 +356,22 @@ def test_no_law_drifts_over_many_models(kernel, rng):
         states = oracles.states(p.visible_values, 4)
         pvalues.append(law_pvalue(v, states, oracles.model_probabilities(p)))
     assert stats.kstest(pvalues, "uniform").pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+@pytest.mark.parametrize("n_chains", [2, 20])
+def test_scattered_starts_have_all_hidden_units_on_or_off(kind, n_chains, rng):
+    """Whatever the biases say; with many chains some have one half of them on.
+
+    Slip: hidden units each of which is on by chance, all of them never.
+    """
+    n = 300
+    low, high = TWO_STATE[kind].support.values
+    machine = Machine(
+        TWO_STATE[kind](np.zeros(n)), TWO_STATE[kind](np.full(n, -30.0)), 40 * np.eye(n)
+    )
+    share = (sample_scattered(machine, n_chains, rng).mean(axis=1) - low) / (high - low)
+    off = 0.5 if kind == "bernoulli" else 0
+    share = (share - off) / (1 - off)
+    np.testing.assert_allclose((share[0], share[-1]), (0, 1), atol=0.3)
+    assert n_chains == 2 or (abs(share - 0.5) < 0.4).any()
