@@ -17,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skrbm import (
     AnnealingWarning,
     BernoulliRBM,
+    DomainWarning,
     GaussianBernoulliRBM,
     LogPartition,
     log_likelihood_scorer,
@@ -218,6 +219,21 @@ def test_scorer_is_the_mean_likelihood_also_behind_a_pipeline(kind):
     pipeline = make_pipeline(FunctionTransformer(np.negative), rbm)
     np.testing.assert_allclose(log_likelihood_scorer(pipeline, -v), expected)
     np.testing.assert_allclose(log_likelihood_scorer(make_pipeline(rbm), v), expected)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_scorer_warns_of_grey_rows(form):
+    """Their scores are no log-probabilities: they were above zero, in silence.
+
+    Slip: rows of which most are bits taken for bits.
+    """
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0).fit(np.eye(6))
+    grey = np.eye(6)
+    grey[3, 3] = 0.5
+    with pytest.warns(DomainWarning, match=r"other values than 0 and 1.*X > 0\.5, 1, 0\)"):
+        log_likelihood_scorer(make_pipeline(rbm), form(grey))
+    log_likelihood_scorer(rbm, form(np.eye(6)))
+    log_likelihood_scorer(GaussianBernoulliRBM(2, n_iter=1).fit(np.eye(6)), grey)
 
 
 @pytest.mark.slow

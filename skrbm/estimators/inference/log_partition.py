@@ -19,7 +19,7 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.estimators.inference.model import ArrayModel
-from skrbm.estimators.input.validation import AnnealingWarning, warn_user
+from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, warn_user
 
 MAX_SINGLE_WEIGHT = 1e3  # nats: of larger weights, single precision rounds too much
 MIN_EFFECTIVE_CHAINS = 10  # of many: the error of an average over fewer cannot be known
@@ -172,6 +172,17 @@ def warn_if_too_likely(
             f"they alone make it {bound:.6g} nats. Its chains have missed modes of the model: use "
             f"method='exact', or method='reverse_ais' with init= rows that include these modes.",
             AnnealingWarning,
+        )
+
+
+def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
+    """Warn of rows with values between the units' states, which have an energy but no probability."""
+    if values and not np.isin(dense(spread_rows(X, MAX_BOUND_ROWS)), values).all():
+        low, high = values[0], values[-1]
+        warn_user(
+            f"X has other values than {low:g} and {high:g}, so that its scores are no log-probabilities "
+            f"and favour sharp models. Pass np.where(X > {(low + high) / 2:g}, {high:g}, {low:g}).",
+            DomainWarning,
         )
 
 

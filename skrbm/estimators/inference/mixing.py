@@ -117,7 +117,9 @@ def chain_diagnostics(
     return trace_chains(machine, gibbs(machine, v, n_steps // 2, rng), n_steps, rng)
 
 
-def warn_if_chains_stay(model: ArrayModel, machine: Machine, n_steps: int) -> None:
+def warn_if_chains_stay(
+    model: ArrayModel, machine: Machine, n_steps: int, cure: str = "Set n_temperatures=10."
+) -> None:
     """Warn of a sample from Gibbs chains that stay in the mode that they find first.
 
     The persistent chains of training jump between modes, and so are in all of them. Copies of them
@@ -131,6 +133,8 @@ def warn_if_chains_stay(model: ArrayModel, machine: Machine, n_steps: int) -> No
         That model's.
     n_steps : int
         Number of steps of the sample's chains. What would take a few more does not count.
+    cure : str, default="Set n_temperatures=10."
+        What to do about it, in words.
     """
     rng = model.annealing_rng()  # the same verdict in every call
     v = model.chain_states(machine, rng)
@@ -142,6 +146,6 @@ def warn_if_chains_stay(model: ArrayModel, machine: Machine, n_steps: int) -> No
         warn_user(
             f"The chains do not mix: after {n_steps} Gibbs steps the correlation with where they "
             f"started is still {memory:.2f}. Modes of the model appear as often as chains happen to "
-            f"start near them. Set n_temperatures=10.",
+            f"start near them. {cure}",
             ConvergenceWarning,
         )

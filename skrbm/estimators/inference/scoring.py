@@ -16,7 +16,12 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows
-from skrbm.estimators.inference.log_partition import AUTO_TEMPERATURES, anneal, warn_if_too_likely
+from skrbm.estimators.inference.log_partition import (
+    AUTO_TEMPERATURES,
+    anneal,
+    warn_if_grey,
+    warn_if_too_likely,
+)
 from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.formats import RowFormat, known_units
@@ -295,7 +300,7 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
         Fitted; of a Pipeline, which has to end in one of the three, the earlier steps transform
         `X`, and densities are those of the transformed features.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows.
+        Held-out rows, of states of the units: grey values have no probability.
     y : object, default=None
         Ignored.
 
@@ -303,6 +308,11 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     -------
     score : float
         In nats per row.
+
+    Warns
+    -----
+    DomainWarning
+        If `X` has values between the states of the units.
 
     Examples
     --------
@@ -322,5 +332,6 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
         if len(estimator) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
+    warn_if_grey(estimator._model.check_X(X), estimator._visible_type.support.values)
     log_partition = estimator.log_partition(n_temperatures="auto")
     return float(estimator.log_likelihood(X, log_partition).mean(dtype=np.float64))

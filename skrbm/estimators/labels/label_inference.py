@@ -13,6 +13,7 @@ from skrbm.core.chains.gibbs import clamped_gibbs, sample_base
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.estimators.inference.mixing import warn_if_chains_stay
 from skrbm.estimators.inference.sampling import COUNT
 from skrbm.estimators.input.validation import RANDOM_STATE, finite_results, public_methods_of
 from skrbm.estimators.labels.label_model import LabelModel
@@ -24,6 +25,7 @@ class LabelInferenceMixin:
 
     estimator_: Any
     classes_: Array
+    generative_weight: float
 
     def predict(self, X: Any) -> Array:
         """Most probable label of each row.
@@ -127,12 +129,20 @@ class LabelInferenceMixin:
         ------
         ValueError
             If a label is none of `classes_`, or there is not one for each sample.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If labels are drawn, and the chains hardly leave the modes in which they start.
         """
         check_is_fitted(self)
         rbm = self.estimator_
         rng = rbm._model.inference_rng(random_state)
         machine = LabelModel(self).machine()
         n_features = machine.visible.n_columns - len(self.classes_)
+        if y is None and self.generative_weight:  # else no chains have been moved
+            cure = "Hold the labels by y=, in the shares that they should have."
+            warn_if_chains_stay(rbm._model, machine, n_gibbs_steps, cure)
         v = sample_base(machine, n_samples, rng)
         if y is not None:
             labels = label_numbers(np.broadcast_to(np.asarray(y), n_samples), self.classes_)

@@ -97,7 +97,17 @@ class LabelProblem(Problem):
             Copy that has `classes_`, `estimator_` and, if it is fitted, the arrays of the label.
         X, labels, sample_weight, is_planned, resumes
             As of the class.
+
+        Raises
+        ------
+        ValueError
+            If the likelihood of the rows is to be tracked.
         """
+        if classifier.estimator_.track_likelihood:
+            raise ValueError(
+                "track_likelihood=True expected to be False for the estimator of RBMClassifier, which "
+                "records the log-loss of labels and no likelihood of rows. Set track_likelihood=False."
+            )
         weight = np.ones(len(labels)) if sample_weight is None else sample_weight
         is_known, n_labels = labels != UNKNOWN, len(classifier.classes_)
         label_weights = np.bincount(labels[is_known], weight[is_known], n_labels)
