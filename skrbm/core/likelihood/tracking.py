@@ -17,6 +17,7 @@ from skrbm.core.units import Units
 
 MAX_STEP_SPREAD = 0.07  # nats: standard deviation of log-weights that a step may add
 MAX_DISAGREEMENT = 3.0  # standard errors beyond which two estimates do not agree
+SURE_GAP = 7.0  # nats: an unbiased estimate is so much too large less than once in a thousand times
 CHAINS_FACTOR = 4  # times as many chains in place of unreliable ones, as far as there may be more
 
 
@@ -39,7 +40,8 @@ class PartitionTracker:
     Modes that lie far apart would grow and shrink without chains in them. So the chains may jump to
     given rows. And where draws around these rows are a good sample of a model, the chains start anew
     from them: if that makes the partition function larger, since chains that miss a mode make it
-    smaller, or if both agree and the draws do so with the smaller error.
+    smaller, or if both agree and the draws do so with the smaller error. A bad sample that makes it
+    larger by `SURE_GAP` has found a mode that the chains miss, too.
 
     A model that moves to and fro in its first passes leaves chains behind. So where the error is
     large, more chains come from the base, and stay if they make the partition function larger; the
@@ -61,6 +63,7 @@ class PartitionTracker:
         Number that they may grow to where few are unsure; None for no more.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states that chains may jump to, such as rows of the data; None for no jumps.
+        Others may take their place between two models.
 
     Attributes
     ----------
@@ -102,7 +105,7 @@ class PartitionTracker:
         self._base = replace(path, machine=Machine(path.visible_base, path.hidden_base, uncoupled))
         self._rng, self._dtype = rng, dtype
         self._n_chains, self._max_chains = n_chains, max_chains or n_chains
-        self._anchors = None if anchors is None else anchors.astype(dtype, copy=False)
+        self.anchors = None if anchors is None else anchors.astype(dtype, copy=False)
         self._current, self._chains = self._base.machine, self._at_base()
         self._n_steps, self._n_models, self._n_at_renewal = 0, 0, 1
         self.correction = 0.0
@@ -135,8 +138,8 @@ class PartitionTracker:
             others = self._at_base()
             self._go(self._base.machine, others, natural, max_base_steps)
             self._exchange(max(self._chains, others, key=lambda chains: chains.value))
-        if self._anchors is not None:
-            self._exchange(self._better(self._chains, self._anchors))
+        if self.anchors is not None:
+            self._exchange(self._better(self._chains, self.anchors))
         chains = self._chains
         return LogPartition(
             chains.value + energy_shift,
@@ -164,9 +167,11 @@ class PartitionTracker:
         rows = self._offered(self._current, anchors)
         h, log_weights = propose(self._current, rows, self._n_chains, self._rng)
         draws = Population(self._current.sample_visible(h, self._rng), log_weights.astype(float))
+        gap = draws.value - chains.value
+        if gap > SURE_GAP:
+            return draws
         if not draws.effective_sample_size > self.min_ess_share * len(h):
             return chains
-        gap = draws.value - chains.value
         sure = MAX_DISAGREEMENT * np.hypot(draws.std_error, chains.std_error)
         is_better = gap > sure or (gap > -sure and draws.std_error < chains.std_error)
         return draws if is_better else chains
@@ -188,8 +193,8 @@ class PartitionTracker:
                 fields = fields[0][chosen], fields[1][chosen]
             between = segment.at(beta)
             h = between.hidden.sample(fields[0] + beta * fields[1], self._rng)
-            if self._anchors is not None and self._n_steps % self.jump_pause == 0:
-                h, _ = jump(between, h, self._offered(between, self._anchors), self._rng)
+            if self.anchors is not None and self._n_steps % self.jump_pause == 0:
+                h, _ = jump(between, h, self._offered(between, self.anchors), self._rng)
             chains.v = between.sample_visible(h, self._rng)
             self._n_steps += 1
 

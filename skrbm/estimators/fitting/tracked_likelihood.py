@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -13,9 +13,11 @@ from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
 from skrbm.core.units import Units
+from skrbm.estimators.inference.log_partition import attained_by_rows, is_below
+from skrbm.estimators.input.validation import AnnealingWarning, warn_user
 
 MAX_LIKELIHOOD_ROWS = 1000  # rows whose free energies are averaged in an epoch
-N_TRACKING_ANCHORS = 100  # rows that chains may jump to
+N_TRACKING_ANCHORS, N_LIKELIEST = 100, 8  # rows that chains may jump to, of all kinds and others
 # Errors and cost with these: benchmarks/results/tracking_small.json and tracking_large.json.
 N_TRACKING_CHAINS = 100, 500  # at least and at most
 ROWS_PER_CHAIN = 100  # rows of an epoch for each chain
@@ -40,6 +42,13 @@ class LikelihoodRecorder:
         Precision of the states of chains.
     tracker : PartitionTracker, default=None
         Chains to go on with; None for new ones.
+
+    Attributes
+    ----------
+    raised : float
+        Nats by which the last value was raised to what the rows alone add to it.
+    has_warned : bool
+        Whether the user knows of such a value.
     """
 
     base: Units
@@ -48,6 +57,8 @@ class LikelihoodRecorder:
     n_updates: int
     dtype: Any
     tracker: PartitionTracker | None = None
+    raised: float = field(default=0.0, init=False)  # nats, of the last value to a bound
+    has_warned: bool = field(default=False, init=False)
 
     # States of the smaller layer beyond which chains visit fewer.
     max_states: ClassVar[int] = N_TRACKING_CHAINS[0] * MIN_TRACKING_STEPS
@@ -55,12 +66,13 @@ class LikelihoodRecorder:
     @property
     def correction(self) -> float:
         """By how much log-likelihoods of before were too high when compared with those of now."""
-        return 0.0 if self.tracker is None else self.tracker.correction
+        return self.raised + (0.0 if self.tracker is None else self.tracker.correction)
 
-    def log_partition(self, machine: Machine, v: Any) -> LogPartition:
+    def log_partition(self, machine: Machine, v: Any, free_energy: Array) -> LogPartition:
         """Partition function of the next model: exact where that visits no more states.
 
-        Chains may jump to rows of the data, as those of training do.
+        Chains may jump to rows of the data, as those of training do: to some of all kinds, and to
+        the likeliest. A value that is less than what the rows alone add to it is raised to that.
         """
         n_steps = max(MIN_TRACKING_STEPS, self.n_updates // UPDATES_PER_STEP)
         if exact.smaller_discrete(machine).visible.n_states <= self.max_states:
@@ -74,9 +86,23 @@ class LikelihoodRecorder:
                 dtype=self.dtype,
                 n_chains=int(np.clip(self.n_rows // ROWS_PER_CHAIN, *N_TRACKING_CHAINS)),
                 max_chains=N_TRACKING_CHAINS[1],
-                anchors=dense(spread_rows(v, N_TRACKING_ANCHORS)),
             )
-        return self.tracker.follow(machine, n_steps)
+        rows = np.arange(len(free_energy))
+        likeliest = np.argsort(free_energy)[:N_LIKELIEST]
+        anchors = np.concatenate([spread_rows(rows, N_TRACKING_ANCHORS), likeliest])
+        self.tracker.anchors = dense(v[anchors]).astype(self.dtype, copy=False)
+        result = self.tracker.follow(machine, n_steps)
+        bound = attained_by_rows(v, free_energy, machine.visible.support.values)
+        if is_below(result, bound) and not self.has_warned:
+            self.has_warned = True
+            warn_user(
+                f"The tracked {result} is too low: the rows alone make it {bound:.6g} nats. This log-"
+                f"likelihood, and perhaps others, is an upper bound: take that of log_partition.",
+                AnnealingWarning,
+            )
+        self.raised = max(0.0, bound - result.value) if np.isfinite(bound) else 0.0
+        std_error = max(result.std_error, self.raised)
+        return replace(result, value=result.value + self.raised, std_error=std_error)
 
     def record(
         self, machine: Machine, rows: dict[str, tuple[Any, Array | None]]
@@ -98,11 +124,13 @@ class LikelihoodRecorder:
         """
         notes = {}
         with np.errstate(all="ignore"):
-            log_partition = self.log_partition(machine, rows[""][0])
-            for prefix, (v, weight) in rows.items():
-                few = spread_rows(v, MAX_LIKELIHOOD_ROWS).astype(machine.dtype, copy=False)
+            few = {name: spread_rows(v, MAX_LIKELIHOOD_ROWS) for name, (v, _) in rows.items()}
+            free = {name: machine.free_energy(v.astype(machine.dtype)) for name, v in few.items()}
+            log_partition = self.log_partition(machine, few[""], free[""])
+            for prefix, (_, weight) in rows.items():
                 own = None if weight is None else spread_rows(weight, MAX_LIKELIHOOD_ROWS)
-                mean = mean_of_rows(machine.free_energy(few), own)
-                notes[f"{prefix}log_likelihood"] = -mean - log_partition.value
+                notes[f"{prefix}log_likelihood"] = (
+                    -mean_of_rows(free[prefix], own) - log_partition.value
+                )
                 notes[f"{prefix}log_likelihood_std_error"] = log_partition.std_error
         return notes

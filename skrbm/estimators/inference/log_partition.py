@@ -80,7 +80,7 @@ def anneal(
         if previous is not None and _is_settled(result, previous, bound):
             break
         previous = result
-    if _is_below(result, bound):
+    if is_below(result, bound):
         warn_user(
             f"The estimate {result} is too low: rows that the model was fitted to, or that its chains "
             f"have found, alone make it {bound:.6g} nats. Increase "
@@ -129,10 +129,10 @@ def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> b
     error, coarse_error = result.std_error, previous.std_error
     agree = abs(result.value - previous.value) < N_AGREEMENT_ERRORS * np.hypot(error, coarse_error)
     is_small = error <= MAX_AUTO_ERROR and coarse_error <= 4 * MAX_AUTO_ERROR
-    return bool(agree and is_small) and not _is_below(result, bound)
+    return bool(agree and is_small) and not is_below(result, bound)
 
 
-def _is_below(result: float | LogPartition, bound: float) -> bool:
+def is_below(result: float | LogPartition, bound: float) -> bool:
     """True if an estimate is surely less than what some states alone add to the partition function."""
     std_error = getattr(result, "std_error", 0.0)
     slack = N_BOUND_ERRORS * std_error + BOUND_ROUNDING * max(1.0, abs(bound))
@@ -160,19 +160,39 @@ def warn_if_too_likely(
     No effective sample size sees a mode that no chain has visited; rows of the data do. Rows with
     other values than the units' have no probability.
     """
-    v, free_energy = dense(spread_rows(X, MAX_BOUND_ROWS)), spread_rows(free_energy, MAX_BOUND_ROWS)
-    is_state = np.isin(v, values).all(axis=1)
-    if not is_state.any():
-        return
-    rows = np.unique(v[is_state], axis=0, return_index=True)[1]
-    bound = float(logsumexp(-free_energy[is_state][rows].astype(np.float64)))
-    if _is_below(log_partition, bound):
+    bound = attained_by_rows(X, free_energy, values)
+    if is_below(log_partition, bound):
         warn_user(
             f"The rows of X are together more likely than one: log_partition is {log_partition}, but "
             f"they alone make it {bound:.6g} nats. Its chains have missed modes of the model: use "
             f"method='exact', or method='reverse_ais' with init= rows that include these modes.",
             AnnealingWarning,
         )
+
+
+def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> float:
+    """Lower bound of the partition function: what some rows, each counted once, add to it.
+
+    Parameters
+    ----------
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+        Rows.
+    free_energy : ndarray of shape (n_samples,)
+        Of the rows, in nats.
+    values : tuple of float
+        States of the units; rows with other values do not count.
+
+    Returns
+    -------
+    log_partition : float
+        In nats; minus infinity where no row counts.
+    """
+    v, free_energy = dense(spread_rows(X, MAX_BOUND_ROWS)), spread_rows(free_energy, MAX_BOUND_ROWS)
+    is_state = np.isin(v, values).all(axis=1)
+    if not is_state.any():
+        return -np.inf
+    rows = np.unique(v[is_state], axis=0, return_index=True)[1]
+    return float(logsumexp(-free_energy[is_state][rows].astype(np.float64)))
 
 
 def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
