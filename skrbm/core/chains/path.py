@@ -144,8 +144,8 @@ class TemperedPath:
         """
         return self.visible_base.sample(self.visible_base.zero_field(n_samples), rng)
 
-    def jump(self, h: Array, rng: np.random.Generator) -> Array:
-        """Let chains of the machine itself try to jump to the anchors.
+    def jump(self, h: Array, rng: np.random.Generator, beta: float = 1.0) -> Array:
+        """Let chains at an inverse temperature, by default the machine's, try to jump to the anchors.
 
         Parameters
         ----------
@@ -153,13 +153,18 @@ class TemperedPath:
             Hidden states.
         rng : numpy.random.Generator
             Source of random numbers.
+        beta : float, default=1.0
+            Inverse temperature.
 
         Returns
         -------
         h : ndarray of shape (n_samples, n_hidden)
             Hidden states after the jumps; the very same on a path without anchors.
         """
-        return h if self.anchors is None else jump(self.machine, h, self.anchors, rng)[0]
+        if self.anchors is None:
+            return h
+        machine = self.machine if beta == 1 else self.at(beta)
+        return jump(machine, h, self.anchors, rng)[0]
 
     def energy_gap(self, v: Array, h: Array, *, field: Array | None = None) -> Array:
         r"""Derivative of the energy in :math:`\beta`: :math:`E_1(v, h) - E_0(v, h)`.

@@ -17,6 +17,7 @@ N_FIRST_RUNGS = 8  # of the ladder whose acceptance sets the next
 TARGET_REJECTION = 0.3  # share of exchanges between neighbours, which the number of rungs aims at
 MIN_LADDER_STEPS = 20  # on a ladder: no more rungs than leave so many
 N_RATIO_BISECTIONS = 100  # leave an interval of 1e-30 of the first
+N_DRIFT_ERRORS = 2  # standard errors by which two halves of the steps may differ
 ADAPTATION_SHARES = (1 / 16, 1 / 8, 1 / 4)  # of all steps, after each of which the ladder adapts
 
 
@@ -41,7 +42,8 @@ def bridged_log_partition(
 
     The number of rungs and their places follow the rejections of exchanges [2]_. The standard
     error is that of the mean over ladders, which are independent: it counts how long the chains
-    remember, and that neighbours share samples.
+    remember, and that neighbours share samples. Where both halves of the steps differ by more than
+    that, chains remember their start, and the difference is the error.
 
     Parameters
     ----------
@@ -94,8 +96,18 @@ def _advance(
 ) -> tuple[Array, Array]:
     """Hidden states after some steps, and the acceptance of exchanges."""
     ladder = Ladder(betas)
-    _, h = parallel_tempering(path, h, ladder, n_steps, rng)
+    for begin in range(0, n_steps, LADDER_JUMP_PAUSE):
+        h = _jumped(path, h, rng, betas)
+        n_now = min(LADDER_JUMP_PAUSE, n_steps - begin)
+        _, h = parallel_tempering(path, h, ladder, n_now, rng)
     return h, ladder.acceptance
+
+
+def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array) -> Array:
+    """Hidden states after jumps on all rungs: exchanges alone bring no mode down in so few steps."""
+    return np.stack(
+        [path.jump(own, rng, beta) for own, beta in zip(h, betas.tolist(), strict=True)]
+    )
 
 
 def _adapted(betas: Array, acceptance: Array, max_rungs: int) -> Array:
@@ -117,7 +129,7 @@ def _sample(
     ladder, differences = Ladder(betas), np.empty((2, n_rungs - 1, n_steps, n_chains))
     for step in range(n_steps):
         if step % LADDER_JUMP_PAUSE == 0:
-            h[0] = path.jump(h[0], rng)
+            h = _jumped(path, h, rng, betas)
         v, h = parallel_tempering(path, h, ladder, 1, rng)
         flat = v.reshape(n_rungs * n_chains, -1)
         field = path.machine.hidden_field(flat).reshape(n_rungs, n_chains, -1)
@@ -144,6 +156,9 @@ def _bridge(differences: Array, base: float) -> LogPartition:
     # What every ladder adds to the sum of the ratios, to first order.
     influence = ((at_lower - at_upper) / slope[:, None, None]).sum(axis=0)
     variance = influence.mean(axis=0).var(ddof=1) / n_chains
+    first, second = (half.mean() for half in np.array_split(influence, 2))
+    # The variance of their difference is four times that of the whole; more is what chains remember.
+    variance += max(0.0, (second - first) ** 2 - 4 * N_DRIFT_ERRORS**2 * variance)
     n_effective = influence.var() / variance if variance > 0 else influence.size
     return LogPartition(
         float(base + ratios.sum()),

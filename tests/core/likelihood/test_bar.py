@@ -119,3 +119,16 @@ def test_random_models_of_a_dozen_units(kind, rng):
         result = bridged_log_partition(path_to(p), 50, 300, rng)
         n_hits += abs(result.value - log_partition(machine_from(p))) < 4 * result.std_error
     assert n_hits >= 11
+
+
+def test_a_start_that_is_remembered_is_part_of_the_error(rng):
+    """All ladders forget the same start: they agree on a value that is not yet the right one.
+
+    Slips: the spread between ladders alone; an error that grows where nothing drifts.
+    """
+    still = rng.normal(0, 0.5, (2, 1, 200, 100))
+    drifting = still + (np.arange(200) < 100)[:, None]
+    one, other = (bar._bridge(differences, 0.0) for differences in (still, drifting))
+    assert one.std_error < 0.01
+    assert other.value > 0.4
+    assert other.std_error > 0.4
