@@ -13,6 +13,8 @@ from skrbm.core.likelihood.exact import n_summed_rows
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
+SURE_GAP = 7.0  # nats: an unbiased estimate is so much too large less than once in a thousand times
+
 
 @final
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.chains.jumps import jump, mixed_rows, propose
 from skrbm.core.chains.path import TemperedPath, natural_machine
-from skrbm.core.likelihood.partition import LogPartition
+from skrbm.core.likelihood.partition import SURE_GAP, LogPartition
 from skrbm.core.likelihood.weighted_chains import Population
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
@@ -17,7 +17,6 @@ from skrbm.core.units import Units
 
 MAX_STEP_SPREAD = 0.07  # nats: standard deviation of log-weights that a step may add
 MAX_DISAGREEMENT = 3.0  # standard errors beyond which two estimates do not agree
-SURE_GAP = 7.0  # nats: an unbiased estimate is so much too large less than once in a thousand times
 CHAINS_FACTOR = 4  # times as many chains in place of unreliable ones, as far as there may be more
 
 

@@ -23,8 +23,10 @@ from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, w
 
 MAX_SINGLE_WEIGHT = 1e3  # nats: of larger weights, single precision rounds too much
 MIN_EFFECTIVE_CHAINS = 10  # of many: the error of an average over fewer cannot be known
+MAX_KNOWN_ERROR = MIN_EFFECTIVE_CHAINS**-0.5  # nats, of an average over so few
 MAX_BOUND_ROWS = 10_000  # rows of the data that an estimate is compared with
 N_BOUND_ERRORS = 5  # standard errors below a bound that are no chance: test_far_modes.py
+FORWARD_PART = 4  # times fewer temperatures of annealing that another estimate is compared with
 BOUND_ROUNDING = 1e-6  # relative, of single precision
 AUTO_TEMPERATURES = 150, 600, 2400, 10_000  # numbers that "auto" tries in turn: test_likelihood.py
 MAX_AUTO_ERROR = 0.05  # nats: of a hundred chains, 80 then make the estimate
@@ -89,6 +91,11 @@ def anneal(
         )
     if method != "bar":
         _warn_if_few(result)
+    if method != "ais":  # what starts in known modes does not know of others
+        n_steps = max(2, int(size) // FORWARD_PART)
+        _warn_if_ends_differ(
+            result, annealed_log_partition(path, n_chains, n_steps, rng, model.rbm.n_jobs)
+        )
     return result
 
 
@@ -148,6 +155,18 @@ def _warn_if_few(result: LogPartition) -> None:
         warn_user(
             f"Only {n_effective:.1f} of {n_chains} annealed chains make the estimate {result}: neither "
             f"it nor its error can be believed. Increase n_temperatures={result.n_temperatures}.",
+            AnnealingWarning,
+        )
+
+
+def _warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
+    """Warn of an estimate from samples of the model that annealing to the model contradicts."""
+    errors = np.minimum([result.std_error, forward.std_error], MAX_KNOWN_ERROR)
+    sure = N_BOUND_ERRORS * np.hypot(*errors)
+    if abs(result.value - forward.value) > sure + BOUND_ROUNDING * max(1.0, abs(result.value)):
+        warn_user(
+            f"The two ends of the path disagree: {result}, but annealing from independent features says "
+            f"{forward}. Increase n_temperatures; until both agree, believe neither.",
             AnnealingWarning,
         )
 

@@ -189,8 +189,8 @@ class LikelihoodMixin(ModelMixin):
 
         Annealed importance sampling [1]_ starts from independent features with the means and
         variances of the training data. Its estimate tends to be too low, that of reverse
-        annealing [2]_ too high: where they agree, both can be believed, as far as the chains know
-        the model's modes. On their way they may jump to rows in those: to `X`, to draws given
+        annealing [2]_ too high: where they differ, one is wrong; that they agree is no proof, since
+        both may miss a mode. On their way they may jump to rows in the modes: to `X`, to draws given
         the persistent chains `h_samples_` and to where Gibbs chains from anywhere end, or, for
         arrays assigned by hand and for algorithms whose chains rest, also to states that parallel
         tempering finds.
@@ -236,8 +236,9 @@ class LikelihoodMixin(ModelMixin):
         -----
         AnnealingWarning
             If the chains' weights are so unequal that less than ten of them, or less than half,
-            make the estimate; or if it is below what some hidden states, given the rows to which the
-            chains may jump, alone add to it.
+            make the estimate; if it is below what some hidden states, given the rows to which the
+            chains may jump, say of it; or if "reverse_ais" or "bar" differs from "ais" with a quarter
+            of the temperatures.
 
         References
         ----------
