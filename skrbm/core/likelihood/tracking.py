@@ -123,7 +123,8 @@ class PartitionTracker:
         Returns
         -------
         log_partition : LogPartition
-            Of the machine, with its standard error.
+            Of the machine, with its standard error, of which one chain's share is a part: none of
+            n chains may be in a mode of less than 1 / n.
         """
         natural, energy_shift = natural_machine(machine.astype(self._dtype, copy=True))
         n_before, max_base_steps = self._n_steps, max_steps * self.base_step_factor
@@ -142,7 +143,7 @@ class PartitionTracker:
         chains = self._chains
         return LogPartition(
             chains.value + energy_shift,
-            chains.std_error,
+            float(np.hypot(chains.std_error, 1 / len(chains.v))),
             "tracked",
             n_chains=len(chains.v),
             n_temperatures=self._n_steps - n_before,

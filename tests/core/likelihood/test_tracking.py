@@ -211,3 +211,15 @@ def test_single_precision_agrees_with_double(rng):
         results = [tracker.follow(machine_from(p), 20) for p in models]
         values.append(results[-1].value)
     assert abs(values[0] - values[1]) < 4 * results[-1].std_error
+
+
+@pytest.mark.parametrize("n_chains", [10, 100])
+def test_error_allows_for_a_mode_that_no_chain_is_in(n_chains, rng):
+    """Chains of equal weights do not show one of less than a chain's share: 5.6 errors too low.
+
+    Slip: an error of zero where all chains agree.
+    """
+    models, _ = sequence("bernoulli", rng)
+    machine = machine_from(models[0].replace(weights=0 * models[0].weights))
+    tracker = PartitionTracker(machine.visible, machine, rng, n_chains=n_chains)
+    assert tracker.follow(machine, 5).std_error >= 1 / n_chains
