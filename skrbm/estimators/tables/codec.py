@@ -15,6 +15,7 @@ from skrbm.estimators.input.validation import DomainWarning, warn_user
 from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import (
     MISSING,
+    cells_of,
     column_names,
     columns_of,
     container_of,
@@ -270,13 +271,12 @@ class Table:
                 if self.scores[j] is None:
                     values = self.origin[j] + self.scale[j] * values
                 columns[j] = rounded(values, self.dtypes[j])
-                if is_known is not None:
-                    numbers = checked_numbers(self.names[j], before[j])
-                    columns[j] = np.where(is_known[:, k], numbers, columns[j])
             else:
                 is_flag = j in self.groups["binary"]
                 codes = states[:, 0] > 0.5 if is_flag else states.argmax(axis=1)
                 columns[j] = self.categories[j].astype(object)[codes.astype(np.intp)]
+            if is_known is not None:  # as they came, not by way of floating point
+                columns[j] = np.where(is_known[:, k], cells_of(before[j]), columns[j])
         index = getattr(given, "index", None) if self.container == "pandas" else None
         return written(self.container, self.names, self.dtypes, columns, self.categories, index)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ def dtype_name(column: Any) -> str:
     """Name of a column's type, from which `written` makes such a column again."""
     dtype, library = column.dtype, _library_of(column)
     if library == "polars":
-        return type(dtype).__name__
+        return str(dtype) if dtype.is_decimal() else type(dtype).__name__
     if library == "numpy":
         return str(dtype.str)
     return "ordered category" if getattr(dtype, "ordered", False) else str(dtype)
@@ -71,9 +72,15 @@ def factorized(column: Any) -> tuple[Array, list[Any]]:
         return codes, list(values.tolist())
     numbers: dict[Any, int] = {}
     codes = [
-        MISSING if is_missing(x) else numbers.setdefault(x, len(numbers)) for x in _listed(column)
+        MISSING if is_missing(x) else numbers.setdefault(x, len(numbers)) for x in cells_of(column)
     ]
     return np.array(codes, dtype=np.intp), list(numbers)
+
+
+def cells_of(column: Any) -> Array:
+    """Values of a column as Python objects (n_samples,)."""
+    cells = column.to_list() if _library_of(column) == "polars" else column.tolist()
+    return np.fromiter(cells, object, len(cells))
 
 
 def is_missing(value: Any) -> bool:
@@ -94,7 +101,7 @@ def numbers_of(column: Any) -> Array:
     dtype = np.float32 if str(column.dtype).lower() == "float32" else np.float64
     is_array = isinstance(column, np.ndarray)
     if kind_of(column) not in ("numeric", "binary") or (is_array and column.dtype.kind in "OSU"):
-        values = [np.nan if is_missing(value) else value for value in _listed(column)]
+        values = [np.nan if is_missing(value) else value for value in cells_of(column)]
         text = next((value for value in values if isinstance(value, str | bytes)), None)
         if text is not None:
             raise ValueError(f"text, {text!r}")
@@ -109,13 +116,11 @@ def numbers_of(column: Any) -> Array:
 def rounded(values: Array, dtype: str) -> Array:
     """Numbers as a column of that type can hold them."""
     try:
-        kind = np.dtype(dtype.lower())
-    except TypeError:
+        limits = np.iinfo(dtype.lower().partition("[")[0])  # of "int64[pyarrow]"
+    except (TypeError, ValueError):
         return values
-    if kind.kind not in "iu":
-        return values
-    limits = np.iinfo(kind)
-    return np.clip(np.rint(values), limits.min, limits.max)
+    whole = [min(max(int(x), limits.min), limits.max) for x in np.rint(values).tolist()]
+    return np.array(whole, limits.dtype)  # no float is the greatest number of 64 bits
 
 
 def written(
@@ -180,18 +185,14 @@ def _polars_frame(
 
     series = []
     for name, dtype, values, listed in zip(names, dtypes, columns, categories, strict=True):
-        kind = getattr(pl, dtype) if listed is None or dtype != "Enum" else pl.Enum(list(listed))
-        cells = values.tolist()
-        if values.dtype != object:
-            convert = int if "Int" in dtype else float
-            cells = [None if math.isnan(cell) else convert(cell) for cell in cells]
-        series.append(pl.Series(name, cells, dtype=kind, strict=False))
+        type_name, *sizes = re.findall(r"[A-Z]\w*|\d+", dtype)  # "Decimal(precision=10, scale=2)"
+        kind = getattr(pl, type_name)
+        if sizes:
+            kind = kind(*map(int, sizes))
+        elif dtype == "Enum" and listed is not None:
+            kind = kind(list(listed))
+        series.append(pl.Series(name, values.tolist(), dtype=kind, strict=False))
     return pl.DataFrame(series)
-
-
-def _listed(column: Any) -> list[Any]:
-    """Values of a column as Python objects."""
-    return list(column.to_list() if _library_of(column) == "polars" else column.tolist())
 
 
 def _library_of(container: Any) -> str:
