@@ -27,6 +27,7 @@ from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.input.validation import check_weights, present_rows, write_attributes
 from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
 from skrbm.estimators.labels.label_problem import UNKNOWN, LabelProblem
+from skrbm.estimators.tables.frames import is_missing
 
 
 def default_estimator() -> BernoulliRBM:
@@ -237,12 +238,10 @@ class RBMClassifier(
         self, rbm: Any, X: Any, y: Any, sample_weight: Any, resumes: bool, classes: Any = None
     ) -> tuple[Any, Any, Array, Array | None]:
         """Copy of the classifier that has that `rbm`; rows, numbers of their labels, and weights."""
-        checked, classifier = rbm._model.check_X(X, reset=not resumes), copy(self)
+        classifier, y = copy(self), column_or_1d(y, warn=True)
         validate_data(classifier, X, reset=not resumes, skip_check_array=True)
-        y = column_or_1d(y, warn=True)
-        check_consistent_length(checked, y)
-        weights = check_weights(sample_weight, checked)
-        checked, weights, y = present_rows(checked, weights, y)
+        check_consistent_length(X, y)
+        X, weights, y = present_rows(X, check_weights(sample_weight, X), y)
         is_known = self._is_known(y)
         known = y[is_known]
         assert_all_finite(known, input_name="y", estimator_name=type(self).__name__)
@@ -264,8 +263,9 @@ class RBMClassifier(
         if self.class_weight is not None:
             factors = np.ones(len(y))
             factors[is_known] = compute_sample_weight(self.class_weight, known)
-            weights = check_weights(factors if weights is None else weights * factors, checked)
-            checked, weights, numbers = present_rows(checked, weights, numbers)
+            weights = check_weights(factors if weights is None else weights * factors, X)
+            X, weights, numbers = present_rows(X, weights, numbers)
+        checked = rbm._model.check_X(X, reset=not resumes, sample_weight=weights)
         write_attributes(classifier, {"estimator_": rbm, "classes_": labels})
         return classifier, checked, numbers, weights
 
@@ -273,8 +273,8 @@ class RBMClassifier(
         """Mask of the labels that are not `unlabeled`."""
         if self.unlabeled is None:
             return np.ones(len(y), dtype=bool)
-        if isinstance(self.unlabeled, float) and np.isnan(self.unlabeled):
-            return ~np.isnan(y)
+        if is_missing(self.unlabeled):
+            return np.array([not is_missing(label) for label in y.tolist()], dtype=bool)
         return np.array([label != self.unlabeled for label in y.tolist()], dtype=bool)
 
     @property

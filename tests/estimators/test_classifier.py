@@ -8,6 +8,7 @@ from functools import partial
 import joblib
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 from core.labelled import Labelled, finite_differences
 from core.models import visible_states
@@ -412,6 +413,23 @@ def test_weights_that_leave_one_class_are_refused():
     """Slip: rows of weight zero that count as labelled."""
     with pytest.raises(ValueError, match="at least two classes, got 1 class"):
         RBMClassifier(new("bernoulli", **FAST)).fit(np.eye(4), [0, 1, 0, 1], [1, 0, 1, 0])
+
+
+@pytest.mark.parametrize("mark", [None, np.nan, np.float32("nan"), pd.NA, pd.NaT])
+@pytest.mark.parametrize("dtype", [object, "string", "category", "Int64", float])
+def test_every_missing_value_marks_rows_without_a_label(mark, dtype):
+    """Slips: NaN sought in text, and pandas' NA compared."""
+    X, y = labelled(n_samples=30)
+    has_text = dtype in (object, "string", "category")
+    y = pd.Series(np.array(["a", "b"])[np.arange(30) % 2] if has_text else np.arange(30) % 2)
+    gaps = np.arange(30) % 5 == 0
+    y = y.astype(dtype).mask(gaps, mark if dtype is object else None)
+    unlabeled = np.nan if mark is None else mark
+    classifier = RBMClassifier(new("bernoulli", **FAST), unlabeled=unlabeled).fit(X, y)
+    assert list(classifier.classes_) == (["a", "b"] if has_text else [0, 1])
+    counts = classifier.estimator_._data
+    np.testing.assert_array_equal(counts["label_weights"], [12, 12])
+    assert counts["unlabeled_weight"] == gaps.sum()
 
 
 def test_stream_has_to_know_its_classes():

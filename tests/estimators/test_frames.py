@@ -175,6 +175,42 @@ def test_known_numbers_stay_as_they_are(name):
     assert str(rbm.sample(5, 2)["id"].dtype) == str(X["id"].dtype)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "double", "string", "large_string", "bool"])
+def test_columns_of_arrow_are_filled_and_drawn(dtype):
+    """Slips: numbers that are not rounded for a type of another library, and text of another name."""
+    pytest.importorskip("pyarrow")
+    X = pd.DataFrame({"a": COUNTS % 2, "y": COUNTS / 7})
+    X["a"] = X["a"].astype("str" if "string" in dtype else "Int64").astype(f"{dtype}[pyarrow]")
+    X["a"] = X["a"].mask(GAPS)
+    rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    filled = rbm.impute(X, n_gibbs_steps=2, n_chains=1)
+    for table in (filled, rbm.sample(5, 2)):
+        pd.testing.assert_series_equal(table.dtypes, X.dtypes)
+        assert not table.isna().any(axis=None)
+    assert filled["a"][~GAPS].equals(X["a"][~GAPS])
+
+
+DATES = pd.date_range("2026-01-01", periods=60)
+
+
+@pytest.mark.parametrize(
+    ("X", "kinds"),
+    [
+        (pd.DataFrame({"day": DATES}), "auto"),
+        (pd.DataFrame({"day": DATES - DATES[0]}), "auto"),
+        (pl.DataFrame({"day": DATES.to_list()}), "auto"),
+        (DATES.to_numpy()[:, None], "auto"),
+        (pd.DataFrame({"day": DATES}), {"day": "numeric"}),
+    ],
+)
+def test_dates_are_refused_with_advice(X, kinds):
+    """Slips: nanoseconds of an array taken for its numbers, and an error without the way out."""
+    with pytest.raises((TypeError, ValueError), match=r"'day'|0") as error:
+        TabularRBM(2, kinds=kinds).fit(X)
+    assert "'categorical'}" in str(error.value)
+    assert "onvert" in str(error.value)
+
+
 def test_known_whole_numbers_of_arrays_stay_as_they_are():
     """Slip: columns stacked in floating point."""
     X = np.column_stack([2**62 + 1001 * COUNTS, COUNTS])

@@ -48,7 +48,7 @@ def nodes(rbm, name):
 def test_slope_of_scores_is_their_derivative(name):
     """Slips: the slope of the next cell, and tails in the place of each other."""
     values = skewed()[name].to_numpy()
-    scores = NormalScores.of(values)
+    scores = NormalScores.of(values, np.ones(len(values)))
     assert len(scores.singles) > 3
     z = stats.norm.ppf((np.arange(500) + 0.5) / 500) * 2
     x = scores.inverse(z)
@@ -63,7 +63,7 @@ def test_slope_of_scores_is_their_derivative(name):
 def test_columns_that_are_normal_are_standardised():
     """Slip: Akaike's price of a cell left out, so that noise is learned by heart."""
     columns = 100 + 15 * np.random.default_rng(0).normal(size=(50, N_ROWS))
-    scores = [NormalScores.of(values).forward(values) for values in columns]
+    scores = [NormalScores.of(values, np.ones(len(values))).forward(values) for values in columns]
     standard = (columns - columns.mean(axis=1, keepdims=True)) / columns.std(axis=1, keepdims=True)
     assert (np.abs(scores - standard).max(axis=1) < 1e-10).mean() > 0.5
 

@@ -1,6 +1,8 @@
 """Rows of weight k are k copies, in all that a fit and a score do with them."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from estimators.instances import (
@@ -35,9 +37,33 @@ BAD = {
     "all zero": ([0.0, 0.0, 0.0, 0.0], "zero"),
     "missing": ([1.0, np.nan, 1.0, 1.0], "NaN"),
     "infinite": ([1.0, np.inf, 1.0, 1.0], "infinity"),
+    "beyond doubles": ([1e308, 1e308, 1.0, 1.0], r"range of doubles, got values from 1 to 1e\+308"),
+    "too small": ([1e-310, 0.0, 0.0, 0.0], r"range of doubles, got values from 0 to 1e-310"),
     "too few": ([1.0, 1.0, 1.0], r"\(3,\)"),
     "a column": ([[1.0], [1.0], [1.0], [1.0]], "1D"),
 }
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e160, 1e300])
+def test_only_ratios_of_weights_matter_at_any_scale(scale):
+    """Slips: squares of weights that overflow or vanish, whole numbers of rows beyond 64 bits, and
+    shares of labels that do not sum to one.
+    """
+    X, y, weights = draw("bernoulli", 40), np.arange(40) % 5 == 0, 1.0 + np.arange(40) % 4
+    big, rbm = weights * max(1.0, scale), BernoulliRBM(3, n_iter=2, random_state=0)
+    expected = clone(rbm).fit(X, sample_weight=weights / weights.sum()).score_samples(X)
+    got = clone(rbm).fit(X, sample_weight=weights * scale).score_samples(X)
+    tolerance = 0.2 if scale > 1 else 1e-6  # many rows tell rare values better than few
+    np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance)
+    assert np.isfinite(TabularRBM(2, n_iter=2).fit(X * 1.0, sample_weight=big).score(X))
+    classifier = RBMClassifier(clone(rbm).set_params(n_iter=0))
+    biases = [
+        clone(classifier).fit(X, y, sample_weight=own).intercept_label_
+        for own in (weights * scale, weights)
+    ]
+    np.testing.assert_allclose(*biases, rtol=0, atol=1e-6)
+    detector = RBMOutlierDetector(clone(rbm)).fit(X, sample_weight=weights * scale)
+    assert np.isfinite(detector.offset_)
 
 
 def weighted(kind, n_samples=40):
@@ -211,3 +237,62 @@ def test_features_that_vary_only_without_weight_are_constant():
     X[weights, 0] = 1.0
     with pytest.warns(UserWarning, match=r"Features \[0\] of X are constant"):
         GaussianBernoulliRBM(2, n_iter=1, random_state=0).fit(X, sample_weight=weights)
+
+
+def a_table(n_samples=120, seed=0):
+    """Skewed numbers with zeros, and categories, of 40 rows as 0, 1 or 2 copies."""
+    rng = np.random.default_rng(seed)
+    debt = np.where(rng.random(n_samples) < 0.3, 0.0, rng.lognormal(size=n_samples))
+    X = pd.DataFrame({"debt": debt, "port": np.array(list("CQS"))[rng.integers(3, size=n_samples)]})
+    return X, np.arange(n_samples) % 3
+
+
+@pytest.mark.parametrize("numeric_scale", ["normal", "standard"])
+@pytest.mark.parametrize("scale", [1, 1e-3])
+def test_weight_of_a_row_of_a_table_is_a_number_of_copies(numeric_scale, scale):
+    """Slips: scales, maps and categories of all rows alike, and weights below one that are too few
+    rows for a map. Equal weights of at most one are as good as none.
+    """
+    X, weights = a_table()
+    copies = X.loc[np.repeat(X.index, weights)]
+    rbm = TabularRBM(2, numeric_scale=numeric_scale, **EXACT | {"n_iter": 0})
+    one = clone(rbm).fit(X, sample_weight=weights * 1.0)
+    twin = clone(rbm).fit(copies)
+    np.testing.assert_allclose(one.score_samples(X), twin.score_samples(X), rtol=0, atol=1e-9)
+    equal, plain = clone(rbm).fit(X, sample_weight=np.full(len(X), scale)), clone(rbm).fit(X)
+    np.testing.assert_allclose(equal.transform(X), plain.transform(X), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, np.ndarray])
+def test_rows_of_a_table_without_weight_leave_no_trace(library):
+    """Slips: samples up to 10,000 times too large, and categories of rows that do not count."""
+    X, weights = a_table()
+    X.loc[weights == 0, "debt"] *= 1e4
+    X.loc[weights == 0, "port"] = "nowhere"
+    if library is pl.DataFrame:
+        X = pl.DataFrame(X.to_dict("list"))
+    elif library is np.ndarray:
+        X = X.to_numpy()
+    kinds = {0 if library is np.ndarray else "debt": "numeric"}
+    kinds |= {1 if library is np.ndarray else "port": "categorical"}
+    rbm = TabularRBM(2, kinds=kinds, handle_unknown="error", n_iter=2, random_state=0)
+    for model in (rbm, RBMClassifier(rbm)):
+        if model is rbm:
+            fitted = clone(model).fit(X, sample_weight=weights)
+        else:
+            fitted = clone(model).fit(X, np.arange(120) % 2, sample_weight=weights).estimator_
+        assert list(fitted.categories_[1]) == ["C", "Q", "S"]
+        drawn = fitted.sample(200, 5)
+        debt = drawn.to_numpy()[:, 0] if library is not np.ndarray else drawn[:, 0]
+        assert debt.astype(float).max() < 50
+
+
+def test_weight_of_a_class_of_a_table_is_that_of_its_rows():
+    """Slip: maps that rows of a class without weight, or of twice the weight, have a say in."""
+    X, y = a_table()[0], np.arange(120) // 40
+    rbm = TabularRBM(2, **EXACT | {"n_iter": 0})
+    by_class = RBMClassifier(rbm, class_weight={0: 1, 1: 2, 2: 3}).fit(X, y)
+    by_row = RBMClassifier(rbm).fit(X, y, sample_weight=1.0 + y)
+    np.testing.assert_array_equal(by_class.predict_proba(X), by_row.predict_proba(X))
+    plain = RBMClassifier(rbm).fit(X, y)
+    assert np.abs(by_row.predict_proba(X) - plain.predict_proba(X)).max() > 0.01

@@ -25,7 +25,7 @@ from skrbm.estimators.fitting.recording import Columns, History, Recorder, RowRe
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.inference.model import ArrayModel, Model, Statistics, open_streams
 from skrbm.estimators.input.formats import known_units
-from skrbm.estimators.input.validation import check_weights, present_rows
+from skrbm.estimators.input.validation import check_weights, number_of_rows, present_rows
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100  # rows, of batch_size="auto"
 N_FIRST_STEPS = 10  # Gibbs steps over missing values of rows that a trained model has not seen
@@ -230,9 +230,10 @@ class RowProblem(Problem):
         """Check what `fit` (with a plan) or `partial_fit` was given."""
         model, form = ArrayModel(copy(rbm)), rbm._row_format
         resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
-        X = model.check_X(X, reset=not (resumes and form.is_known_to(rbm)), missing=True)
-        form.warn_if_unlearned(X)
         X, weight = present_rows(X, check_weights(sample_weight, X))
+        reset = not (resumes and form.is_known_to(rbm))
+        X = model.check_X(X, reset=reset, missing=True, sample_weight=weight)
+        form.warn_if_unlearned(X)
         return cls(model, X, weight, is_planned, resumes)
 
     def rows(self, start: Start, rng: np.random.Generator) -> Any:
@@ -313,18 +314,10 @@ def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, A
     Returns
     -------
     statistics : tuple of float, ndarray and ndarray of shape (n_features,)
-        Weighted rows are as many as their copies; where weights are small, such as shares of a
-        sum of one, as many equal ones as tell a mean as well [1]_.
-
-    References
-    ----------
-    .. [1] Kish (1965), "Survey sampling", Wiley, section 11.7.
+        Of weighted rows, `number_of_rows`.
     """
-    if sample_weight is None:
-        return (X.shape[0], *column_statistics(X))
-    total = float(sample_weight.sum())
-    n_equal = total**2 / float(sample_weight @ sample_weight)
-    return (max(total, n_equal), *column_statistics(X, sample_weight))
+    n_rows = X.shape[0] if sample_weight is None else number_of_rows(sample_weight)
+    return (n_rows, *column_statistics(X, sample_weight))
 
 
 def split_rows(

@@ -245,15 +245,22 @@ class ArrayModel(Model):
         return of_features
 
     def check_X(
-        self, X: Any, *, reset: bool = False, finite: bool = True, missing: bool = False
+        self,
+        X: Any,
+        *,
+        reset: bool = False,
+        finite: bool = True,
+        missing: bool = False,
+        sample_weight: Array | None = None,
     ) -> Any:
         """Rows as columns of numbers of any type, as many as the model has unless that is to be set.
 
         Rows that need not be finite are not compared with the units' domain either. Where values
-        may be `missing`, they are NaN if the estimator sums over them.
+        may be `missing`, they are NaN if the estimator sums over them. Positive weights count in
+        what is learned of the rows.
         """
         options = {"reset": reset, "finite": finite, "missing": missing}
-        return self.rbm._row_format.read(self.rbm, X, **options)
+        return self.rbm._row_format.read(self.rbm, X, **options, sample_weight=sample_weight)
 
     def check_H(self, H: Any, *, name: str) -> Array:
         """Hidden states, as wide as the model."""

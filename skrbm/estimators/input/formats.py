@@ -41,7 +41,16 @@ class RowFormat(ABC):
     is_standardized: ClassVar[bool] = False
 
     @abstractmethod
-    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> Any:
+    def read(
+        self,
+        rbm: Any,
+        X: Any,
+        *,
+        reset: bool,
+        finite: bool,
+        missing: bool,
+        sample_weight: Array | None = None,
+    ) -> Any:
         """Columns of numbers of any type that is finite, or unless `finite` of any type.
 
         Parameters
@@ -56,6 +65,8 @@ class RowFormat(ABC):
             Whether all values have to be finite and in the units' domain.
         missing : bool
             Whether values may be missing all the same, if the estimator sums over them.
+        sample_weight : ndarray of shape (n_samples,), default=None
+            Positive weights of the rows that the format is learned from; None for one each.
 
         Returns
         -------
@@ -121,7 +132,16 @@ class RowFormat(ABC):
 class ArrayRows(RowFormat):
     """Arrays and sparse matrices, each column of which is a unit."""
 
-    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> Any:
+    def read(
+        self,
+        rbm: Any,
+        X: Any,
+        *,
+        reset: bool,
+        finite: bool,
+        missing: bool,
+        sample_weight: Array | None = None,
+    ) -> Any:
         units, missing = rbm._visible_type, missing and rbm.missing == "marginalize"
         expected: Any = finite and compared_domain(units, rbm) is None
         options = {

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array
 
 from skrbm.core.interrupts import deferred_interrupts
@@ -109,8 +109,8 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     ----------
     sample_weight : array-like of shape (n_samples,), float or None
         As the user gave it; a weight of k is k copies of a row.
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Rows.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, checked or as the user gave them.
 
     Returns
     -------
@@ -120,17 +120,19 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     Raises
     ------
     ValueError
-        If a weight is negative, infinite or NaN, if all are zero, or if there is not one for each
-        row.
+        If a weight is negative, infinite or NaN, if their sum is zero or beyond the range of doubles,
+        or if there is not one for each row.
     """
     if sample_weight is None:
         return None
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
-    if weights.min() < 0 or not weights.any():
+    with np.errstate(over="ignore"):
+        is_summable = np.finfo(np.float64).tiny <= weights.sum() < np.inf
+    if weights.min() < 0 or not is_summable:
         raise ValueError(
-            f"sample_weight expected to be at least zero, and positive for some rows, got values "
-            f"from {weights.min():g} to {weights.max():g}. A weight of k is k copies of a row; "
-            f"leave rows out by a weight of zero."
+            f"sample_weight expected to be at least zero, and positive for some rows, with a sum in "
+            f"the range of doubles, got values from {weights.min():g} to {weights.max():g}. A weight "
+            f"of k is k copies of a row; leave rows out by a weight of zero."
         )
     return np.asarray(weights)
 
@@ -140,8 +142,8 @@ def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[A
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Rows.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, checked or as the user gave them.
     sample_weight : ndarray of shape (n_samples,) or None
         From `check_weights`.
     *others : ndarray of shape (n_samples, ...)
@@ -154,8 +156,31 @@ def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[A
     """
     if sample_weight is None or sample_weight.all():
         return X, sample_weight, *others
-    rows = np.flatnonzero(sample_weight)
-    return X[rows], sample_weight[rows], *(other[rows] for other in others)
+    rows, X = np.flatnonzero(sample_weight), X.tocsr() if issparse(X) else X
+    present = _safe_indexing(X, rows)
+    return present, sample_weight[rows], *(other[rows] for other in others)
+
+
+def number_of_rows(sample_weight: Array) -> float:
+    """Number of rows without weights that these are worth.
+
+    Parameters
+    ----------
+    sample_weight : ndarray of shape (n_samples,)
+        Positive weights.
+
+    Returns
+    -------
+    n_rows : float
+        Weighted rows are as many as their copies; where weights are small, such as shares of a
+        sum of one, as many equal ones as tell a mean as well [1]_.
+
+    References
+    ----------
+    .. [1] Kish (1965), "Survey sampling", Wiley, section 11.7.
+    """
+    shares = sample_weight / sample_weight.max()  # whose squares are finite
+    return max(float(sample_weight.sum()), float(shares.sum() ** 2 / (shares @ shares)))
 
 
 def floating_type(X: Any, fallback: Any) -> Any:

@@ -69,8 +69,9 @@ class LabelModel(Model):
         """Visible layer without a field: features with some statistics, and labels as so far."""
         features = self.rbm._model.base_layer(statistics, varying)
         frequencies, variance = self._label_moments
-        n_labels, n_samples = len(frequencies), int(statistics[0])
-        label = Categorical.start(frequencies, variance, n_samples, n_categories=(n_labels,))
+        n_samples: Any = statistics[0]  # weighted rows are no whole number
+        n_categories = (len(frequencies),)
+        label = Categorical.start(frequencies, variance, n_samples, n_categories=n_categories)
         return Composite((features, label))
 
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
@@ -87,5 +88,5 @@ class LabelModel(Model):
     def _label_moments(self) -> tuple[Array, Array]:
         """Frequencies of the labels so far, and their variances."""
         counts: Any = self.label_weights
-        frequencies = np.asarray(counts / max(counts.sum(), 1))
+        frequencies = np.asarray(counts / (counts.sum() or 1))
         return frequencies, frequencies * (1 - frequencies)

@@ -11,7 +11,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval
-from skrbm.estimators.input.validation import DomainWarning, warn_user
+from skrbm.estimators.input.validation import DomainWarning, number_of_rows, warn_user
 from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import (
     MISSING,
@@ -64,7 +64,7 @@ class Table:
     scores: list[dict[str, Array] | None]
 
     @classmethod
-    def of(cls, X: Any, kinds: Any, numeric_scale: str) -> Self:
+    def of(cls, X: Any, kinds: Any, numeric_scale: str, sample_weight: Array | None = None) -> Self:
         """Learn the columns of a table.
 
         Parameters
@@ -75,6 +75,8 @@ class Table:
             As in `TabularRBM`.
         numeric_scale : {"normal", "standard"}
             As in `TabularRBM`.
+        sample_weight : ndarray of shape (n_samples,), default=None
+            Positive weights of the rows; None for one each.
 
         Returns
         -------
@@ -87,8 +89,12 @@ class Table:
             If a kind is unknown or does not go with its column.
         """
         names, columns = column_names(X), columns_of(X)
+        if sample_weight is None:
+            counts = np.ones(len(X))
+        else:
+            counts = sample_weight * (number_of_rows(sample_weight) / sample_weight.sum())
         given = zip(names, columns, given_kinds(names, kinds), strict=True)
-        found = zip(*(column_kind(*column, numeric_scale) for column in given), strict=True)
+        found = zip(*(column_kind(*column, numeric_scale, counts) for column in given), strict=True)
         column_kinds, categories, origin, scale, is_empty, scores = map(list, found)
         table = cls(
             container_of(X),

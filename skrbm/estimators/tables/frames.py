@@ -50,11 +50,12 @@ def kind_of(column: Any) -> str:
     """Kind of a column by its type: "binary", "categorical", "numeric", or "" for other types."""
     dtype, library = column.dtype, _library_of(column)
     if library == "numpy":
-        return "binary" if dtype == bool else "numeric"
+        numeric = "" if dtype.kind in "cmM" else "numeric"  # neither complex numbers nor times
+        return "binary" if dtype == bool else numeric
     if library == "polars":
         numeric = "numeric" if dtype.is_numeric() else ""
         return POLARS_KINDS.get(type(dtype).__name__, numeric)
-    if hasattr(dtype, "categories") or str(dtype).startswith(("object", "str")):
+    if hasattr(dtype, "categories") or str(dtype).startswith(("object", "str", "large_string")):
         return "categorical"
     return {"b": "binary", "i": "numeric", "u": "numeric", "f": "numeric"}.get(dtype.kind, "")
 

@@ -69,7 +69,9 @@ def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
     return given
 
 
-def column_kind(name: Any, column: Any, given: Any, numeric_scale: str) -> ColumnKind:
+def column_kind(
+    name: Any, column: Any, given: Any, numeric_scale: str, counts: Array
+) -> ColumnKind:
     """Kind of a column, from its type or as given.
 
     Parameters
@@ -82,6 +84,8 @@ def column_kind(name: Any, column: Any, given: Any, numeric_scale: str) -> Colum
         From `given_kinds`.
     numeric_scale : {"normal", "standard"}
         What numbers become.
+    counts : ndarray of shape (n_samples,)
+        Numbers of rows that each is worth.
 
     Returns
     -------
@@ -97,11 +101,13 @@ def column_kind(name: Any, column: Any, given: Any, numeric_scale: str) -> Colum
     kind = kind_of(column) if kind == "auto" else kind
     n_options = {"numeric": (0,), "interval": (0, 2)}.get(kind, (0, 1))
     if kind in REAL and len(options) in n_options:
-        return _real(name, column, kind, options, numeric_scale)
+        return _real(name, column, kind, options, numeric_scale, counts)
     if kind not in DISCRETE or len(options) not in n_options:
         raise ValueError(
             f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, high) or "
-            f"('categorical', categories), got {given!r} for a column of type {column.dtype}."
+            f"('categorical', categories), got {given!r} for a column of type {column.dtype}. Name its "
+            f"kind, as in kinds={{{name!r}: 'categorical'}}, or convert the column to numbers: dates to "
+            f"days since the first one."
         )
     return _discrete(name, column, kind, options)
 
@@ -125,11 +131,13 @@ def checked_numbers(name: Any, column: Any) -> Array:
     ------
     ValueError
         If there is text or infinity.
+    TypeError
+        If there are other objects, such as dates.
     """
     try:
         numbers = numbers_of(column)
-    except ValueError as error:
-        raise ValueError(
+    except (TypeError, ValueError) as error:
+        raise type(error)(
             f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit with "
             f"kinds={{{name!r}: 'categorical'}}."
         ) from error
@@ -140,9 +148,12 @@ def checked_numbers(name: Any, column: Any) -> Array:
     return numbers
 
 
-def _real(name: Any, column: Any, kind: str, options: list[Any], numeric_scale: str) -> ColumnKind:
+def _real(
+    name: Any, column: Any, kind: str, options: list[Any], numeric_scale: str, counts: Array
+) -> ColumnKind:
     numbers = checked_numbers(name, column)
-    known = numbers[~np.isnan(numbers)].astype(np.float64)
+    is_known = ~np.isnan(numbers)
+    known, counts = numbers[is_known].astype(np.float64), counts[is_known]
     if kind == "interval":
         low, high = options or (0.0, 1.0)
         if not (np.isfinite([low, high]).all() and low < high):
@@ -151,14 +162,16 @@ def _real(name: Any, column: Any, kind: str, options: list[Any], numeric_scale: 
                 f"{(low, high)}."
             )
         return ColumnKind((kind, low, high), None, low, high - low, not len(known))
-    scores = NormalScores.of(known) if numeric_scale == "normal" else None
+    scores = NormalScores.of(known, counts) if numeric_scale == "normal" else None
     if scores is not None:
         low, high = scores.limits
         return ColumnKind(kind, None, low, high - low, is_empty=False, scores=scores)
     largest = float(np.abs(known).max(initial=0.0)) or 1.0
     origin, scale = 0.0, 0.0
     if len(known) and known.min() < known.max():  # not for rounding to decide
-        origin, scale = largest * (known / largest).mean(), largest * (known / largest).std()
+        mean = np.average(known / largest, weights=counts)
+        variance = np.average((known / largest - mean) ** 2, weights=counts)
+        origin, scale = largest * mean, largest * np.sqrt(variance)
     elif len(known):
         origin = float(known[0])
     return ColumnKind(kind, None, float(origin), float(scale) or 1.0, not len(known))

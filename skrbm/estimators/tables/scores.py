@@ -63,9 +63,13 @@ class NormalScores:
     known: Array
 
     @classmethod
-    def of(cls, values: Array) -> Self | None:
-        """Map learned from finite values (n_values,); None if they are all equal or too far apart."""
-        x, counts = np.unique(values.astype(np.float64), return_counts=True)
+    def of(cls, values: Array, counts: Array) -> Self | None:
+        """Map learned from finite values (n_values,) that come so many times each (n_values,).
+
+        None if they are all equal or too far apart.
+        """
+        x, numbers = np.unique(values.astype(np.float64), return_inverse=True)
+        counts = np.bincount(numbers, counts, len(x))
         if len(x) < 2 or max(-x[0], x[-1]) > MAX_VALUE:
             return None
         n_parameters = {cls._linear(x, counts): 2}

@@ -32,13 +32,22 @@ class TableRows(RowFormat):
     has_tables = True
     is_standardized = True
 
-    def read(self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool) -> EncodedTable:
+    def read(
+        self,
+        rbm: Any,
+        X: Any,
+        *,
+        reset: bool,
+        finite: bool,
+        missing: bool,
+        sample_weight: Array | None = None,
+    ) -> EncodedTable:
         if not reset:
             check_is_fitted(rbm)
         X = checked_table(rbm, X, reset=reset)
         if reset:
             rbm._validate_params()
-            table = Table.of(X, rbm.kinds, rbm.numeric_scale)
+            table = Table.of(X, rbm.kinds, rbm.numeric_scale, sample_weight)
             plain = {field.name: getattr(table, field.name) for field in fields(table)}
             public = {f"{name}_": plain.pop(name) for name in ("kinds", "categories")}
             write_attributes(rbm, public | {"columns_": table.columns, "_data": {"table": plain}})
