@@ -165,7 +165,7 @@ def test_known_numbers_stay_as_they_are(name):
         )
     else:
         X = pd.DataFrame({"id": column, "y": y})
-    rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    rbm = TabularRBM(2, kinds={"id": "numeric"}, n_iter=2, random_state=0).fit(X)
     size = {"n_gibbs_steps": 2, "n_chains": 1, "random_state": 0}
     for filled in (rbm.impute(X, **size), RBMImputer(rbm, n_gibbs_steps=2).fit_transform(X)):
         assert str(filled["id"].dtype) == str(X["id"].dtype)

@@ -25,9 +25,15 @@ from skrbm.estimators.fitting.recording import Columns, History, Recorder, RowRe
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.inference.model import ArrayModel, Model, Statistics, open_streams
 from skrbm.estimators.input.formats import known_units
-from skrbm.estimators.input.validation import check_weights, number_of_rows, present_rows
+from skrbm.estimators.input.validation import (
+    check_weights,
+    number_of_rows,
+    present_rows,
+    warn_user,
+)
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100  # rows, of batch_size="auto"
+MIN_SCALE_ROWS = 20  # rows that tell a feature's variance within a factor of two
 N_FIRST_STEPS = 10  # Gibbs steps over missing values of rows that a trained model has not seen
 
 Data = dict[str, Any]
@@ -234,6 +240,13 @@ class RowProblem(Problem):
         reset = not (resumes and form.is_known_to(rbm))
         X = model.check_X(X, reset=reset, missing=True, sample_weight=weight)
         form.warn_if_unlearned(X)
+        if form.has_tables and reset and not is_planned and X.shape[0] < MIN_SCALE_ROWS:
+            warn_user(
+                f"The scales and categories of a table are learned from the first rows, and "
+                f"partial_fit got {X.shape[0]} of them, from which no scale is known. Pass at least "
+                f"{MIN_SCALE_ROWS} rows in the first call.",
+                UserWarning,
+            )
         return cls(model, X, weight, is_planned, resumes)
 
     def rows(self, start: Start, rng: np.random.Generator) -> Any:

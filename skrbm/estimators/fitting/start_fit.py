@@ -31,7 +31,7 @@ from skrbm.core.training.start.statistics import column_kurtosis, merged_statist
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.checkpoint import check_same_fit
-from skrbm.estimators.fitting.problem import Data, Problem, Start
+from skrbm.estimators.fitting.problem import MIN_SCALE_ROWS, Data, Problem, Start
 from skrbm.estimators.inference.model import Model, Statistics, fingerprint
 from skrbm.estimators.input.validation import (
     check_parameter,
@@ -41,7 +41,6 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 
-MIN_SCALE_ROWS = 20  # rows that tell a feature's variance within a factor of two
 # Machine to train, statistics of all rows so far (kurtosis excluded), the known fields of its state,
 # and the machine of the public arrays if training goes on from there.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skrbm.core.numerics import Array
+from skrbm.estimators.input.validation import warn_user
 from skrbm.estimators.tables.frames import declared_categories, factorized, kind_of, numbers_of
 from skrbm.estimators.tables.scores import NormalScores
 
+MIN_IDENTIFIERS = 20  # categories, below which few rows are reason enough for one in two rows
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 COLUMN_KINDS = (*DISCRETE, *REAL)
 
@@ -165,7 +167,7 @@ def _real(
     scores = NormalScores.of(known, counts) if numeric_scale == "normal" else None
     if scores is not None:
         low, high = scores.limits
-        return ColumnKind(kind, None, low, high - low, is_empty=False, scores=scores)
+        return ColumnKind(kind, None, low, (high - low) or 1.0, is_empty=False, scores=scores)
     largest = float(np.abs(known).max(initial=0.0)) or 1.0
     origin, scale = 0.0, 0.0
     if len(known) and known.min() < known.max():  # not for rounding to decide
@@ -201,6 +203,13 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
                 f"{type(other).__name__} and {value!r} of type {type(value).__name__}. Convert the "
                 f"column to one type."
             )
+    if declared is None and len(values) > max(MIN_IDENTIFIERS, (codes >= 0).sum() / 2):
+        warn_user(
+            f"Column {name!r} has {len(values)} categories, more than one for two rows, as identifiers "
+            f"and names have. They say little about new rows, and samples repeat them. Drop the "
+            f"column, or name its categories in kinds={{{name!r}: ('categorical', [...])}}.",
+            UserWarning,
+        )
     types = {type(value) for value in categories}
     is_plain = len(types) == 1 and all(issubclass(one, bool | int | float) for one in types)
     listed = np.array(categories) if is_plain else np.fromiter(categories, dtype=object)

@@ -66,12 +66,14 @@ class NormalScores:
     def of(cls, values: Array, counts: Array) -> Self | None:
         """Map learned from finite values (n_values,) that come so many times each (n_values,).
 
-        None if they are all equal or too far apart.
+        None if there are none, or they are too far apart.
         """
         x, numbers = np.unique(values.astype(np.float64), return_inverse=True)
         counts = np.bincount(numbers, counts, len(x))
-        if len(x) < 2 or max(-x[0], x[-1]) > MAX_VALUE:
+        if not len(x) or max(-x[0], x[-1]) > MAX_VALUE:
             return None
+        if len(x) == 1:  # other values have scores of this unit, but none is drawn
+            return cls(x, np.zeros(1), np.ones(2), np.full(2, np.nan), x[[0, 0]], x[:0])
         n_parameters = {cls._linear(x, counts): 2}
         for n_cells in CELL_COUNTS:
             if n_cells <= np.sqrt(counts.sum()):
@@ -135,12 +137,11 @@ class NormalScores:
 
     def expected_values(self, mean: Array, deviation: float) -> Array:
         """Expected `values` of scores that are normal, by a rule of eight nodes."""
+        nodes = zip(*HERMITE_RULE, strict=True)
+        expected = sum(w * self.values(mean + deviation * node) for node, w in nodes)
         return np.asarray(
-            sum(
-                w * self.values(mean + deviation * node)
-                for node, w in zip(*HERMITE_RULE, strict=True)
-            )
-        )
+            np.clip(expected, *self.limits)
+        )  # the weights sum to one but for rounding
 
     def log_slope(self, z: Array) -> Array:
         """Logarithm of the change of the score for a unit of the number, at these scores."""
