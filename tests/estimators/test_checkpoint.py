@@ -1,5 +1,7 @@
 """Checkpoints: a fit that was killed and resumed is the fit that nobody killed."""
 
+import tempfile
+
 import joblib
 import numpy as np
 import pytest
@@ -175,10 +177,12 @@ def test_an_interrupted_fit_leaves_the_last_checkpoint(tmp_path):
 
 
 def test_another_fit_than_the_planned_one_is_refused(tmp_path):
-    """Seen to fail without the check: a rate or rows of another plan."""
+    """Seen to fail without the check: a rate or rows of another plan. Slip: rows in another order,
+    some of which are held out, told by their means and variances.
+    """
     X, path = draw("bernoulli"), tmp_path / "fit"
     kept = killed(new("bernoulli", n_iter=5), path, 2, X)
-    for rows in (X[1:], 1 - X):
+    for rows in (X[1:], 1 - X, X[::-1], np.roll(X, 1, axis=0)):
         with pytest.raises(ValueError, match=r"goes on with the rows.*47 of them, but got 4[67]"):
             kept.fit(rows)
     with pytest.raises(ValueError, match=r"parameters.*but \['n_iter'\] were changed"):
@@ -187,9 +191,25 @@ def test_another_fit_than_the_planned_one_is_refused(tmp_path):
     assert joblib.load(path).fit(X[1:]).n_iter_ == 5  # no warm start: from the beginning
 
 
+@pytest.mark.parametrize("recipe", ["weights", "classifier", "table", "holes"])
+def test_rows_are_compared_with_all_that_belongs_to_them(recipe, tmp_path):
+    """Slips: a digest of the rows alone, and one by which the same rows differ."""
+    estimator, X, *others = RECIPES[recipe]()
+    kept = killed(settled(estimator, n_iter=5, random_state=0), tmp_path / "fit", 2, X, *others)
+    if others:
+        changed = [None if other is None else np.roll(other, 1) for other in others]
+        with pytest.raises(ValueError, match="other weights or labels"):
+            kept.fit(X, *changed)
+    with pytest.raises(ValueError, match="in another order"):
+        kept.fit(X[::-1], *others)
+    kept.fit(np.asfortranarray(X), *others)
+
+
 @pytest.mark.parametrize(
     ("checkpoint", "message"),
     [
+        (Checkpoint(""), "path expected a file in a folder .*, got ''"),
+        (Checkpoint(tempfile.gettempdir()), "path expected a file .* or name a file in a folder"),
         (Checkpoint("no folder/fit"), "path expected a file in a folder that exists"),
         (Checkpoint("fit", every=0), "every expected a number of passes, at least 1, got 0"),
     ],

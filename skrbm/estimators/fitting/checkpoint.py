@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 import joblib
-import numpy as np
 
-from skrbm.core.numerics import Array
 from skrbm.estimators.input.validation import write_attributes
 
 FREE = {"n_jobs", "verbose", "warm_start", "random_state"}  # parameters that may be changed
@@ -76,18 +74,19 @@ class Checkpoint:
         Raises
         ------
         ValueError
-            If `every` is no positive integer, or the folder of `path` does not exist.
+            If `every` is no positive integer, `path` is a folder, or its folder does not exist or
+            cannot be written to.
         """
         if not (isinstance(self.every, int) and self.every >= 1):
             raise ValueError(
                 f"every expected a number of passes, at least 1, got {self.every!r}. Leave it at "
                 f"1 to save after every pass."
             )
-        folder = Path(self.path).absolute().parent
-        if not folder.is_dir():
+        path = Path(self.path).absolute()
+        if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             raise ValueError(
-                f"path expected a file in a folder that exists, got {str(self.path)!r}. Create "
-                f"{str(folder)!r} first."
+                f"path expected a file in a folder that exists and can be written to, got "
+                f"{str(self.path)!r}. Create {str(path.parent)!r} first, or name a file in a folder."
             )
 
     def teardown(self, estimator: Any, context: Any) -> None:
@@ -156,19 +155,17 @@ def fixed_settings(owner: Any) -> dict[str, str]:
     }
 
 
-def check_same_fit(
-    checkpoint: dict[str, Any], owner: Any, statistics: tuple[float, Array, Array]
-) -> None:
+def check_same_fit(checkpoint: dict[str, Any], owner: Any, rows: tuple[int, str]) -> None:
     """Refuse a fit that is not the one that a checkpoint was made of.
 
     Parameters
     ----------
     checkpoint : dict
-        With its "settings" and its rows' "statistics".
+        With its "settings" and its "rows".
     owner : BaseRBM or RBMClassifier
         About to be fitted.
-    statistics : tuple of float, ndarray and ndarray
-        Number of its rows, their means and variances.
+    rows : tuple of int and str
+        Number and digest of its rows.
 
     Raises
     ------
@@ -182,11 +179,9 @@ def check_same_fit(
             f"A checkpoint goes on with the parameters that it was made with, but {changed} were "
             f"changed. Set them back, or set warm_start=False to start anew."
         )
-    (n_before, *moments), (n_rows, *others) = checkpoint["statistics"], statistics
-    is_same = n_rows == n_before and np.shape(moments) == np.shape(others)
-    if not (is_same and np.allclose(moments, others, equal_nan=True)):
+    if rows != checkpoint["rows"]:
         raise ValueError(
-            f"A checkpoint goes on with the rows that it was made with, {n_before:g} of them, but "
-            f"got {n_rows:g} rows, or rows of other means and variances. Pass those rows, or set "
-            f"warm_start=False to start anew."
+            f"A checkpoint goes on with the rows that it was made with, {checkpoint['rows'][0]} of "
+            f"them, but got {rows[0]} rows, or others, in another order, or with other weights or "
+            f"labels. Pass those rows, or set warm_start=False to start anew."
         )

@@ -255,7 +255,7 @@ class Fit:
             "n_done": n_iter if is_over else self.n_done,
             "n_iter": n_iter,
             "settings": fixed_settings(self.problem.model.owner),
-            "statistics": self.problem.statistics,
+            "rows": self.problem.digest,
             "stopping": self.stopping,
             "tracker": self.recorder.tracker,
             "draws": (rows.drawn, rows.is_fresh) if isinstance(rows, CompletedRows) else None,

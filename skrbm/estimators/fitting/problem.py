@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, dense
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, NegativePhase
 from skrbm.core.training.parts.guard import DivergenceError
@@ -33,6 +34,7 @@ from skrbm.estimators.input.validation import (
 )
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100  # rows, of batch_size="auto"
+DIGEST_BLOCK = 2**20  # values that are cast at once, eight megabytes
 MIN_SCALE_ROWS = 20  # rows that tell a feature's variance within a factor of two
 N_FIRST_STEPS = 10  # Gibbs steps over missing values of rows that a trained model has not seen
 
@@ -156,6 +158,16 @@ class Problem(ABC):
     def statistics(self) -> Statistics:
         """Number of the rows of this fit, their means and variances."""
         return row_statistics(self.X, self.sample_weight)
+
+    @cached_property
+    def digest(self) -> tuple[int, str]:
+        """Number of the rows of this fit, and a digest of them in their order, whatever their type."""
+        digest, (n_rows, n_columns) = hashlib.blake2b(digest_size=16), self.X.shape
+        size = max(1, DIGEST_BLOCK // n_columns)
+        blocks = (dense(self.X[begin : begin + size]) for begin in range(0, n_rows, size))
+        for array in (*blocks, self.sample_weight, getattr(self, "labels", None)):
+            digest.update(np.asarray(array, np.float64).tobytes())
+        return n_rows, digest.hexdigest()
 
     @cached_property
     def streams(self) -> dict[str, Any]:

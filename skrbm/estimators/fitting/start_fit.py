@@ -69,7 +69,7 @@ def start_fit(problem: Problem) -> Start:
     """
     model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
     if checkpoint is not None:
-        check_same_fit(checkpoint, model.owner, problem.statistics)
+        check_same_fit(checkpoint, model.owner, problem.digest)
     rng = deepcopy(problem.streams["training"])
     origin = _resumed(problem, rng) if problem.resumes else _new(problem, problem.statistics, rng)
     machine, data, state, published = origin
