@@ -82,6 +82,12 @@ class ComponentsDisplay(Display):
         """
         check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
+        if image_shape is None and hasattr(estimator, "columns_"):
+            raise ValueError(
+                f"Images expected features that are pixels, but {type(estimator).__name__} has columns of "
+                f"a table. Draw components_ with the names in columns_, for example as a heat map, or "
+                f"pass image_shape."
+            )
         order = np.argsort(-np.linalg.norm(components, axis=1), kind="stable")
         images = _images(components[order[:n_images]], image_shape)
         return cls(images, n_columns=n_columns).plot(ax)

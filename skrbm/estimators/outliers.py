@@ -113,10 +113,15 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         """
         with restored_on_error(self):
             rbm = clone(_default(X) if self.estimator is None else self.estimator)
-            self.estimator_ = rbm.fit(X, sample_weight=sample_weight)
+            missing = getattr(rbm, "missing", "raise")
+            if self.criterion == "free_energy" and missing != "raise":
+                rbm.set_params(missing="raise")  # before training, and not after
             validate_data(self, X, skip_check_array=True)
+            X, weights = present_rows(X, check_weights(sample_weight, X))
+            self.estimator_ = rbm.fit(X, sample_weight=weights)
+            if missing != "raise":
+                rbm.set_params(missing=missing)
             scores = self._scores(X)
-            weights = check_weights(sample_weight, scores)
             self.offset_ = _quantile(scores, weights, self.contamination)
         return self
 

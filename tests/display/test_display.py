@@ -16,6 +16,7 @@ from skrbm import (
     GaussianBernoulliRBM,
     RBMOutlierDetector,
     SamplesDisplay,
+    TabularRBM,
     TrainingCurveDisplay,
 )
 
@@ -316,3 +317,11 @@ def test_a_stream_without_a_history_says_how_to_get_one():
 def test_unfitted_models_say_so(display):
     with pytest.raises(NotFittedError, match="not fitted"):
         display.from_estimator(BernoulliRBM())
+
+
+def test_components_of_tables_are_no_images():
+    """Slip: a request for image_shape of columns that are no pixels."""
+    rbm = TabularRBM(2, n_iter=1, random_state=0).fit(np.arange(80.0).reshape(20, 4) % 7)
+    with pytest.raises(ValueError, match=r"TabularRBM has columns of a table.*columns_"):
+        ComponentsDisplay.from_estimator(rbm)
+    assert ComponentsDisplay.from_estimator(rbm, image_shape=(1, 4)).images.shape == (2, 1, 4)

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from estimators.instances import (
@@ -17,6 +18,7 @@ from estimators.instances import (
     new,
     random_machine,
 )
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import Binarizer, MaxAbsScaler
 
@@ -25,6 +27,8 @@ from skrbm import (
     DomainWarning,
     GaussianBernoulliRBM,
     SpinRBM,
+    TabularRBM,
+    effective_couplings,
     to_bernoulli,
     to_spin,
 )
@@ -149,7 +153,9 @@ def test_values_outside_the_domain_warn_raise_or_pass(kind, method):
     """Catches a domain that is compared in some methods only, and spins taken for bits."""
     wild = 3 * X - 1.5
     low = {"bernoulli": 0, "spin": -1}[kind]
-    message = rf"\[{low}, 1\], but X has values from -1.5 to 1.5.*MinMaxScaler\(\({low}, 1\)\)"
+    message = (
+        rf"\[{low}, 1\], but X has values from -1.5 to 1.5.*MinMaxScaler\(\({low}, 1\), clip=True\)"
+    )
     rbm = fitted(kind).set_params(check_input="raise")
     before = bits(rbm)
     with pytest.raises(ValueError, match=message):
@@ -545,3 +551,41 @@ def test_training_counts_the_features_of_assigned_arrays():
     rbm.partial_fit(np.eye(5))
     assert rbm.n_features_in_ == 5
     rbm.transform(np.eye(5))
+
+
+def test_advice_on_missing_values_is_not_what_is_set():
+    """Slips: missing='marginalize' where it is set, and left out where it would help."""
+    X = np.where(np.arange(40).reshape(10, 4) % 7 == 0, np.nan, 1.0)
+    rbm = BernoulliRBM(2, n_iter=1, missing="marginalize", random_state=0).fit(X)
+    for method in (rbm.free_energy, rbm.log_likelihood, rbm.gibbs):
+        with pytest.raises(ValueError, match=r"need complete rows.*or skrbm.RBMImputer\.$"):
+            method(X)
+    with pytest.raises(ValueError, match=r"or set missing='marginalize' for fit, transform"):
+        rbm.set_params(missing="raise").transform(X)
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, TabularRBM])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_rows_of_nothing_known_are_refused(estimator, method):
+    """Slips: a fit of NaN alone, and values from nan to nan that should be rescaled."""
+    X, rbm = np.full((30, 4), np.nan), estimator(2, missing="marginalize")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Columns .* no known value")
+        with pytest.raises(ValueError, match=r"of shape \(30, 4\) expected to have a known value"):
+            getattr(rbm, method)(X)
+    assert not hasattr(rbm, "components_")
+    known = np.vstack([X[:3], np.eye(4).repeat(10, axis=0) * 2 - (estimator is SpinRBM) - 1])
+    rbm = estimator(2, missing="marginalize", n_iter=1, check_input="ignore").fit(known)
+    assert np.isfinite(rbm.set_params(check_input="raise").transform(X)).all()
+
+
+def test_couplings_of_numbers_in_tables_name_the_columns():
+    """Slip: unit 2 of Composite units."""
+    X = pd.DataFrame({"age": np.arange(40) / 7, "port": ["C", "Q"] * 20})
+    rbm = TabularRBM(2, n_iter=1, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=r"got numbers in columns \['age'\]"):
+        effective_couplings(rbm)
+    rbm.fit(np.arange(80.0).reshape(40, 2) % 7)
+    with pytest.raises(ValueError, match=r"got numbers in columns \[0, 1\]"):
+        effective_couplings(rbm)
+    assert effective_couplings(clone(rbm).fit(X[["port"]])).fields.shape == (2,)

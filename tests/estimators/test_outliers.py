@@ -1,11 +1,16 @@
 """Outlier detection: scores, thresholds and scikit-learn's contract."""
 
+from functools import partial
+
 import numpy as np
+import pandas as pd
 import pytest
 from estimators.instances import KINDS, draw, new
 from scipy import sparse
+from sklearn.base import clone
 
 from skrbm import BernoulliRBM, RBMOutlierDetector, TabularRBM
+from skrbm.estimators.fitting.fit import Fit
 
 
 def fitted(kind="bernoulli", **params):
@@ -96,3 +101,31 @@ def test_rows_unlike_the_others_are_found():
     rbm = BernoulliRBM(5, n_iter=30, random_state=0)
     detector = RBMOutlierDetector(rbm, contamination=0.05).fit(X)
     assert (detector.predict(X[:10]) == -1).mean() >= 0.8
+
+
+@pytest.mark.filterwarnings("ignore:Features .* are constant")
+@pytest.mark.parametrize("estimator", [TabularRBM, partial(BernoulliRBM, missing="marginalize")])
+def test_missing_values_are_refused_before_training(estimator, monkeypatch):
+    """Slips: minutes of training before the error, a model whose parameter has changed, and advice that
+    leads nowhere.
+    """
+    X = np.where(np.arange(120).reshape(40, 3) % 7 == 0, np.nan, np.arange(3) == 1.0)
+    detector = RBMOutlierDetector(estimator(2, n_iter=1, random_state=0))
+    with monkeypatch.context() as patch:
+        patch.setattr(Fit, "run", None)
+        with pytest.raises(ValueError, match="contains NaN"):
+            detector.fit(X)
+    fitted = detector.fit(np.nan_to_num(X))
+    assert fitted.estimator_.missing == "marginalize"
+    by_column = clone(detector).set_params(criterion="pseudo_likelihood").fit(X)
+    assert by_column.predict(X).shape == (40,)
+    is_complete = ~np.isnan(X).any(axis=1)
+    assert np.isfinite(clone(detector).fit(X, sample_weight=is_complete).offset_)
+
+
+def test_categories_that_are_unknown_are_refused_with_advice():
+    """Slip: advice on a model that the detector keeps to itself."""
+    X = pd.DataFrame({"port": ["C", "Q"] * 20})
+    detector = RBMOutlierDetector(TabularRBM(2, n_iter=1, random_state=0)).fit(X)
+    with pytest.raises(ValueError, match=r"RBMOutlierDetector\(criterion='pseudo_likelihood'\)"):
+        detector.predict(pd.DataFrame({"port": ["S"]}))

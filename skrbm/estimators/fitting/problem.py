@@ -259,7 +259,13 @@ class RowProblem(Problem):
                 f"{MIN_SCALE_ROWS} rows in the first call.",
                 UserWarning,
             )
-        return cls(model, X, weight, is_planned, resumes)
+        problem = cls(model, X, weight, is_planned, resumes)
+        if not resumes and np.isnan(problem.statistics[1]).all():
+            raise ValueError(
+                f"X of shape {X.shape} expected to have a known value in some feature, got none. Pass "
+                f"rows with values."
+            )
+        return problem
 
     def rows(self, start: Start, rng: np.random.Generator) -> Any:
         if known_units(self.model.rbm, self.X) is None:

@@ -80,4 +80,12 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     >>> print(result.fields.round(3) + 0.0)
     [ 0.   0.  -0.5]
     """
+    kinds = enumerate(getattr(rbm, "kinds_", ()))
+    numbers = [j for j, kind in kinds if kind not in ("binary", "categorical")]
+    if numbers:
+        names = getattr(rbm, "feature_names_in_", range(rbm.n_features_in_))
+        raise ValueError(
+            f"Couplings need columns of categories and flags alone, got numbers in columns "
+            f"{[names[j] for j in numbers[:10]]}. Fit without them, or cut them into categories."
+        )
     return couplings.effective_couplings(rbm._model.machine(), order, method)

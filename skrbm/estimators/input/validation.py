@@ -271,6 +271,8 @@ def check_domain(
         return
     (low, high), (lowest, highest) = domain, _extremes(X, allow_nan)
     rounding = 4 * np.finfo(floating_type(X, np.float64)).eps
+    if allow_nan and np.isnan(lowest):  # nothing is known
+        return
     is_inside = lowest >= low - rounding and highest <= high + rounding
     if is_inside and not ((lowest, highest) == (0, 1) and low < 0 and _are_bits(X)):
         return
@@ -286,7 +288,7 @@ def check_domain(
     else:
         scaler = "MaxAbsScaler(), make counts 0 and 1 with sklearn.preprocessing.Binarizer()"
         if not issparse(X):  # which MinMaxScaler refuses
-            scaler = f"MinMaxScaler(({low:g}, {high:g}))"
+            scaler = f"MinMaxScaler(({low:g}, {high:g}), clip=True)"
         message = (
             f"{units.__name__} units expect values in [{low:g}, {high:g}], but {name} has values "
             f"from {lowest:.9g} to {highest:.9g}. Rescale them, for example with "
@@ -360,11 +362,12 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
     except ValueError as error:
         message = str(error)
         if "contains NaN" in message:
+            advice = "Fill them in with impute or skrbm.RBMImputer"
+            if getattr(estimator, "missing", None) != "marginalize":
+                advice += ", or set missing='marginalize' for fit, transform and score_samples"
             raise ValueError(
                 f"{message.splitlines()[0]}\n{name} does not accept missing values encoded as NaN "
-                f"here. Fill them in with skrbm.RBMImputer, or set missing='marginalize', with "
-                f"which fit, transform and score_samples take missing values, but free_energy and "
-                f"log_likelihood do not."
+                f"here: free_energy, log_likelihood and draws need complete rows. {advice}."
             ) from None
         if "could not convert" in message or "bytes/strings" in message:
             raise ValueError(

@@ -60,7 +60,7 @@ class TableRows(RowFormat):
                 f"Input X contains NaN, None or a category that is not known in columns "
                 f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} needs "
                 f"complete rows here. Fill them in with impute, or call score_samples, which takes "
-                f"incomplete rows."
+                f"incomplete rows, as RBMOutlierDetector(criterion='pseudo_likelihood') does."
             )
         return rows
 
