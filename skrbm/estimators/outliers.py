@@ -35,7 +35,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         ``TabularRBM(numeric_scale="standard", random_state=0)``, which takes mixed tables; normal
         scores would pull extreme values in.
     contamination : float, default=0.1
-        Share of the training rows, in (0, 0.5], that count as outliers.
+        Largest share of the training rows, in (0, 0.5], that count as outliers. Rows of the same
+        score stay together: fewer count where the last ones would exceed the share.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
         Score of a row: its negative free energy, or its log pseudo-likelihood, which costs one
         evaluation for each feature and gives more weight to features that predict each other. The
@@ -199,7 +200,7 @@ def _default(X: Any) -> Any:
 
 
 def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:
-    """Number below which there is at least this share of the weight, between two scores.
+    """Number below which there is at most this share of the weight, between two scores.
 
     Scores that differ by rounding alone, as those of equal rows may, stay together.
     """
@@ -210,8 +211,8 @@ def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float
     rounding = TIE_EPS * np.finfo(scores.dtype).eps * max(1.0, np.abs(values).max())
     first = np.flatnonzero(np.diff(values, prepend=-np.inf) > rounding)
     below = (np.cumsum(weights) - weights)[first]
-    place = np.searchsorted(below, share * weights.sum() * (1 - SHARE_ROUNDING))
-    begin = first[min(place, len(first) - 1)]
-    if begin == 0:  # all rows are alike
+    most = share * weights.sum() * (1 + SHARE_ROUNDING)
+    begin = first[np.searchsorted(below, most, side="right") - 1]
+    if begin == 0:  # too many rows are as strange as the strangest
         return float(values[0] - rounding)
     return float((values[begin - 1] + values[begin]) / 2)

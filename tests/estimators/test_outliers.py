@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from skrbm import BernoulliRBM, RBMOutlierDetector, TabularRBM
 from skrbm.estimators.fitting.fit import Fit
+from skrbm.estimators.outliers import _quantile
 
 
 def fitted(kind="bernoulli", **params):
@@ -129,3 +130,19 @@ def test_categories_that_are_unknown_are_refused_with_advice():
     detector = RBMOutlierDetector(TabularRBM(2, n_iter=1, random_state=0)).fit(X)
     with pytest.raises(ValueError, match=r"RBMOutlierDetector\(criterion='pseudo_likelihood'\)"):
         detector.predict(pd.DataFrame({"port": ["S"]}))
+
+
+@pytest.mark.parametrize(
+    ("contamination", "n_outliers"),
+    [(0.005, 0), (0.01, 1), (0.05, 1), (0.11, 11), (0.2, 11), (0.31, 31), (0.5, 31)],
+)
+@pytest.mark.parametrize("scale", [1, 0.1])
+def test_share_of_outliers_is_at_most_what_was_asked_for(contamination, n_outliers, scale):
+    """Slip: rows of one score that are all flagged where the first of them reach the share: 10.6 % for
+    1 %.
+    """
+    scores = np.repeat([-9.0, -5.0, -3.0, 0.0], [1, 10, 20, 69])[
+        np.random.default_rng(0).permutation(100)
+    ]
+    weights = None if scale == 1 else np.full(100, scale)
+    assert (scores < _quantile(scores, weights, contamination)).sum() == n_outliers

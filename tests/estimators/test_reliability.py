@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import numpy as np
+import pandas as pd
 import pytest
 from estimators.instances import (
     KINDS,
@@ -21,6 +22,7 @@ from estimators.instances import (
     new,
     random_machine,
 )
+from sklearn.base import clone
 
 from skrbm import BernoulliRBM
 from skrbm.core.interrupts import deferred_interrupts
@@ -381,3 +383,18 @@ def test_nothing_that_cannot_be_written_is_written_to(kind):
     rbm.partial_fit(v)
     in_order = {"shuffle": False, "random_state": 0}  # batches are views
     assert_same_arrays(new(kind, **in_order).fit(v), new(kind, **in_order).fit(v.copy()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, bool])
+def test_layout_of_rows_does_not_change_a_bit(kind, dtype):
+    """Slip: sums over rows in the order in which they lie in memory, as frames' columns do."""
+    X = np.random.default_rng(0).random((200, 20)) * 3
+    X = (X > 1.5 if dtype is bool else X).astype(dtype)
+    rbm = new(kind, n_iter=2, check_input="ignore", random_state=0)
+    plain = clone(rbm).fit(X)
+    for other in (np.asfortranarray(X), pd.DataFrame(X), X[:, ::-1].copy()[:, ::-1]):
+        assert learned_bits(clone(rbm).fit(other)) == learned_bits(plain)
+        for method in ("transform", "score_samples", "free_energy"):
+            expected = getattr(plain, method)(X)
+            np.testing.assert_array_equal(getattr(plain, method)(other), expected)

@@ -149,7 +149,7 @@ class ArrayRows(RowFormat):
             "dtype": "numeric",
             "ensure_all_finite": "allow-nan" if expected and missing else expected,
         }
-        width = None
+        width, is_mapped = None, isinstance(X, np.memmap)
         if not reset:
             check_is_fitted(rbm)
             width = parameter_shape(rbm, "components_", 2)[1]
@@ -165,6 +165,8 @@ class ArrayRows(RowFormat):
                 if finite:
                     name = type(rbm).__name__
                     assert_all_finite(X, allow_nan=missing, estimator_name=name, input_name="X")
+            if isinstance(X, np.ndarray) and not is_mapped:
+                X = np.ascontiguousarray(X)  # sums in another order are other bits
             if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
                 X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
             if issparse(X) and not X.has_canonical_format:
