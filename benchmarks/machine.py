@@ -104,7 +104,11 @@ def _commit() -> str:
     """Checked-out commit, read from the files of the repository; changes since do not show."""
     folder = ROOT / ".git"
     try:
+        if folder.is_file():  # a further worktree: its HEAD is elsewhere, references in one place
+            folder = Path(folder.read_text().strip().removeprefix("gitdir: "))
         head = (folder / "HEAD").read_text().strip()
+        if (folder / "commondir").is_file():
+            folder = folder / (folder / "commondir").read_text().strip()
         if not head.startswith("ref: "):
             return head
         reference = head.removeprefix("ref: ")
