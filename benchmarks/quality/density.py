@@ -18,6 +18,7 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ class Recipe:
         return rbm.fit(X), time.process_time() - begin
 
 
+STARTS = "columns", "tree"
 FIRST = (
     Recipe("columns", 0.4, l2=1e-3),
     Recipe("columns", 0.4, l2=1e-4),
@@ -99,8 +101,9 @@ FIRST = (
     Recipe("tree", 0.4, l2=1e-4),
     Recipe("tree", 0.02, algorithm="cd"),
 )
-# Factors of the settings of the best of these, tried in turn; one that helps is kept.
-FACTORS: tuple[dict[str, float], ...] = ({"l1": 2.0, "l2": 3.0}, {"n_iter": 4}, {"n_free": 3})
+MORE_PASSES = 4  # times as many, for the best of each start
+# Then factors of the settings of the best of all, tried in turn; one that helps is kept.
+FACTORS: tuple[dict[str, float], ...] = ({"l1": 2.0, "l2": 3.0}, {"n_free": 3})
 
 
 def log_partitions(
@@ -158,17 +161,24 @@ def search(
         tried[recipe] = {"seconds": round(seconds, 1), "valid": valid}
         print("  ", *asdict(recipe).values(), tried[recipe], flush=True)
 
+    def best_of(recipes: Iterable[Recipe]) -> Recipe:
+        return max(recipes, key=lambda recipe: tried[recipe]["valid"])
+
+    def attempt_changed(recipe: Recipe, **settings: Any) -> None:
+        changed = replace(recipe, **settings)
+        share = changed.n_iter * changed.n_free / (recipe.n_iter * recipe.n_free)
+        if changed != recipe and tried[recipe]["seconds"] * share < max_seconds:
+            attempt(changed)
+
     for recipe in FIRST:
         attempt(replace(recipe, n_iter=n_iter))
+    for start in STARTS:
+        best = best_of(recipe for recipe in list(tried) if recipe.start == start)
+        attempt_changed(best, n_iter=MORE_PASSES * n_iter)
     for factors in FACTORS:
-        best = max(tried, key=lambda recipe: tried[recipe]["valid"])
-        present, expected = asdict(best), tried[best]["seconds"]
-        changed = replace(best, **{name: present[name] * by for name, by in factors.items()})
-        expected *= changed.n_iter * changed.n_free / (best.n_iter * best.n_free)
-        if changed != best and expected < max_seconds:
-            attempt(changed)
-    best = max(tried, key=lambda recipe: tried[recipe]["valid"])
-    return best, [asdict(recipe) | found for recipe, found in tried.items()]
+        best = best_of(tried)
+        attempt_changed(best, **{name: getattr(best, name) * by for name, by in factors.items()})
+    return best_of(tried), [asdict(recipe) | found for recipe, found in tried.items()]
 
 
 def peers(rows: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -214,26 +224,31 @@ def written() -> dict[str, Any]:
     return json.loads(path.read_text())["results"] if path.exists() else {}
 
 
-def table(results: dict[str, Any]) -> str:
-    """Table of the results in Markdown, as the guide has it."""
-    names = (
-        "RBM",
-        "best published",
-        "ID-SPN",
-        "mixture",
-        "tree",
-        "scikit-learn",
-        "independent columns",
-    )
-    lines = [f"| set | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for name in (name for name in PUBLISHED if name in results):
-        own, published = results[name], PUBLISHED[name]
-        others = (
-            own["peers"][peer]["mean"] for peer in ("mixture", "tree", "scikit-learn", names[-1])
-        )
-        values = own["mean"], published["best"], published["ID-SPN"], *others
-        lines.append(f"| {name} | {' | '.join(f'{value:.2f}' for value in values)} |")
-    return "\n".join(lines)
+def tables(results: dict[str, Any]) -> str:
+    """Values, and how they came about, as the guide has them in Markdown."""
+    peers = "mixture", "tree", "scikit-learn", "independent columns"
+    values = [["set", "RBM", "best published", "ID-SPN", *peers]]
+    fits = [["set", "start", "free hidden units", "passes", "l1", "l2", "error over rows"]]
+    fits[0] += ["forwards", "in reverse", "Bennett", "largest error of log Z", "seconds of a fit"]
+    for name, own in ((name, results[name]) for name in PUBLISHED if name in results):
+        numbers = [own["mean"], *PUBLISHED[name].values()]
+        numbers += [own["peers"][peer]["mean"] for peer in peers]
+        values.append([name, *(f"{number:.2f}" for number in numbers)])
+        recipe = own["recipe"]
+        names = "error_over_rows", *METHODS
+        means = [np.mean([fit.get(key, fit["mean"]) for fit in own["fits"]]) for key in names]
+        error = max(fit.get(f"{method}_error", 0) for fit in own["fits"] for method in METHODS)
+        seconds = np.mean([fit["seconds"] for fit in own["fits"]])
+        cells = [recipe["start"], recipe["n_free"], recipe["n_iter"], recipe["l1"], recipe["l2"]]
+        fits.append([name, *map(str, cells), *(f"{mean:.2f}" for mean in means)])
+        fits[-1] += [f"{error:.2f}", f"{seconds:.0f}"]
+    return "\n\n".join(map(markdown, (values, fits)))
+
+
+def markdown(rows: list[list[str]]) -> str:
+    """Table in Markdown, of which the first row is the head."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
 
 
 def main() -> None:
@@ -249,7 +264,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if arguments.table:
-        print(table(written()))
+        print(tables(written()))
         return
     question = where.begin(__doc__)
     names = "seeds", "n_temperatures", "n_iter", "max_seconds"
@@ -264,7 +279,7 @@ def main() -> None:
         ordered = {key: results[key] for key in PUBLISHED if key in results}
         path = where.write("density", question, ordered, published=PUBLISHED)
         print(path.relative_to(where.ROOT), flush=True)
-    print(table(written()))
+    print(tables(written()))
 
 
 if __name__ == "__main__":
