@@ -239,8 +239,9 @@ def tables(results: dict[str, Any]) -> str:
         means = [np.mean([fit.get(key, fit["mean"]) for fit in own["fits"]]) for key in names]
         error = max(fit.get(f"{method}_error", 0) for fit in own["fits"] for method in METHODS)
         seconds = np.mean([fit["seconds"] for fit in own["fits"]])
-        cells = [recipe["start"], recipe["n_free"], recipe["n_iter"], recipe["l1"], recipe["l2"]]
-        fits.append([name, *map(str, cells), *(f"{mean:.2f}" for mean in means)])
+        settings = [recipe[key] for key in ("n_free", "n_iter", "l1", "l2")]
+        fits.append([name, recipe["start"], *(f"{value:g}" for value in settings)])
+        fits[-1] += [f"{mean:.2f}" for mean in means]
         fits[-1] += [f"{error:.2f}", f"{seconds:.0f}"]
     return "\n\n".join(map(markdown, (values, fits)))
 
