@@ -1,6 +1,7 @@
 """The guide's examples are true, and its pages and the API name what exists."""
 
 import doctest
+import json
 import re
 import warnings
 from pathlib import Path
@@ -58,3 +59,16 @@ def test_links_in_the_guide_can_be_followed_in_the_repository_too(page):
     targets = [(page.parent / link).resolve() for link in links]
     built = (DOCS / "gallery").resolve()
     assert [t for t in targets if built in t.parents or not t.exists()] == []
+
+
+def test_density_page_has_the_numbers_of_the_results():
+    """Seen to fail with a table that was not copied again after a run."""
+    page = (DOCS / "guide" / "density.md").read_text()
+    content = json.loads((DOCS.parent / "benchmarks" / "results" / "density.json").read_text())
+    assert content["results"]
+    for name, own in content["results"].items():
+        peers = own["peers"]
+        names = ["mixture", "tree", "scikit-learn", "independent columns"]
+        numbers = [own["mean"], *content["settings"]["published"][name].values()]
+        numbers += [peers[peer]["mean"] for peer in names]
+        assert f"| {name} | {' | '.join(f'{number:.2f}' for number in numbers)} |" in page
