@@ -163,8 +163,8 @@ def test_no_rows_are_recorded_as_more_likely_than_one(kind, monkeypatch):
     values = iter([-50.0, -60.0, 50.0])
     follow = PartitionTracker.follow
 
-    def low(tracker, machine, max_steps):
-        result = follow(tracker, machine, max_steps)
+    def low(tracker, machine, *args):
+        result = follow(tracker, machine, *args)
         return replace(result, value=next(values), std_error=0.7)
 
     monkeypatch.setattr(PartitionTracker, "follow", low)

@@ -109,7 +109,9 @@ class PartitionTracker:
         self._n_steps, self._n_models, self._n_at_renewal = 0, 0, 1
         self.correction = 0.0
 
-    def follow(self, machine: Machine, max_steps: int) -> LogPartition:
+    def follow(
+        self, machine: Machine, max_steps: int, anchors: Array | None = None
+    ) -> LogPartition:
         """Go over to the next model.
 
         Parameters
@@ -119,6 +121,8 @@ class PartitionTracker:
         max_steps : int
             Largest number of Gibbs steps on the way, at least one: fewer where the weights stay
             alike with fewer.
+        anchors : ndarray of shape (n_rows, n_visible), default=None
+            Rows that chains may jump to from now on; None for those of before.
 
         Returns
         -------
@@ -126,6 +130,8 @@ class PartitionTracker:
             Of the machine, with its standard error, of which one chain's share is a part: none of
             n chains may be in a mode of less than 1 / n.
         """
+        if anchors is not None:
+            self.anchors = anchors.astype(self._dtype, copy=False)
         natural, energy_shift = natural_machine(machine.astype(self._dtype, copy=True))
         n_before, max_base_steps = self._n_steps, max_steps * self.base_step_factor
         max_steps = max_steps if self._n_models else max_base_steps

@@ -57,7 +57,7 @@ class LikelihoodRecorder:
     n_updates: int
     dtype: Any
     tracker: PartitionTracker | None = None
-    raised: float = field(default=0.0, init=False)  # nats, of the last value to a bound
+    raised: float = field(default=0.0, init=False)
     has_warned: bool = field(default=False, init=False)
 
     # States of the smaller layer beyond which chains visit fewer.
@@ -90,8 +90,7 @@ class LikelihoodRecorder:
         rows = np.arange(len(free_energy))
         likeliest = np.argsort(free_energy)[:N_LIKELIEST]
         anchors = np.concatenate([spread_rows(rows, N_TRACKING_ANCHORS), likeliest])
-        self.tracker.anchors = dense(v[anchors]).astype(self.dtype, copy=False)
-        result = self.tracker.follow(machine, n_steps)
+        result = self.tracker.follow(machine, n_steps, dense(v[anchors]))
         bound = attained_by_rows(v, free_energy, machine.visible.support.values)
         if is_below(result, bound) and not self.has_warned:
             self.has_warned = True
