@@ -3,7 +3,7 @@
 import ast
 import functools
 import graphlib
-import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -246,6 +246,34 @@ def test_docstrings_open_with_a_noun_or_a_verb(module, tree):
     )
     openings = (ast.get_docstring(node) or "" for node in nodes)
     assert [text.splitlines()[0] for text in openings if RELATIVE.match(text)] == []
+
+
+def modules_in(tree):
+    """Names that a file binds to modules of the package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skrbm"):
+            for alias in node.names:
+                if importlib.util.find_spec(node.module).submodule_search_locations and (
+                    importlib.util.find_spec(f"{node.module}.{alias.name}")
+                ):
+                    yield alias.asname or alias.name
+        elif isinstance(node, ast.Import):
+            names = [alias for alias in node.names if alias.name.split(".")[0] == "skrbm"]
+            yield from (alias.asname or alias.name for alias in names)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(Path(__file__).parent.rglob("test_*.py")), ids=lambda p: p.stem
+)
+def test_no_test_replaces_a_name_of_a_module(path):
+    # Slip: monkeypatch.setattr(pseudo, "MAX_ELEMENTS", 20) in place of an argument.
+    tree = ast.parse(path.read_text())
+    modules = set(modules_in(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "monkeypatch.setattr":
+            target = ast.unparse(node.args[0])
+            assert target not in modules, target
+            assert not target.startswith(("'skrbm", "sys.modules")), target
 
 
 def test_unit_types_are_found():

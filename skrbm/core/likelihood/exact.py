@@ -13,16 +13,22 @@ from skrbm.core.parallel import map_blocks
 from skrbm.core.units import Units
 
 MAX_STATES = 2**25  # of the smaller layer: seconds to minutes
-N_TASK_BLOCKS = 2**9  # that a worker sums at a time
 MIN_PROCESS_STATES = 2**22  # seconds, beside which the start of processes does not count
-MAX_SUMMED_ELEMENTS = 2**17  # of one temporary array: a megabyte stays in a core's cache
+# Of one temporary array, a megabyte, which stays in a core's cache; of these that a worker sums at a time.
+MAX_SUMMED_ELEMENTS, N_TASK_BLOCKS = BLOCKS = 2**17, 2**9
 
 
 class TooManyStatesError(ValueError):
     """No layer has so few states that they can be summed one by one."""
 
 
-def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
+def log_partition(
+    machine: Machine,
+    n_jobs: int | None = None,
+    *,
+    marginal: Machine | None = None,
+    blocks: tuple[int, int] = BLOCKS,
+) -> float:
     r"""Exact logarithm of the partition function, summed over the smaller discrete layer.
 
     .. math:: \log Z = \log \sum_s e^{-F(s)}
@@ -33,6 +39,11 @@ def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
         At least one layer with at most `MAX_STATES` states.
     n_jobs : int, default=None
         Number of workers over blocks of states; the result does not depend on it.
+    marginal : Machine, default=None
+        The machine or its transpose, over whose visible states the sum is; None for the one that has
+        fewer.
+    blocks : tuple of int, default=BLOCKS
+        Elements of a block, and blocks that a worker sums at a time.
 
     Returns
     -------
@@ -44,23 +55,27 @@ def log_partition(machine: Machine, n_jobs: int | None = None) -> float:
     TooManyStatesError
         If no layer has so few states.
     """
-    marginal = enumerable(machine)
-    n_low = _n_low(marginal)
+    marginal = marginal or enumerable(machine)
+    n_low = _n_low(marginal, blocks[0])
     n_blocks = int(marginal.visible.n_states) // n_low
-    begins = range(0, n_blocks, N_TASK_BLOCKS)
-    tasks = ((marginal, n_low, begin, min(begin + N_TASK_BLOCKS, n_blocks)) for begin in begins)
+    begins = range(0, n_blocks, blocks[1])
+    tasks = ((marginal, n_low, begin, min(begin + blocks[1], n_blocks)) for begin in begins)
     # Threads wait for each other between short operations; processes take a second to start.
     is_long = marginal.visible.n_states >= MIN_PROCESS_STATES
     return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
 
-def expected_gradient(machine: Machine) -> dict[str, Array]:
+def expected_gradient(
+    machine: Machine, *, marginal: Machine | None = None, blocks: tuple[int, int] = BLOCKS
+) -> dict[str, Array]:
     """Exact negative phase: `Machine.gradient` averaged over the model's distribution.
 
     Parameters
     ----------
     machine : Machine
         At least one layer with at most `MAX_STATES` states.
+    marginal, blocks
+        As for `log_partition`.
 
     Returns
     -------
@@ -72,10 +87,10 @@ def expected_gradient(machine: Machine) -> dict[str, Array]:
     TooManyStatesError
         If no layer has so few states.
     """
-    marginal = enumerable(machine)
+    marginal = marginal or enumerable(machine)
     total: dict[str, Array] = {}
     highest, mass = -np.inf, 0.0  # largest logarithm of a weight so far; sum of weights over it
-    n_states, n_rows = int(marginal.visible.n_states), n_summed_rows(marginal)
+    n_states, n_rows = int(marginal.visible.n_states), n_summed_rows(marginal, blocks[0])
     for begin in range(0, n_states, n_rows):
         states = marginal.visible.states(begin, min(begin + n_rows, n_states))
         field = marginal.hidden_field(states)
@@ -129,17 +144,17 @@ def _described(units: Units, name: str) -> str:
     return f"{units.n_units} {name} {kind} units"
 
 
-def n_summed_rows(machine: Machine) -> int:
+def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> int:
     """Number of states whose free energies are worth one temporary array."""
-    return int(max(1, MAX_SUMMED_ELEMENTS // max(machine.weights.shape)))
+    return int(max(1, max_elements // max(machine.weights.shape)))
 
 
-def _n_low(marginal: Machine) -> int:
+def _n_low(marginal: Machine, max_elements: int) -> int:
     """Number of states of as many of the last units as a block has room for."""
     n_low = 1
     for i in reversed(range(marginal.visible.n_units)):
         values: Any = marginal.visible.unit_values(i)
-        if n_low * len(values) > n_summed_rows(marginal):
+        if n_low * len(values) > n_summed_rows(marginal, max_elements):
             break
         n_low *= len(values)
     return n_low

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,9 +19,7 @@ MONITOR_EVALUATIONS = 2**15, 2**22  # at least and at most, of a hidden unit's l
 MONITOR_OVERHEAD = 32  # of a row and unit, whatever the number of hidden units, in evaluations
 MONITOR_NODES = 1000  # of a quadrature: wider laws are those of models that have exploded
 MONITOR_SHARE = 1536  # products of states and weights in a pass for one evaluation: about 3 %
-MAX_PAIRED_VALUES = 10  # of a unit: more are compared with the rest of each row, not by pairs
 DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
-MAX_PSEUDO_ELEMENTS = 2**19  # of one temporary array: below, the time goes between operations
 
 
 def pseudo_likelihood(
@@ -58,7 +56,7 @@ def pseudo_likelihood(
     n_visible, n_hidden = machine.weights.shape
     bounds = machine.hidden.field_bounds(machine.weights)
     widest = max(n_hidden, _most_others(machine, bounds))
-    n_rows = max(1, min(MAX_PSEUDO_ELEMENTS // widest, DENSE_ELEMENTS // n_visible))
+    n_rows = max(1, min(_Rows.max_elements // widest, DENSE_ELEMENTS // n_visible))
 
     def scores(begin: int) -> Array:
         rows = _Rows(machine, v[begin : begin + n_rows], bounds)
@@ -120,7 +118,7 @@ def estimate_pseudo_likelihood(
     for begin in range(0, len(first), n_rows):
         own = slice(begin, begin + n_rows)
         rows = _Rows(machine, v[own], bounds)
-        n_together = max(1, MAX_PSEUDO_ELEMENTS // (len(rows) * machine.hidden.n_columns))
+        n_together = max(1, _Rows.max_elements // (len(rows) * machine.hidden.n_columns))
         for flip in range(0, n_flips, n_together):
             units = (first[own] + spacing[flip : flip + n_together]) % n_units
             numbers = np.broadcast_to(np.arange(len(rows)), units.shape)
@@ -136,6 +134,8 @@ def monitor(
     n_samples: int | None = None,
     sample_weight: Array | None = None,
     is_counted: Array | None = None,
+    *,
+    evaluations: tuple[int, int] = MONITOR_EVALUATIONS,
 ) -> float:
     """Mean estimated pseudo-likelihood of some rows: a training curve at bounded cost.
 
@@ -154,6 +154,8 @@ def monitor(
         Weights of the rows; None weighs them alike.
     is_counted : ndarray of bool of shape (n_samples, n_units), default=None
         Which conditional laws of each row to sum; None for all.
+    evaluations : tuple of int, default=MONITOR_EVALUATIONS
+        Least and largest number of evaluations of a hidden unit's log-partition.
 
     Returns
     -------
@@ -164,7 +166,7 @@ def monitor(
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
     bounds = machine.hidden.field_bounds(machine.weights)
     try:
-        n_evaluations = np.clip(work, *MONITOR_EVALUATIONS)
+        n_evaluations = np.clip(work, *evaluations)
         n_others = _most_others(machine, bounds)
         if n_others > MONITOR_NODES:
             return float("nan")
@@ -185,6 +187,9 @@ def monitor(
 
 class _Rows:
     """Visible states, and what the log-probabilities of their units given the others share."""
+
+    max_elements: ClassVar[int] = 2**19  # of a temporary array: below, the time goes between calls
+    max_paired: ClassVar[int] = 10  # values of a unit: more are not compared by pairs
 
     def __init__(self, machine: Machine, v: Any, bounds: tuple[Array, Array]) -> None:
         self._machine, self._bounds = machine, bounds
@@ -211,7 +216,7 @@ class _Rows:
         if values is not None:
             is_value = (states == values[:, None, :, None]).all(axis=2)
             is_other, own = ~is_value.any(axis=0), is_value.argmax(axis=0)
-            if len(values) <= MAX_PAIRED_VALUES:
+            if len(values) <= self.max_paired:
                 log_probability += self._compared(units, columns, values, own)
             else:
                 for i, number in enumerate(units):
@@ -284,7 +289,7 @@ def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
     for group in machine.visible.unit_groups:
         values = machine.visible.unit_values(group[0])
         n_pairs = 1 if values is None else max(1, len(values) * (len(values) - 1))
-        n_units = max(1, MAX_PSEUDO_ELEMENTS // (n_pairs * max(n_rows, machine.hidden.n_columns)))
+        n_units = max(1, _Rows.max_elements // (n_pairs * max(n_rows, machine.hidden.n_columns)))
         yield from np.array_split(group, -(-len(group) // n_units))
 
 

@@ -93,7 +93,7 @@ def anneal(
         _warn_if_few(result)
     if method != "ais":  # what starts in known modes does not know of others
         n_steps = max(2, int(size) // FORWARD_PART)
-        _warn_if_ends_differ(
+        warn_if_ends_differ(
             result, annealed_log_partition(path, n_chains, n_steps, rng, model.rbm.n_jobs)
         )
     return result
@@ -159,7 +159,7 @@ def _warn_if_few(result: LogPartition) -> None:
         )
 
 
-def _warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
+def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
     """Warn of an estimate from samples of the model that annealing to the model contradicts."""
     errors = np.minimum([result.std_error, forward.std_error], MAX_KNOWN_ERROR)
     sure = N_BOUND_ERRORS * np.hypot(*errors)

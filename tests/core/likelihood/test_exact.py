@@ -33,43 +33,40 @@ SUMMED = [
 
 
 @pytest.fixture(params=SUMMED, ids=lambda pair: f"{case_id(pair[0])}-{pair[1]}")
-def enumerated(request, seed, monkeypatch):
-    """Model whose sums go over the smaller layer, or over one that is forced."""
+def enumerated(request, seed):
+    """Model, its machine, and the machine whose visible states are summed; None for fewer states."""
     case, layer = request.param
-    if layer == "visible":
-        monkeypatch.setattr(exact, "enumerable", lambda machine: machine)
-    elif layer == "hidden":
-        monkeypatch.setattr(exact, "enumerable", lambda machine: machine.transposed)
-    return model(case, seed)
+    p = model(case, seed)
+    machine = machine_from(p)
+    return p, machine, {"smaller": None, "visible": machine, "hidden": machine.transposed}[layer]
 
 
 def test_log_partition_sums_over_all_states(enumerated):
     # Slip: the Gaussian integral's normaliser or its mixed term a'Uh left out.
-    actual = exact.log_partition(machine_from(enumerated))
-    np.testing.assert_allclose(actual, oracles.log_partition(enumerated), rtol=0, atol=1e-8)
+    p, machine, marginal = enumerated
+    actual = exact.log_partition(machine, marginal=marginal)
+    np.testing.assert_allclose(actual, oracles.log_partition(p), rtol=0, atol=1e-8)
 
 
 @pytest.mark.every_kind
 def test_gradient_is_that_of_the_log_likelihood(enumerated, rng):
     # Slips: sigma-gradient with 1 / (2 sigma^3); E[h] = p for spins; +h'Wv in the energy alone;
     # sums in place of means; goodfellow's bias without the pull of the hidden units.
-    p = enumerated
+    p, machine, marginal = enumerated
     v = visible_states(p, rng)[:7]
-    machine = machine_from(p)
-    positive, negative = machine.gradient(v), exact.expected_gradient(machine)
+    positive, negative = machine.gradient(v), exact.expected_gradient(machine, marginal=marginal)
     actual = {name: array - negative[name] for name, array in positive.items()}
     expected = oracles.log_likelihood_gradient(p, v)
     assert_same_arrays(renamed(actual), expected, atol=1e-6)
 
 
-def test_sums_do_not_depend_on_the_blocks(p, monkeypatch):
+def test_sums_do_not_depend_on_the_blocks(p):
     # Slip: the blocks' averages averaged in place of their sums added.
     machine = machine_from(p)
     whole = exact.log_partition(machine), exact.expected_gradient(machine)
-    monkeypatch.setattr(exact, "MAX_SUMMED_ELEMENTS", 13)
-    monkeypatch.setattr(exact, "N_TASK_BLOCKS", 2)
-    np.testing.assert_allclose(exact.log_partition(machine), whole[0], rtol=0, atol=1e-12)
-    assert_same_arrays(exact.expected_gradient(machine), whole[1], atol=1e-12)
+    small = {"blocks": (13, 2)}
+    np.testing.assert_allclose(exact.log_partition(machine, **small), whole[0], rtol=0, atol=1e-12)
+    assert_same_arrays(exact.expected_gradient(machine, **small), whole[1], atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", oracles.KINDS)

@@ -38,12 +38,12 @@ def p(request, seed):
 
 
 @pytest.mark.every_kind
-@pytest.mark.parametrize("few_values", [1, pseudo.MAX_PAIRED_VALUES])
+@pytest.mark.parametrize("few_values", [1, pseudo._Rows.max_paired])
 def test_pseudo_likelihood_is_the_sum_of_conditionals(p, few_values, monkeypatch, rng):
     # Slips: a temperature lost for spins, a quadrature too coarse, log of a clipped probability, the
     # columns of a categorical unit taken for units of their own, the measure of a count forgotten;
     # the energies of values, or what a value itself adds to the field, left in the rest.
-    monkeypatch.setattr(pseudo, "MAX_PAIRED_VALUES", few_values)
+    monkeypatch.setattr(pseudo._Rows, "max_paired", few_values)
     v = visible_states(p, rng)
     actual = pseudo.pseudo_likelihood(machine_from(p), v)
     np.testing.assert_allclose(actual, oracles.log_pseudo_likelihood(p, v), rtol=0, atol=1e-8)
@@ -68,13 +68,13 @@ def test_a_row_does_not_matter_to_the_score_of_another(kind, seed, monkeypatch):
     assert asked == [[[0.3]]]
 
 
-@pytest.mark.parametrize("few_values", [1, pseudo.MAX_PAIRED_VALUES])
+@pytest.mark.parametrize("few_values", [1, pseudo._Rows.max_paired])
 @pytest.mark.parametrize(("kind", "n_visible"), SPARSE)
 def test_pseudo_likelihood_of_extreme_models_is_finite_and_exact(
     kind, n_visible, few_values, monkeypatch, rng
 ):
     # Slips: log(1 + exp(x)) that overflows; log(max(probability, eps)).
-    monkeypatch.setattr(pseudo, "MAX_PAIRED_VALUES", few_values)
+    monkeypatch.setattr(pseudo._Rows, "max_paired", few_values)
     p = oracles.random_parameters(kind, min(n_visible, 6), 3, rng, scale=2000.0)
     v = visible_states(p, rng)
     actual = pseudo.pseudo_likelihood(machine_from(p), v)
@@ -153,7 +153,7 @@ def test_number_of_jobs_does_not_change_a_bit(kind, seed, rng, monkeypatch):
     p = model(sized(kind, 3, 2, 1), seed)
     machine, v = machine_from(p), draw_rows(p, 101, rng)
     whole = pseudo.pseudo_likelihood(machine, v)
-    monkeypatch.setattr(pseudo, "MAX_PSEUDO_ELEMENTS", 20)
+    monkeypatch.setattr(pseudo._Rows, "max_elements", 20)
     alone, together = (pseudo.pseudo_likelihood(machine, v, n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(alone, together)
     np.testing.assert_allclose(alone, whole, rtol=0, atol=1e-12)
@@ -182,7 +182,7 @@ def test_estimate_from_all_flips_is_exact(kind, n_visible, n_elements, rng, monk
     # Slips: a unit that comes twice; quadrature nodes of another row's unit; columns counted for
     # units; rows mixed up where each is asked for a unit of another type or width; flips of the
     # first block in place of the last.
-    monkeypatch.setattr(pseudo, "MAX_PSEUDO_ELEMENTS", n_elements)
+    monkeypatch.setattr(pseudo._Rows, "max_elements", n_elements)
     p = oracles.random_parameters(kind, n_visible, 3, rng)
     machine, v = machine_from(p), draw_rows(p, 9, rng)
     estimate = pseudo.estimate_pseudo_likelihood(machine, v, len(p.units), rng)
@@ -211,7 +211,7 @@ def test_monitor_of_a_large_model_looks_at_a_few_units_and_at_the_same_ones(
     machine, v = machine_from(p), rng.choice([0.0, 1.0], (50, 30))
     looks = []
     pair = 20 + pseudo.MONITOR_OVERHEAD
-    monkeypatch.setattr(pseudo, "MONITOR_EVALUATIONS", (5 * 50 * pair, 10 * 50 * pair))
+    bounds = {"evaluations": (5 * 50 * pair, 10 * 50 * pair)}
     original = pseudo._Rows.log_conditionals
 
     def log_conditionals(self, rows, units):
@@ -219,7 +219,8 @@ def test_monitor_of_a_large_model_looks_at_a_few_units_and_at_the_same_ones(
         return original(self, rows, units)
 
     monkeypatch.setattr(pseudo._Rows, "log_conditionals", log_conditionals)
-    assert pseudo.monitor(machine, v, n_passed) == pseudo.monitor(machine, v, n_passed)
+    one, other = (pseudo.monitor(machine, v, n_passed, **bounds) for _ in range(2))
+    assert one == other
     assert sum(map(len, looks)) == 2 * n_flips * 50
 
 
