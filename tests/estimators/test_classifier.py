@@ -460,6 +460,7 @@ def test_arrays_of_the_label_have_to_fit():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of 50 steps
 def test_mixed_tables_have_labels_too():
     """Slips: columns of categories beside the label's, samples that are not rows of the table."""
     rng = np.random.default_rng(0)
