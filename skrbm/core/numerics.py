@@ -86,13 +86,13 @@ def logistic(x: Array) -> Array:
 
     Examples
     --------
-    >>> logistic(np.array([-800.0, 0.0, 800.0])).round(300)
+    >>> logistic(np.array([-800.0, 0.0, 800.0]))
     array([0. , 0.5, 1. ])
     """
     # SciPy's function takes 2 to 4 times as long where NumPy's exponential has a kernel of its own.
     x *= -1  # numpy.negative is wrong in place for a column of four or eight (NumPy 2.4)
-    np.minimum(x, 88 if x.itemsize < 8 else 709, out=x)  # e^x is finite: `errstate` takes longer
-    np.exp(x, out=x)
+    with np.errstate(over="ignore"):  # a bound of the exponents takes another pass over them
+        np.exp(x, out=x)
     x += 1
     return np.divide(1, x, out=x)
 
