@@ -148,7 +148,9 @@ EXACT = {  # columns of values that no float is
     "object": pd.Series((2**62 + 1001 * COUNTS).astype(object)).mask(GAPS),
     "polars Int64": pl.Series(2**62 + 1001 * COUNTS),
     "polars UInt64": pl.Series(2**64 - 1 - 5001 * COUNTS.astype(np.uint64)),
-    "polars Decimal": pl.Series([Decimal(7 * k) / 100 for k in range(60)], dtype=pl.Decimal(9, 2)),
+    "polars Decimal": pl.Series([Decimal(7 * k).scaleb(-2) for k in range(60)]).cast(
+        pl.Decimal(9, 2)
+    ),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -192,7 +193,14 @@ def _polars_frame(
             kind = kind(*map(int, sizes))
         elif dtype == "Enum" and listed is not None:
             kind = kind(list(listed))
-        series.append(pl.Series(name, values.tolist(), dtype=kind, strict=False))
+        numbers = values.tolist()
+        if type_name == "Decimal":  # polars makes floats of a mixture, and cuts their digits off
+            is_missing = [x is None or math.isnan(x) for x in numbers]
+            numbers = [
+                None if gap else Decimal(f"{x:.{sizes[1]}f}")
+                for x, gap in zip(numbers, is_missing, strict=True)
+            ]
+        series.append(pl.Series(name, numbers, dtype=kind, strict=False))
     return pl.DataFrame(series)
 
 
