@@ -165,7 +165,8 @@ class SamplingMixin(ModelMixin):
     ) -> Any:
         """Fill in what is unknown of each row, given what is known.
 
-        Runs Gibbs chains over the unknown features of every row while the known ones are held.
+        Runs Gibbs chains over the unknown features of every row while the known ones are held. A chain
+        starts where one of the persistent chains is, drawn by the probability of the known features there.
 
         Parameters
         ----------
