@@ -1,4 +1,4 @@
-"""How well does `RBMOutlierDetector` tell the anomalies of ADBench's tables from normal rows?
+"""Does `RBMOutlierDetector` tell anomalies of ADBench's tables from normal rows as well as its peers?
 
 Areas under the ROC curve, everything at its defaults, one split. "clean" is the semi-supervised protocol:
 half of the normal rows are learned, the other half and all anomalies are tested. "mixed" learns half of

@@ -1,4 +1,4 @@
-"""How likely are unseen rows of public sets of bits under an RBM, beside published numbers?
+"""Are unseen rows of public sets of bits likelier under an RBM than published models make them?
 
 Mean log-likelihood of the test rows in nats. One recipe for all sets: a short grid of starts and
 penalties, then more passes and more hidden units for the best, all chosen on the validation rows.

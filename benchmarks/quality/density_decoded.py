@@ -1,4 +1,4 @@
-"""How likely are unseen rows of the set dna as a table of sites, beside its bits?
+"""Are unseen rows of the set dna likelier as a table of sites than as bits?
 
 Each site of a gene is three bits in the public set: at most one of them is 1, and which of the four cases
 it is names the base. `TabularRBM` learns the sites as categories. A row has the same probability as

@@ -1,4 +1,4 @@
-"""How often does a partition function lie beyond four of its stated errors, without a warning?
+"""Are partition functions within four of their stated errors, or else warned of?
 
 66 small models of structured data: clusters, rare far groups, one factor, scattered rows, documents, Ising
 spins; bits, spins and numbers; 8 hidden units and 3 passes by defaults, 13 units and 30 passes, and 12 units

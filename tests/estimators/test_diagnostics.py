@@ -39,7 +39,7 @@ def test_what_cannot_be_diagnosed_is_refused():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_chains_that_all_would_start_in_one_mode_are_spread(seed):
-    """Of two equally likely modes, one is where visible units without a field are.
+    """Two equally likely modes, one of them where visible units without a field are.
 
     Slip: starts without a field: R-hat 1.000, "The chains mix", all chains in one mode.
     """

@@ -14,7 +14,7 @@ from skrbm.core.units import Units
 
 MAX_STATES = 2**25  # of the smaller layer: seconds to minutes
 MIN_PROCESS_STATES = 2**22  # seconds, beside which the start of processes does not count
-# Of one temporary array, a megabyte, which stays in a core's cache; of these that a worker sums at a time.
+# Elements of a temporary array, a megabyte, which stays in a core's cache; arrays of a worker's task.
 MAX_SUMMED_ELEMENTS, N_TASK_BLOCKS = BLOCKS = 2**17, 2**9
 
 
