@@ -175,6 +175,11 @@ def placed(answer: Array, out: Array | None) -> Array:
     return out
 
 
+def last_rows(rows: Array, other: Array | None) -> Array:
+    """As many of the last rows as another array has; all of them for None."""
+    return rows if other is None else rows[len(rows) - len(other) :]
+
+
 def is_sparse(rows: Any) -> bool:
     """Test for a sparse matrix; SciPy's own takes microseconds of an array."""
     return not isinstance(rows, np.ndarray) and bool(issparse(rows))
@@ -193,8 +198,7 @@ def dense(rows: Any) -> Array:
     array : ndarray of shape (n_rows, n_columns)
         Same dtype as `rows`.
     """
-    is_array = isinstance(rows, np.ndarray)  # SciPy's own test takes microseconds of an array
-    return rows if is_array else np.asarray(rows.toarray() if issparse(rows) else rows)
+    return np.asarray(rows.toarray() if is_sparse(rows) else rows)
 
 
 def mean_of_rows(values: Array, sample_weight: Array | None = None) -> float:

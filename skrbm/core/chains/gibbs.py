@@ -86,7 +86,7 @@ def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator
 def posterior_draws(
     machine: Machine, v: Array, is_known: Array, h: Array, rng: np.random.Generator
 ) -> Array:
-    r"""Choose a hidden state for each row, from some of the machine, given its known units.
+    r"""Draw a hidden state for each row given its known units, from some states of the machine.
 
     State k is drawn with probability proportional to :math:`p(v_\text{known} \mid h_k)`: the law of
     h given the known units, as far as the states are a sample of the machine [1]_. So a chain starts
@@ -116,12 +116,14 @@ def posterior_draws(
        Statistics 3, 395-402.
     """
     visible, field = machine.visible, machine.visible_field(h)
-    log_normalisers = [
-        visible.take(i).log_partition(field[:, visible.unit_columns(i)])
-        for i in range(visible.n_units)
-    ]
+    log_normalisers = np.empty((visible.n_units, len(h)), field.dtype)
+    for group in visible.unit_groups:
+        columns = visible.unit_columns(group)
+        pairs = field.T[columns].transpose(0, 2, 1).reshape(-1, columns.shape[1])
+        units = visible.take(np.repeat(group, len(h)))
+        log_normalisers[group] = units.log_partition(pairs).reshape(len(group), -1)
     signal = np.where(visible.by_column(is_known), visible.signal(v), 0)
-    log_weights = signal @ field.T - is_known @ np.stack(log_normalisers)
+    log_weights = signal @ field.T - is_known @ log_normalisers
     chosen: Array = h[np.argmax(log_weights + rng.gumbel(size=log_weights.shape), axis=1)]
     return chosen
 

@@ -62,7 +62,6 @@ class PartitionTracker:
         Number that they may grow to where few are unsure; None for no more.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states that chains may jump to, such as rows of the data; None for no jumps.
-        Others may take their place between two models.
 
     Attributes
     ----------
@@ -104,7 +103,7 @@ class PartitionTracker:
         self._base = replace(path, machine=Machine(path.visible_base, path.hidden_base, uncoupled))
         self._rng, self._dtype = rng, dtype
         self._n_chains, self._max_chains = n_chains, max_chains or n_chains
-        self.anchors = None if anchors is None else anchors.astype(dtype, copy=False)
+        self._anchors = None if anchors is None else anchors.astype(dtype, copy=False)
         self._current, self._chains = self._base.machine, self._at_base()
         self._n_steps, self._n_models, self._n_at_renewal = 0, 0, 1
         self.correction = 0.0
@@ -131,7 +130,7 @@ class PartitionTracker:
             n chains may be in a mode of less than 1 / n.
         """
         if anchors is not None:
-            self.anchors = anchors.astype(self._dtype, copy=False)
+            self._anchors = anchors.astype(self._dtype, copy=False)
         natural, energy_shift = natural_machine(machine.astype(self._dtype, copy=True))
         n_before, max_base_steps = self._n_steps, max_steps * self.base_step_factor
         max_steps = max_steps if self._n_models else max_base_steps
@@ -144,8 +143,8 @@ class PartitionTracker:
             others = self._at_base()
             self._go(self._base.machine, others, natural, max_base_steps)
             self._exchange(max(self._chains, others, key=lambda chains: chains.value))
-        if self.anchors is not None:
-            self._exchange(self._better(self._chains, self.anchors))
+        if self._anchors is not None:
+            self._exchange(self._better(self._chains, self._anchors))
         chains = self._chains
         return LogPartition(
             chains.value + energy_shift,
@@ -199,8 +198,8 @@ class PartitionTracker:
                 fields = fields[0][chosen], fields[1][chosen]
             between = segment.at(beta)
             h = between.hidden.sample(fields[0] + beta * fields[1], self._rng)
-            if self.anchors is not None and self._n_steps % self.jump_pause == 0:
-                h, _ = jump(between, h, self._offered(between, self.anchors), self._rng)
+            if self._anchors is not None and self._n_steps % self.jump_pause == 0:
+                h, _ = jump(between, h, self._offered(between, self._anchors), self._rng)
             chains.v = between.sample_visible(h, self._rng)
             self._n_steps += 1
 

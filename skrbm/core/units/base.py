@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, last_rows
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
 Outs = tuple[Array | None, Array | None]
@@ -281,8 +281,7 @@ class Units(ABC):
 
         Of `out` the first may be the field itself; draws are of as many last rows as the second has.
         """
-        own = field if out[1] is None else field[len(field) - len(out[1]) :]
-        states = self.sample(own, rng, out=out[1])
+        states = self.sample(last_rows(field, out[1]), rng, out=out[1])
         return self.mean(field, out=out[0]), states
 
     def log_partition_change(

@@ -17,6 +17,7 @@ from skrbm.core.numerics import (
     dense,
     expm1,
     is_sparse,
+    last_rows,
     logistic,
     placed,
     row_blocks,
@@ -213,8 +214,7 @@ class TwoStateUnits(LinearUnits):
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
         mean = self.mean(field, out=out[0])
-        own = mean if out[1] is None else mean[len(mean) - len(out[1]) :]
-        return mean, self._draw_from(own, rng, out[1])
+        return mean, self._draw_from(last_rows(mean, out[1]), rng, out[1])
 
     @property
     def n_states(self) -> float:

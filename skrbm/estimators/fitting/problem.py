@@ -159,13 +159,18 @@ class Problem(ABC):
         """Number of the rows of this fit, their means and variances."""
         return row_statistics(self.X, self.sample_weight)
 
+    @property
+    def beside_rows(self) -> tuple[Array | None, ...]:
+        """Arrays with a value for each row that a fit depends on, besides the rows."""
+        return (self.sample_weight,)
+
     @cached_property
     def digest(self) -> tuple[int, str]:
         """Number of the rows of this fit, and a digest of them in their order, whatever their type."""
         digest, (n_rows, n_columns) = hashlib.blake2b(digest_size=16), self.X.shape
         size = max(1, DIGEST_BLOCK // n_columns)
         blocks = (dense(self.X[begin : begin + size]) for begin in range(0, n_rows, size))
-        for array in (*blocks, self.sample_weight, getattr(self, "labels", None)):
+        for array in (*blocks, *self.beside_rows):
             digest.update(np.asarray(array, np.float64).tobytes())
         return n_rows, digest.hexdigest()
 

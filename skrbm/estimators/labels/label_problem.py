@@ -78,6 +78,10 @@ class LabelProblem(Problem):
 
     scores = ("log_loss", "accuracy")
 
+    @property
+    def beside_rows(self) -> tuple[Array | None, ...]:
+        return (*super().beside_rows, self.labels)
+
     @classmethod
     def of(
         cls,

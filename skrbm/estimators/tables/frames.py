@@ -195,11 +195,7 @@ def _polars_frame(
             kind = kind(list(listed))
         numbers = values.tolist()
         if type_name == "Decimal":  # polars makes floats of a mixture, and cuts their digits off
-            is_missing = [x is None or math.isnan(x) for x in numbers]
-            numbers = [
-                None if gap else Decimal(f"{x:.{sizes[1]}f}")
-                for x, gap in zip(numbers, is_missing, strict=True)
-            ]
+            numbers = [None if is_missing(x) else Decimal(f"{x:.{sizes[1]}f}") for x in numbers]
         series.append(pl.Series(name, numbers, dtype=kind, strict=False))
     return pl.DataFrame(series)
 

@@ -12,7 +12,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.part import Part
-from skrbm.core.training.start.clusters import with_nearest_values
+from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units import Units
 
 BLOCK_ROWS, N_DONORS = 2048, 1024  # rows that are completed together, and from which
