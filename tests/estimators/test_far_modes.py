@@ -19,7 +19,6 @@ from skrbm import (
     TabularRBM,
 )
 from skrbm.core.units import Bernoulli
-from skrbm.estimators.fitting.start_fit import value_step
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.inference.log_partition import warn_if_ends_differ
 from skrbm.estimators.labels.label_model import LabelModel
@@ -248,26 +247,33 @@ def test_a_stream_of_clusters(edits, rng):
     "estimator",
     [
         TabularRBM(2, n_iter=1, kinds=dict.fromkeys(range(4), "categorical")),
-        TabularRBM(2, n_iter=1, kinds=dict.fromkeys(range(4), "numeric")),
+        TabularRBM(2, n_iter=1, kinds={0: "categorical", **dict.fromkeys(range(1, 4), "numeric")}),
         RBMClassifier(GaussianBernoulliRBM(2, n_iter=1)),
         GaussianBernoulliRBM(2, n_iter=1, learn_variance=False),
         GaussianBernoulliRBM(2, n_iter=1, variance_rate=0),
     ],
 )
-def test_modes_of_tables_and_of_known_variances_are_not_looked_for(estimator, rng):
-    # Slips: tables, whose columns of few values have gaps; labels.
+def test_modes_of_mixed_tables_and_of_known_variances_are_not_looked_for(estimator, rng):
+    # Slips: tables of several kinds, whose columns of few values have gaps; labels.
     estimator.fit(1.0 * rng.integers(2, size=(200, 4)), rng.integers(2, size=200))
     is_labelled = hasattr(estimator, "estimator_")
     model = LabelModel(estimator) if is_labelled else estimator._model
-    assert value_step(model.machine().visible) is None
+    assert model.machine().visible.value_step is None
 
 
 @pytest.mark.parametrize(
-    ("estimator", "step"), [(BernoulliRBM, 1), (SpinRBM, 2), (GaussianBernoulliRBM, 0)]
+    ("estimator", "step"),
+    [
+        (BernoulliRBM(2, n_iter=0), 1),
+        (SpinRBM(2, n_iter=0), 2),
+        (GaussianBernoulliRBM(2, n_iter=0), 0),
+        (TabularRBM(2, n_iter=0, kinds=dict.fromkeys(range(4), "numeric")), 0),
+        (TabularRBM(2, n_iter=0, kinds=dict.fromkeys(range(4), "binary")), 1),
+    ],
 )
 def test_modes_are_looked_for(estimator, step, rng):
     X = rng.choice([-1.0, 1.0] if step == 2 else [0.0, 1.0], (200, 4))
-    assert value_step(estimator(2, n_iter=0).fit(X)._model.machine().visible) == step
+    assert estimator.fit(X)._model.machine().visible.value_step == step
 
 
 def test_a_start_that_weights_may_not_have_is_none(rng):

@@ -150,6 +150,14 @@ class Units(ABC):
         values = {f.name: getattr(self, f.name) for f in fields(layer) if f.name != "offset"}
         return {name: v for name, v in values.items() if not isinstance(v, np.ndarray)}
 
+    @property
+    def value_step(self) -> float | None:
+        """Distance of the two values of every column; 0 for numbers of learned variance, else None.
+
+        Clusters are sought among rows of either: gaps between a few other values are no clusters.
+        """
+        return None
+
     # Columns, units and states.
 
     @property

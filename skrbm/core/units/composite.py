@@ -214,6 +214,11 @@ class Composite(WideUnits):
             signal[columns] = metric.signal
         return Metric(signal, _named(metric.parameters for metric in metrics))
 
+    @property
+    def value_step(self) -> float | None:
+        steps = {part.value_step for part in self.parts}
+        return steps.pop() if len(steps) == 1 else None
+
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
         return _named(part.bounds(own) for part, own in self._split(variance))
 

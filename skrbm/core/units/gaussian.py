@@ -196,6 +196,11 @@ class Gaussian(Units):
         bias = (here * self.bias + there * base.bias) / precision
         return replace(self, bias=bias, log_variance=-np.log(precision))
 
+    @property
+    def value_step(self) -> float | None:
+        is_learned = "log_variance" in self.parameters and np.any(self.variance_rate)
+        return 0.0 if is_learned else None
+
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # One over the Fisher information of the bias, Var(v) / sigma^4, if it were the only
         # parameter, and likewise of the weights. Steps are then the same for data in any units of

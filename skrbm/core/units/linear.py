@@ -263,6 +263,10 @@ class TwoStateUnits(LinearUnits):
 
         return changes
 
+    @property
+    def value_step(self) -> float:
+        return self.distance
+
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # States measured in their distance: steps move the same law whatever the states are.
         share = self.distance**-2.0

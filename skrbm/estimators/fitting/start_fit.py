@@ -124,7 +124,8 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
     else:
         narrow, modes = found
         machine = widened(narrow, rbm.n_components, mean, variance, rng)
-        rows = rng.choice(modes.rows, rbm.n_particles or problem.n_batch)
+        n_chains = rbm.n_particles or problem.n_batch
+        rows = rng.choice(modes.rows, n_chains, p=modes.weights)
         state = {
             "particles": machine.sample_hidden(rows, rng),
             "parts": {"jumps": {"modes": likeliest_means(narrow)}},
@@ -166,7 +167,7 @@ def _pretrained(
     """
     rbm, model, n_hidden = problem.model.rbm, problem.model, problem.model.rbm.n_components
     n_samples, mean, variance = statistics
-    step = None if "clusters" in rbm._left_out else value_step(visible)
+    step = None if "clusters" in rbm._left_out else visible.value_step
     if step is None:
         return None
     # Not spawned: before NumPy 2 a copied generator has forgotten its seed.
@@ -178,40 +179,20 @@ def _pretrained(
         within = model.base_layer((n_samples, modes.origin, modes.variance), varying)
         kind = rbm._hidden_type
         machine = pretrained_machine(visible, within, kind, modes, n_hidden, variance, rng)
-    if machine is None or not _is_allowed(rbm, machine, visible, modes.rows):
+    if machine is None or not _is_allowed(rbm, machine, visible, modes):
         return None
     return machine, modes
 
 
-def _is_allowed(rbm: Any, machine: Machine, independent: Units, v: Array) -> bool:
+def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters) -> bool:
     """True if weights are in their bounds, and worth what they cost."""
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
         return False
     cost = Penalties(rbm.l1, rbm.l2).of_weights(machine)
-    alone = -independent.energy(v).mean() - independent.log_partition(independent.zero_field(1))
-    return bool(log_likelihood(machine, v) - alone[0] >= cost)
-
-
-def value_step(visible: Units) -> float | None:
-    """Distance of the values of a column; 0 for numbers of learned variance, None for others.
-
-    Tables are among the others: what looks like a gap are the few values of a column.
-
-    Parameters
-    ----------
-    visible : Units
-        Visible layer.
-
-    Returns
-    -------
-    step : float or None
-        In the units of the values.
-    """
-    if visible.n_units == visible.n_columns and len(visible.support.values) == 2:
-        return visible.support.high - visible.support.low
-    steps = visible.metric(None).parameters.get("log_variance", 0)
-    return 0.0 if "log_variance" in visible.parameters and np.any(steps) else None
+    v, weights = modes.rows, modes.weights
+    alone = -weights @ independent.energy(v) - independent.log_partition(independent.zero_field(1))
+    return bool(log_likelihood(machine, v, weights) - alone[0] >= cost)
 
 
 def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:

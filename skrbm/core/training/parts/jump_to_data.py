@@ -14,6 +14,7 @@ from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
 from skrbm.core.training.part import Part, Step
+from skrbm.core.training.start.far_rows import far_rows, searched_rows
 from skrbm.core.training.state import TrainingState, pause, recent_success
 
 # A try, and updates from one to the next: 8 chains every 2 updates reach the same likelihoods, and
@@ -29,9 +30,6 @@ N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
 CHOICE_PAUSE = (
     16  # updates from one choice of the offered rows to the next, a third of a try's time
 )
-# Rows and numbers among which far rows are sought, in so many random directions: 30 ms at most.
-MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2**14, 2**20, 32
-SAME_PLACE = 1e-10  # squared distance of rows that are alike, relative to the largest
 
 
 @final
@@ -77,12 +75,9 @@ class JumpToData(Part):
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds
-        n_searched = max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // v.shape[1]))
-        memory = self.memory(state)
+        memory, searched = self.memory(state), dense(searched_rows(v, v.shape[1]))
         with one_blas_thread():  # products of a few megabytes with a vector
-            memory["anchors"] = far_rows(
-                dense(spread_rows(v, n_searched)), high - low, self.n_anchors
-            )
+            memory["anchors"] = far_rows(searched, high - low, self.n_anchors)
         if np.max(memory.get("offered", 0)) >= len(memory["anchors"]):  # of other rows
             memory["next_choice"] = 0
 
@@ -121,43 +116,3 @@ class JumpToData(Part):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]
             memory["next_choice"] = step.state.n_updates + CHOICE_PAUSE
         return np.asarray(anchors[memory["offered"]])
-
-
-def far_rows(v: Array, span: Array, n_rows: int) -> Array:
-    """Rows each of which is as far as can be from those before it.
-
-    Greedy search for the centres of [1]_, by distances in a few random directions.
-
-    Parameters
-    ----------
-    v : ndarray of shape (n_samples, n_visible)
-        Rows to choose from.
-    span : ndarray of shape (n_visible,)
-        Distance between the bounds of each column; standard deviations measure unbounded ones.
-    n_rows : int
-        Largest number of rows.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_found, n_visible)
-        No two are alike.
-
-    References
-    ----------
-    .. [1] Gonzalez (1985), "Clustering to minimize the maximum intercluster distance", Theoretical
-       Computer Science 38, 293-306. :doi:`10.1016/0304-3975(85)90224-5`
-    """
-    is_bounded = np.isfinite(span)
-    unit = np.where(is_bounded, span, 1.0)
-    if not is_bounded.all():
-        deviation = v.std(axis=0, dtype=np.float64)
-        unit = np.where(is_bounded | (deviation == 0), unit, deviation)
-    directions = np.random.default_rng(0).standard_normal((v.shape[1], N_PROJECTIONS))
-    place = (v - v.mean(axis=0)) @ (directions / unit[:, None])
-    square, chosen = np.square(place).sum(axis=1), list[int]()
-    distance = square.copy()  # squared, from the nearest of the chosen rows; at first from the mean
-    while len(chosen) < n_rows and distance.max() > SAME_PLACE * square.max():
-        last = int(distance.argmax())
-        chosen.append(last)
-        np.minimum(distance, square + square[last] - 2 * (place @ place[last]), out=distance)
-    return v[chosen or [0]]

@@ -13,6 +13,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from skrbm.core.numerics import Array, dense
+from skrbm.core.training.start.far_rows import (
+    MIN_FAR_DISTANCE,
+    far_groups,
+    projected,
+    searched_rows,
+)
 from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units.gaussian import SMALLEST_SHARE
 
@@ -28,6 +34,10 @@ RELATIVE_ROUNDING = 1e-6  # of deviations
 MAX_DEVIATIONS = 1e6  # standard deviations from the mean, beyond which k-means crashes
 # Steps of log-variances move the log-odds of modes by at most a tenth of other parameters' effect.
 LOG_VARIANCE_SAFETY = 10
+# Rows of a rare group, the greatest number in `MAX_CLUSTERED_ROWS`: k-means finds larger groups.
+MIN_RARE_ROWS, MAX_RARE_ROWS = 2, 4 * MIN_CLUSTER_ROWS
+# Rescalings of the columns by their noise around far groups, as long as these come out farther apart.
+N_RESCALINGS, MIN_GROWTH = 3, 1.2
 KMEANS_LOCK = threading.Lock()  # filters of warnings are those of all threads
 
 
@@ -40,6 +50,8 @@ class Clusters:
     ----------
     rows : ndarray of shape (n_samples, n_visible)
         Some rows of the data, in double precision.
+    weights : ndarray of shape (n_samples,)
+        Shares of the data that they stand for, of a sum of one.
     centers : ndarray of shape (n_modes, n_visible)
         Means of the groups; that of the largest comes first.
     shares : ndarray of shape (n_modes,)
@@ -49,6 +61,7 @@ class Clusters:
     """
 
     rows: Array
+    weights: Array
     centers: Array
     shares: Array
     variance: Array
@@ -94,8 +107,9 @@ def find_clusters(
 ) -> Clusters | None:
     """Groups of rows that are far apart, if there are any.
 
-    k-means cuts half of some rows into many pieces. Pieces that `separated` finds no gap between in
-    the other half are one group, and so on, until there is a gap between any two groups.
+    Rare groups of numbers are sought among all rows. k-means then cuts half of some other rows into
+    many pieces. Pieces that `separated` finds no gap between in the other half are one group, and so
+    on, until there is a gap between any two groups.
 
     Parameters
     ----------
@@ -117,39 +131,98 @@ def find_clusters(
     modes : Clusters or None
         None where rows are few, have no such groups, or have them by the value of one number.
     """
-    n_own = v.shape[0] if numbers is None else len(numbers)
-    n_rows = min(n_own, MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS // v.shape[1])
-    chosen = rng.choice(n_own if numbers is None else numbers, n_rows, replace=False)
-    rows = dense(v[chosen]).astype(np.float64)
-    unit = step or np.sqrt(np.where(variance > 0, variance, np.inf))
+    numbers = np.arange(v.shape[0]) if numbers is None else numbers
+    deviation = np.sqrt(np.where(variance > 0, variance, np.inf))
+    unit = step or deviation
+    far, share = ([], 0.0) if step else far_rows_by_group(v, numbers, mean, deviation)
+    common = np.setdiff1d(numbers, np.concatenate(far)) if far else numbers
+    rare = [group for group in far if len(group) >= MIN_RARE_ROWS]
+    n_rows = min(len(common), MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS // v.shape[1])
+    rows = dense(v[rng.choice(common, n_rows, replace=False)]).astype(np.float64)
     with np.errstate(over="ignore"):
         scaled = (rows - mean) / unit
-    half = len(rows) // 2
     # k-means crashes where squares are infinite.
-    if half < 2 * MIN_CLUSTER_ROWS or (np.abs(scaled) >= MAX_DEVIATIONS).any():
+    if n_rows // 2 < 2 * MIN_CLUSTER_ROWS or (np.abs(scaled) >= MAX_DEVIATIONS).any():
         return None
     rows = with_nearest_values(rows, rows, mean)
-    scaled = (rows - mean) / unit
+    label = _joined_pieces((rows - mean) / unit, step, rng)
+    weights = np.full(n_rows, 1.0 / n_rows)
+    if rare:
+        sizes = [*map(len, rare)]
+        weights = np.repeat([(1 - share * sum(sizes)) / n_rows, share], [n_rows, sum(sizes)])
+        label = np.append(label, label.max() + 1 + np.repeat(np.arange(len(rare)), sizes))
+        rows = np.concatenate([rows, dense(v[np.concatenate(rare)])])
+    shares = np.bincount(label, weights)
+    if not 1 < len(shares) <= min(most, MAX_CLUSTERS):
+        return None
+    order = np.argsort(-shares, kind="stable")
+    is_of = label == order[:, None]
+    centers = (is_of * weights) @ rows / shares[order, None]
+    within = weights @ np.square(rows - centers[is_of.argmax(axis=0)])
+    is_told_by_value = (variance > 0) & (within <= RELATIVE_ROUNDING**2 * variance)
+    if not step and is_told_by_value.any():
+        return None
+    within = np.maximum(within, SMALLEST_SHARE * variance)
+    return Clusters(rows, weights, centers, shares[order], within)
+
+
+def far_rows_by_group(
+    v: Any, numbers: Array, mean: Array, unit: Array
+) -> tuple[list[Array], float]:
+    """Few rows that are far from all others, alone or in small groups.
+
+    Parameters
+    ----------
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Data. Rows with a missing value, NaN, belong to no group.
+    numbers : ndarray of shape (n_own,)
+        Of the rows to look at, evenly spaced ones if they are many.
+    mean, unit : ndarray of shape (n_visible,)
+        Of the columns; the unit of distance is infinite for constant ones.
+
+    Returns
+    -------
+    groups : list of ndarray of int
+        Numbers of the rows in each.
+    share : float
+        Of all rows, that each of them stands for.
+    """
+    searched = searched_rows(numbers, v.shape[1])
+    with np.errstate(over="ignore"):
+        scaled = (dense(v[searched]).astype(np.float64) - mean) / unit
+    usable = (np.abs(scaled) < MAX_DEVIATIONS).all(axis=1)  # not NaN either
+    searched, scaled = searched[usable], scaled[usable]
+    if len(scaled) < 2:
+        return [], 0.0
+    last = 0.0
+    for _ in range(N_RESCALINGS):
+        label, distance = far_groups(projected(scaled))
+        if distance < MIN_GROWTH * last:
+            break
+        # Groups that are near in standard deviations may be far beside their noise.
+        last, is_of = distance, label == np.arange(label.max() + 1)[:, None]
+        centers = is_of @ scaled / is_of.sum(axis=1, keepdims=True)
+        scaled /= np.sqrt(_positive(np.square(scaled - centers[label]).mean(axis=0)))
+    if distance < MIN_FAR_DISTANCE:
+        return [], 0.0
+    n_rows = np.bincount(label)
+    is_rare = n_rows * min(len(numbers), MAX_CLUSTERED_ROWS) < MAX_RARE_ROWS * len(searched)
+    is_rare[n_rows.argmax()] = False
+    return [searched[label == k] for k in np.flatnonzero(is_rare)], 1 / len(searched)
+
+
+def _joined_pieces(scaled: Array, step: float, rng: np.random.Generator) -> Array:
+    """Group of each row, of those that have a gap between any two."""
+    half = len(scaled) // 2
     means, within = _pieces(scaled[:half], rng)
     if not step:  # groups that are near in standard deviations may be far beside their noise
         scaled /= np.sqrt(_positive(within))
         means, _ = _pieces(scaled[:half], rng)
-    bridge = np.full(v.shape[1], MIN_FLIPS) if step else MIN_VALUE_GAPS * _own_gaps(scaled)
+    bridge = np.full(scaled.shape[1], MIN_FLIPS) if step else MIN_VALUE_GAPS * _own_gaps(scaled)
     label = np.unique(vq(scaled, means)[0], return_inverse=True)[1]
     while not (is_apart := separated(scaled, label, step, bridge)).all():
         label = connected_components(~is_apart)[1][label]
-    if not 1 < len(is_apart) <= min(most, MAX_CLUSTERS):
-        return None
-    counts = np.bincount(label)
-    order = np.argsort(-counts, kind="stable")
-    centers = np.stack([rows[label == k].mean(axis=0) for k in order])
-    within = np.square(rows - centers[np.argsort(order)[label]]).mean(axis=0)
-    is_told_by_value = (variance > 0) & (within <= RELATIVE_ROUNDING**2 * variance)
-    if not step and is_told_by_value.any():
-        return None
-    return Clusters(
-        rows, centers, counts[order] / len(rows), np.maximum(within, SMALLEST_SHARE * variance)
-    )
+    return label
 
 
 def separated(rows: Array, label: Array, step: float, bridge: Array) -> Array:

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from skrbm.core.centering import recenter
 from skrbm.core.likelihood.exact import expected_gradient, log_partition
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, mean_of_rows
 from skrbm.core.training.start.clusters import Clusters
 from skrbm.core.training.start.initialization import (
     column_variances,
@@ -81,14 +81,14 @@ def pretrained_machine(
        optimization", SIAM Journal on Scientific Computing 16(5), 1190-1208.
        :doi:`10.1137/0916069`
     """
-    v, origin = modes.rows, modes.origin
+    v, weights, origin = modes.rows, modes.weights, modes.origin
     visible = mode.recentered(origin, mode.zero_field(1)[0])
     counts = np.rint(len(v) * modes.shares)
     n_origin = counts[0] if len(counts) == 2 else counts.mean()
     fields = _fields(visible, modes, n_origin, counts)
     bias = np.log(modes.shares) - visible.log_partition(fields)
     log_density = logsumexp(bias + visible.signal(v) @ fields.T, axis=1) - visible.energy(v)
-    mixture = log_density.mean()
+    mixture = float(weights @ log_density)
     if len(fields) == 2:
         fields, bias = fields[1:], bias[1:] - bias[0]
     else:
@@ -99,35 +99,34 @@ def pretrained_machine(
     machine = Machine(visible, layer, fields.T / distance)
     machine.assign(machine.parameters | {"hidden_bias": bias / distance})
     bounds = parameter_bounds(machine, variance, n_origin, counts[-len(fields) :])
-    machine = climbed(machine, v, data, bounds, n_steps[0])
-    is_likely = log_likelihood(machine, v) >= mixture - SMALL_LIKELIHOOD_LOSS
+    machine = climbed(machine, v, data, bounds, n_steps[0], weights)
+    is_likely = log_likelihood(machine, v, weights) >= mixture - SMALL_LIKELIHOOD_LOSS
     if not is_likely and n_hidden > len(fields):
         more = min(n_hidden, MAX_PRETRAINED_UNITS)
-        machine = widened(recenter(machine, None, None), more, v.mean(axis=0), modes.variance, rng)
+        machine = widened(recenter(machine, None, None), more, weights @ v, modes.variance, rng)
         machine = recenter(machine, origin, np.full(more, low))
         n_rows = np.append(counts, np.full(more - len(counts), counts.mean()))
         bounds = parameter_bounds(machine, variance, n_origin, n_rows[-more:])
-        machine = climbed(machine, v, data, bounds, n_steps[1])
-    is_likely = is_likely or log_likelihood(machine, v) >= mixture - max_loss
+        machine = climbed(machine, v, data, bounds, n_steps[1], weights)
+    is_likely = is_likely or log_likelihood(machine, v, weights) >= mixture - max_loss
     return recenter(machine, None, None) if is_likely else None
 
 
 def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> Array:
     """Fields that lead from the origin to the modes."""
     if visible.is_discrete:
-        ends = [_bias(visible, *own) for own in zip(modes.centers, counts, strict=True)]
-        return np.asarray(ends - _bias(visible, modes.origin, n_origin))
+        ends = [_resembling(visible, *own).bias for own in zip(modes.centers, counts, strict=True)]
+        return np.asarray(ends - _resembling(visible, modes.origin, n_origin).bias)
     response = column_variances(visible)
     is_constant = response == 0
     distance = modes.centers - modes.origin
     return np.asarray(np.where(is_constant, 0, distance) / (response + is_constant))
 
 
-def _bias(like: Units, mean: Array, n_samples: float) -> Array:
-    """Biases of discrete units that have these means, as far as some rows can tell them."""
+def _resembling(like: Units, mean: Array, n_samples: float) -> Units:
+    """Discrete layer of these means, as far as some rows can tell them."""
     variance = np.zeros_like(mean)
-    layer = type(like).start(mean, variance, int(n_samples), **like.start_options)
-    return np.asarray(layer.natural().bias)
+    return type(like).start(mean, variance, int(n_samples), **like.start_options).natural()
 
 
 def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows: Array) -> Bounds:
@@ -155,19 +154,28 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
     visible, hidden = machine.visible, machine.hidden.support
     bounds: Bounds = {f"visible_{k}": own for k, own in visible.bounds(variance).items()}
     if visible.is_discrete:
-        low, high = (_bias(visible, ends, n_origin) for ends in visible.column_bounds)
-        ends = [_bias(visible, visible.column_bounds[1], n) for n in n_rows]
-        reach = (np.stack(ends, axis=1) - low[:, None]) / (hidden.high - hidden.low)
-        bounds |= {"visible_bias": (low, high), "weights": (-reach, reach)}
+        low, high = (_resembling(visible, ends, n_origin) for ends in visible.column_bounds)
+        ends = [_resembling(visible, visible.column_bounds[1], n).bias for n in n_rows]
+        reach = (np.stack(ends, axis=1) - low.bias[:, None]) / (hidden.high - hidden.low)
+        bounds["weights"] = (-reach, reach)
+        for name, least in low.parameters.items():
+            bounds[f"visible_{name}"] = (least, high.parameters[name])
     return bounds
 
 
-def log_likelihood(machine: Machine, v: Array) -> float:
-    """Mean over rows, in nats, by a sum over all states of the smaller discrete layer."""
-    return float(-machine.free_energy(v).mean() - log_partition(machine))
+def log_likelihood(machine: Machine, v: Array, sample_weight: Array | None = None) -> float:
+    """Weighted mean over rows, in nats, by a sum over all states of the smaller discrete layer."""
+    return -mean_of_rows(machine.free_energy(v), sample_weight) - log_partition(machine)
 
 
-def climbed(machine: Machine, v: Array, data: Units, bounds: Bounds, n_steps: int) -> Machine:
+def climbed(
+    machine: Machine,
+    v: Array,
+    data: Units,
+    bounds: Bounds,
+    n_steps: int,
+    sample_weight: Array | None = None,
+) -> Machine:
     """Machine under which some rows are likelier.
 
     Parameters
@@ -182,6 +190,8 @@ def climbed(machine: Machine, v: Array, data: Units, bounds: Bounds, n_steps: in
         Least and greatest value of some parameters.
     n_steps : int
         Largest number of steps.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows, of a sum of one; None weighs them alike.
 
     Returns
     -------
@@ -214,11 +224,12 @@ def climbed(machine: Machine, v: Array, data: Units, bounds: Bounds, n_steps: in
 
     def loss(x: Array) -> tuple[float, Array]:
         assign(x)
-        negative = expected_gradient(machine)
-        gradient = {name: own - negative[name] for name, own in machine.gradient(v).items()}
-        return float(machine.free_energy(v).mean() + log_partition(machine)), -unit * flat(
-            gradient, 0.0
+        positive, negative = (
+            machine.gradient(v, sample_weight=sample_weight),
+            expected_gradient(machine),
         )
+        gradient = {name: own - negative[name] for name, own in positive.items()}
+        return -log_likelihood(machine, v, sample_weight), -unit * flat(gradient, 0.0)
 
     with np.errstate(all="ignore"):
         box = np.stack([low, high], axis=1) / unit[:, None]

@@ -83,6 +83,26 @@ def patterned(shares, rng, n_columns=50, n_rows=1000):
     return (X ^ (rng.random(X.shape) < 0.02)).astype(float), patterns
 
 
+@pytest.mark.parametrize("n_rare", [2, 6, 20])
+@pytest.mark.parametrize("n_columns", [1, 10], ids=["one column", "all columns"])
+def test_rare_groups_are_found_with_their_shares(n_rare, n_columns, rng):
+    """Of numbers; 40 deviations away, beside an outlier and two groups of many rows.
+
+    Slips: a random sample of the rows, which has few of them; distances in deviations of all rows,
+    beside which one far column is nothing; an outlier taken for a group; its rows counted as often
+    as those that stand for many.
+    """
+    X = rng.normal(size=(3000, 10))
+    X[:1400] += 15
+    X[:n_rare, :n_columns] += 40
+    X[n_rare] *= 1e3
+    modes = found(rng.permutation(X), rng)
+    np.testing.assert_allclose(modes.shares[2:], n_rare / len(X), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(modes.centers[-1], X[:n_rare].mean(axis=0))
+    assert len(modes.shares) == 3
+    assert modes.weights.sum() == pytest.approx(1)
+
+
 def spiral(rng):
     angle = 12 * rng.random((1000, 1))
     return angle * np.hstack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(1000, 2))
@@ -100,7 +120,7 @@ CONNECTED = {
     "factor": lambda rng: rng.normal(size=(1000, 1)) + 0.1 * normal(rng),
     "spiral": spiral,
     "near clusters": lambda rng: normal(rng) + rng.integers(2, size=(1000, 1)),
-    "outliers": lambda rng: np.where(rng.random((1000, 1)) < 0.002, 1e3, normal(rng)),
+    "outliers": lambda rng: normal(rng) * np.where(rng.random((1000, 1)) < 0.004, 1e3, 1),
     "flags": lambda rng: np.hstack([normal(rng), rng.integers(2, size=(1000, 2))]),
     "category": lambda rng: np.hstack([np.eye(4)[rng.integers(4, size=1000)], normal(rng)]),
     "counts": lambda rng: rng.poisson(1, (1000, 6)).astype(float),
@@ -243,6 +263,6 @@ def test_kurtosis_is_that_of_columns_whose_squares_have_the_same_covariance(n_co
     mean = shares @ place
     square = (place - mean) ** 2 / 2.0
     spread = shares @ square**2 - (shares @ square) ** 2
-    modes = Clusters(None, np.repeat(place, n_columns, axis=1), shares, None)
+    modes = Clusters(None, None, np.repeat(place, n_columns, axis=1), shares, None)
     actual = modes.kurtosis(np.full(n_columns, 2.0))
     assert actual == pytest.approx(3 + 2 * LOG_VARIANCE_SAFETY * n_columns * float(spread[0]))

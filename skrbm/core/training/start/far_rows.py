@@ -1,0 +1,106 @@
+"""Rows that are far from all others, which a random sample would miss.
+
+Centres are found one by one, each the row farthest from those before it [1]_.
+
+References
+----------
+.. [1] Gonzalez (1985), "Clustering to minimize the maximum intercluster distance", Theoretical
+   Computer Science 38, 293-306. :doi:`10.1016/0304-3975(85)90224-5`
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skrbm.core.numerics import Array, spread_rows
+
+# Rows and numbers among which far rows are sought, in at most so many random directions: 30 ms.
+MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2**14, 2**20, 32
+SAME_PLACE = 1e-10  # squared distance of rows that are alike, relative to the largest
+# Distance between groups in multiples of that of a row from its group's centre: 13 for two groups 40
+# deviations apart in 12 columns, 2 for Cauchy rows (tests/core/training/start/test_clusters.py).
+MIN_FAR_DISTANCE, MAX_FAR_GROUPS = 4.0, 16
+
+
+def searched_rows(rows: Any, n_columns: int) -> Any:
+    """Evenly spaced rows, as many as are searched at most; all of them if they are few."""
+    return spread_rows(rows, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // n_columns)))
+
+
+def projected(rows: Array, unit: Array | float = 1.0) -> Array:
+    """Rows in few random directions, if they have more columns: distances change little."""
+    if rows.shape[1] <= N_PROJECTIONS:
+        return np.asarray(rows / unit)
+    directions = np.random.default_rng(0).standard_normal((rows.shape[1], N_PROJECTIONS))
+    return np.asarray(rows @ (directions.T / unit).T)
+
+
+def far_rows(v: Array, span: Array, n_rows: int) -> Array:
+    """Rows each of which is as far as can be from those before it.
+
+    Distances are measured in a few random directions.
+
+    Parameters
+    ----------
+    v : ndarray of shape (n_samples, n_visible)
+        Rows to choose from.
+    span : ndarray of shape (n_visible,)
+        Distance between the bounds of each column; standard deviations measure unbounded ones.
+    n_rows : int
+        Largest number of rows.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_found, n_visible)
+        No two are alike.
+    """
+    is_bounded = np.isfinite(span)
+    unit = np.where(is_bounded, span, 1.0)
+    if not is_bounded.all():
+        deviation = v.std(axis=0, dtype=np.float64)
+        unit = np.where(is_bounded | (deviation == 0), unit, deviation)
+    place = projected(v - v.mean(axis=0), unit)
+    square, chosen = np.square(place).sum(axis=1), list[int]()
+    distance = square.copy()  # squared, from the nearest of the chosen rows; at first from the mean
+    while len(chosen) < n_rows and distance.max() > SAME_PLACE * square.max():
+        last = int(distance.argmax())
+        chosen.append(last)
+        np.minimum(distance, square + square[last] - 2 * (place @ place[last]), out=distance)
+    return v[chosen or [0]]
+
+
+def far_groups(place: Array) -> tuple[Array, float]:
+    """Groups of rows that lie farther apart than they are wide.
+
+    They are those around the first centres, as many as lie `MIN_FAR_DISTANCE` apart, or else as many
+    as lie farthest.
+
+    Parameters
+    ----------
+    place : ndarray of shape (n_samples, n_directions)
+        At least two rows, `projected` if they were wide.
+
+    Returns
+    -------
+    label : ndarray of int of shape (n_samples,)
+        Group of each row, from zero on.
+    distance : float
+        Of the nearest two centres, in multiples of that of the row farthest from its centre.
+    """
+    square, from_centers = np.square(place).sum(axis=1), list[Array]()
+    apart, radius = np.empty((2, MAX_FAR_GROUPS))  # squared, by the number of centres
+    nearest = np.square(place - place.mean(axis=0)).sum(axis=1)
+    for k in range(MAX_FAR_GROUPS):
+        last = nearest.argmax()
+        apart[k] = nearest[last] if k else np.inf
+        from_centers.append(square + square[last] - 2 * (place @ place[last]))
+        nearest = np.minimum(nearest, from_centers[k]) if k else from_centers[0]
+        radius[k] = nearest.max()
+    apart = np.minimum.accumulate(apart)[1:]
+    ratio = np.zeros_like(apart)
+    np.divide(apart, np.maximum(radius[1:], SAME_PLACE * apart), out=ratio, where=apart > 0)
+    is_far = ratio >= MIN_FAR_DISTANCE**2
+    chosen = np.flatnonzero(is_far)[-1] if is_far.any() else ratio.argmax()
+    return np.argmin(from_centers[: chosen + 2], axis=0), float(np.sqrt(ratio[chosen]))
