@@ -27,7 +27,7 @@ FLOORS = (
     {"core.likelihood", "core.labels", "core.couplings", "core.diagnostics"},
     {"core.training"},
     {"estimators", "testing"},
-    {"display"},
+    {"sequences", "display"},
 )
 # Rooms of the two largest floors, by the same rule; "" are the files that are not named.
 ROOMS = {

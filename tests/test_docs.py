@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import skrbm
+from skrbm import sequences
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(DOCS.glob("**/*.md"))
@@ -42,7 +43,9 @@ def test_api_lists_every_public_name():
     listed = [
         name for block in blocks for name in re.findall(r"^   ([\w.]+)$", block, re.MULTILINE)
     ]
-    assert sorted(listed) == sorted({*skrbm.__all__, "testing.check_units"} - {"__version__"})
+    public = {*skrbm.__all__, "testing.check_units"} - {"__version__"}
+    public |= {f"sequences.{name}" for name in sequences.__all__}
+    assert sorted(listed) == sorted(public)
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("guide/*.md")), ids=lambda page: page.stem)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import skrbm
+from skrbm import sequences
 
 validate = pytest.importorskip("numpydoc.validate").validate
 NumpyDocString = pytest.importorskip("numpydoc.docscrape").NumpyDocString
@@ -20,6 +21,8 @@ FREE = {
 
 def public_objects():
     """Dotted names of what users reach, with the objects."""
+    for name in sequences.__all__:
+        yield f"skrbm.sequences.{name}", getattr(sequences, name)
     for name in set(skrbm.__all__) - {"__version__"}:
         value = getattr(skrbm, name)
         yield f"skrbm.{name}", value

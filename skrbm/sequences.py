@@ -1,0 +1,276 @@
+"""Aligned sequences of letters: files, and weights of rows."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skrbm.core.numerics import Array
+from skrbm.estimators.tables.frames import columns_of, container_of, factorized
+
+__all__ = ["read_fasta", "sequence_weights"]
+
+ALPHABETS = {"protein": "-ACDEFGHIKLMNPQRSTVWY", "dna": "-ACGT", "rna": "-ACGU"}
+GZIP_MAGIC = b"\x1f\x8b"  # first bytes of a compressed file: RFC 1952
+N_SHOWN = 10  # names or letters in a message
+# Pairs of rows compared at a time: two arrays of a byte each for them lie in a core's cache of 1 MiB.
+PAIRED_ROWS, PAIRED_OTHERS = 2**6, 2**13
+
+
+def read_fasta(
+    path: Any,
+    *,
+    alphabet: str = "protein",
+    insertions: str = "drop",
+    handle_unknown: str = "error",
+) -> Any:
+    r"""Read aligned sequences in FASTA, A2M or A3M format.
+
+    Parameters
+    ----------
+    path : str, path or file
+        Name of a file, or a file open for reading, of text or bytes, plain or compressed by gzip.
+    alphabet : str, default="protein"
+        Letters of a site, the gap "-" among them: "protein" for the twenty amino acids, "dna" or
+        "rna" for the four bases, or the letters themselves.
+    insertions : {"drop", "keep"}, default="drop"
+        Treatment of lower-case letters and ".". In A2M and A3M they are insertions, which belong
+        to no site: "drop" leaves them out. "keep" reads letters as upper case and "." as "-", for
+        other files in lower case.
+    handle_unknown : {"error", "missing"}, default="error"
+        Treatment of letters outside the alphabet, such as "X": a ValueError, or a missing value,
+        which `TabularRBM` sums out.
+
+    Returns
+    -------
+    sequences : pandas.DataFrame of shape (n_sequences, n_sites)
+        A categorical column for each site, all with the letters of the alphabet as categories and
+        named "1", "2" and so on; the index is the first word of each header.
+
+    Raises
+    ------
+    ImportError
+        If pandas is not installed.
+    ValueError
+        If there is no record, a name comes twice, sequences differ in length, or a letter is
+        unknown.
+
+    Examples
+    --------
+    >>> from io import StringIO
+    >>> from skrbm.sequences import read_fasta
+    >>> print(read_fasta(StringIO(">first\nAC-\n>second\nACgtW\n")))
+            1  2  3
+    first   A  C  -
+    second  A  C  W
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "read_fasta expected pandas, which is not installed. Install it with: pip install pandas"
+        ) from error
+    letters = _letters(alphabet)
+    for name, value, options in (
+        ("insertions", insertions, ("drop", "keep")),
+        ("handle_unknown", handle_unknown, ("error", "missing")),
+    ):
+        if value not in options:
+            raise ValueError(f"{name} expected to be one of {options}, got {value!r}.")
+    names, rows = _records(_content(path))
+    removed = bytes(range(ord("a"), ord("z") + 1)) + b"."
+    if insertions == "drop":
+        rows = [row.translate(None, removed) for row in rows]
+    else:
+        rows = [row.upper().replace(b".", b"-") for row in rows]
+    _check_lengths(names, rows)
+    codes = _codes(names, rows, letters, handle_unknown)
+    dtype = pd.CategoricalDtype(list(letters))
+    columns = {
+        str(site): pd.Categorical.from_codes(column, dtype=dtype)
+        for site, column in enumerate(codes.T, start=1)
+    }
+    return pd.DataFrame(columns, index=names)
+
+
+def sequence_weights(X: Any, identity: float = 0.8) -> Array:
+    r"""Compute weights of sequences by which a crowd of relatives counts as one.
+
+    .. math:: w_n = 1 \,/\, \#\{m : \text{rows } n \text{ and } m \text{ agree in at least
+        a share } \theta \text{ of the sites}\}
+
+    Their sum is the effective number of sequences [1]_. Pass them to `fit` as `sample_weight`.
+
+    Parameters
+    ----------
+    X : DataFrame or array-like of shape (n_sequences, n_sites)
+        Letters, or any other values. A gap is a letter like others, and so is a missing value:
+        two of them agree.
+    identity : float, default=0.8
+        Smallest share of equal sites, in (0, 1], of sequences that are relatives.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_sequences,)
+        In (0, 1]; one for a sequence without relatives.
+
+    Raises
+    ------
+    ValueError
+        If `X` is not a table, is empty, or `identity` is not in (0, 1].
+
+    References
+    ----------
+    .. [1] Morcos, Pagnani, Lunt, Bertolino, Marks, Sander, Zecchina, Onuchic, Hwa, Weigt (2011),
+       "Direct-coupling analysis of residue coevolution captures native contacts across many
+       protein families", PNAS 108(49), E1293-E1301, eq. 6. :doi:`10.1073/pnas.1111471108`
+
+    Examples
+    --------
+    >>> from skrbm.sequences import sequence_weights
+    >>> sequence_weights([list("AAAAA"), list("AAAAC"), list("GGGGG")])
+    array([0.5, 0.5, 1. ])
+    """
+    if not 0 < identity <= 1:
+        raise ValueError(f"identity expected to be in (0, 1], got {identity!r}.")
+    sites = _site_codes(X)
+    n_equal = math.ceil(identity * len(sites) - 1e-9)  # 0.55 * 100 is 55.00000000000001
+    return 1 / _n_relatives(sites, n_equal)
+
+
+def _letters(alphabet: str) -> str:
+    """Letters of an alphabet given by its name or by themselves."""
+    letters = ALPHABETS.get(alphabet, alphabet)
+    is_plain = letters.isascii() and letters == letters.upper() and "." not in letters
+    if not is_plain or len(set(letters)) != len(letters) or len(letters) < 2:
+        raise ValueError(
+            f"alphabet expected to be one of {list(ALPHABETS)}, or at least two upper-case letters, "
+            f"each of them once, got {alphabet!r}."
+        )
+    return letters
+
+
+def _content(path: Any) -> bytes:
+    """Content of a file, decompressed."""
+    content = path.read() if hasattr(path, "read") else Path(path).read_bytes()
+    content = content.encode() if isinstance(content, str) else content
+    return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+
+
+def _records(content: bytes) -> tuple[list[str], list[bytes]]:
+    """Names and sequences of all records."""
+    names: list[str] = []
+    rows: list[list[bytes]] = []
+    for number, line in _lines(content):
+        if line.startswith(b">"):
+            words = line[1:].split(maxsplit=1)
+            if not words:
+                raise ValueError(f"Headers expected a name after '>', got none in line {number}.")
+            names.append(words[0].decode(errors="replace"))
+            rows.append([])
+        elif rows:
+            rows[-1].append(b"".join(line.split()))
+        else:
+            raise ValueError(
+                f"FASTA expected a header, '>' and a name, before the first sequence, got "
+                f"{line[:40].decode(errors='replace')!r} in line {number}."
+            )
+    if not names:
+        raise ValueError("FASTA expected at least one record, got an empty file.")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"Records expected names of their own, the first words of their headers, got "
+            f"{twice[:N_SHOWN]} more than once. Rename or drop them."
+        )
+    return names, [b"".join(parts) for parts in rows]
+
+
+def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Numbers and contents of the lines that are not blank."""
+    for number, line in enumerate(content.splitlines(), start=1):
+        if line.strip():
+            yield number, line.strip()
+
+
+def _check_lengths(names: list[str], rows: list[bytes]) -> None:
+    """Refuse sequences that are empty or of several lengths."""
+    cure = (
+        "Align the sequences first. Lower-case letters and '.' are insertions, which do not count; "
+        "set insertions='keep' if they are sites."
+    )
+    n_sites = len(rows[0])
+    for name, row in zip(names, rows, strict=True):
+        if not row:
+            raise ValueError(f"Record {name!r} expected letters at its sites, got none. {cure}")
+        if len(row) != n_sites:
+            raise ValueError(
+                f"Sequences expected to be of one length, got {n_sites} sites in record {names[0]!r} "
+                f"and {len(row)} in record {name!r}. {cure}"
+            )
+
+
+def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: str) -> Array:
+    """Number of the letter at each site (n_sequences, n_sites), -1 for one that is unknown."""
+    numbers = np.full(256, -1, dtype=np.int16)
+    numbers[np.frombuffer(letters.encode(), np.uint8)] = np.arange(len(letters))
+    sequences = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
+    codes = numbers[sequences]
+    places = np.argwhere(codes < 0)
+    if len(places) and handle_unknown == "error":
+        record, site = places[0]
+        raise ValueError(
+            f"Sequences expected letters of the alphabet {letters!r}, got {chr(sequences[record, site])!r} "
+            f"at site {site + 1} of record {names[record]!r}, and {len(places)} such letters in all. "
+            f"Choose another alphabet, or set handle_unknown='missing'."
+        )
+    return np.asarray(codes)
+
+
+def _site_codes(X: Any) -> Array:
+    """Number of the value of each row at each site, in as few bytes as it takes."""
+    X = np.asarray(X) if container_of(X) == "array" else X
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X expected to be a table of at least one row and one site, got the shape {X.shape}. Make a "
+            f"list of letters of each sequence."
+        )
+    codes = [factorized(column)[0] + 1 for column in columns_of(X)]  # missing ones are zero
+    largest = max(int(column.max()) for column in codes)
+    return np.stack([column.astype(np.min_scalar_type(largest)) for column in codes])
+
+
+def _n_relatives(
+    sites: Array, n_equal: int, block_rows: int = PAIRED_ROWS, block_others: int = PAIRED_OTHERS
+) -> Array:
+    """Number of rows that agree with each at so many sites, the row itself included."""
+    n_rows = sites.shape[1]
+    counts = np.zeros(n_rows, dtype=np.intp)
+    for begin in range(0, n_rows, block_rows):
+        for other in range(begin, n_rows, block_others):
+            rows, others = slice(begin, begin + block_rows), slice(other, other + block_others)
+            are_relatives = _n_equal_sites(sites[:, rows], sites[:, others]) >= n_equal
+            counts[rows] += are_relatives.sum(axis=1)
+            n_met = max(rows.stop - other, 0)  # rows of the block itself, both ways already
+            counts[others][n_met:] += are_relatives[:, n_met:].sum(axis=0)
+    return counts
+
+
+def _n_equal_sites(rows: Array, others: Array) -> Array:
+    """Number of sites at which rows agree with others, (n_rows, n_others).
+
+    Both are of shape (n_sites, n): a site's values lie side by side, and are compared by the vector.
+    """
+    shape = rows.shape[1], others.shape[1]
+    is_equal = np.empty(shape, dtype=bool)
+    n_equal = np.zeros(shape, dtype=np.min_scalar_type(len(rows)))
+    for own, other in zip(rows, others, strict=True):
+        np.equal(own[:, None], other, out=is_equal)
+        n_equal += is_equal.view(np.uint8)
+    return n_equal

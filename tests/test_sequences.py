@@ -1,0 +1,160 @@
+"""Aligned sequences: files, and weights of rows."""
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+
+from skrbm import TabularRBM
+from skrbm.sequences import _n_relatives, read_fasta, sequence_weights
+
+FASTA = ">one of them\nAC-\nW\n\n> two\nACDW\n"
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def text(content):
+    return io.StringIO(content)
+
+
+def test_all_containers_of_a_file_are_read_alike(tmp_path):
+    # Slips: the description in the name; a second line of letters lost; a line's end kept.
+    pd = pytest.importorskip("pandas")
+    plain, packed = tmp_path / "a.fasta", tmp_path / "a.fasta.gz"
+    plain.write_bytes(FASTA.replace("\n", "\r\n").encode())
+    packed.write_bytes(gzip.compress(FASTA.encode()))
+    frames = [
+        read_fasta(source)
+        for source in (text(FASTA), io.BytesIO(FASTA.encode()), plain, str(plain), packed)
+    ]
+    for frame in frames:
+        pd.testing.assert_frame_equal(frame, frames[0])
+    assert list(frames[0].index) == ["one", "two"]
+    assert list(frames[0].columns) == ["1", "2", "3", "4"]
+    assert frames[0].to_numpy().tolist() == [list("AC-W"), list("ACDW")]
+    assert "".join(frames[0]["4"].cat.categories) == "-ACDEFGHIKLMNPQRSTVWY"
+
+
+def test_insertions_are_no_sites_unless_kept():
+    # Slips: an insertion counted in the length; "." taken for a gap of A2M.
+    pytest.importorskip("pandas")
+    a3m = ">a\nACD\n>b\nAxy.C-\n"
+    assert read_fasta(text(a3m)).to_numpy().tolist() == [list("ACD"), list("AC-")]
+    lower = ">a\nac.g\n>b\nACGT\n"
+    kept = read_fasta(text(lower), alphabet="dna", insertions="keep")
+    assert kept.to_numpy().tolist() == [list("AC-G"), list("ACGT")]
+
+
+def test_unknown_letters_may_be_missing_and_are_summed_out():
+    # Slip: -1 taken for the last letter.
+    pytest.importorskip("pandas")
+    frame = read_fasta(text(">a\nAX\n>b\nAC\n"), handle_unknown="missing")
+    assert frame.isna().to_numpy().tolist() == [[False, True], [False, False]]
+    rbm = TabularRBM(2, n_iter=1, random_state=0).fit(frame)
+    assert rbm.score_samples(frame).shape == (2,)
+    assert [len(categories) for categories in rbm.categories_] == [21, 21]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "at least one record, got an empty file"),
+        ("\n \n", "at least one record, got an empty file"),
+        ("ACD\n>a\nACD\n", "before the first sequence, got 'ACD' in line 1"),
+        (">a\nACD\n>\nACD\n", "a name after '>', got none in line 3"),
+        (">a\n>b\nACD\n", "'a' expected letters at its sites, got none"),
+        (">a\nacd\n", "'a' expected letters at its sites, got none.*insertions='keep'"),
+        (">a\nACD\n>b\nACDA\n", "got 3 sites in record 'a' and 4 in record 'b'"),
+        (">a 1\nACD\n>a 2\nACD\n", r"names of their own.*got \['a'\] more than once"),
+        (">a\nACD\n>b\nAJX\n", "got 'J' at site 2 of record 'b', and 2 such letters in all"),
+        (">a\nAC\N{LATIN CAPITAL LETTER E WITH ACUTE}\n", "at site 3 of record 'a'"),
+    ],
+)
+def test_bad_files_are_refused_by_record(content, message):
+    pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=message):
+        read_fasta(text(content))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alphabet": "AA"}, "'rna'.* or at least two upper-case letters.*got 'AA'"),
+        ({"alphabet": "proteins"}, "alphabet expected to be one of.*got 'proteins'"),
+        ({"insertions": "ignore"}, r"insertions expected to be one of \('drop', 'keep'\)"),
+        ({"handle_unknown": "gap"}, "handle_unknown expected to be one of.*got 'gap'"),
+    ],
+)
+def test_bad_options_are_refused_by_name(options, message):
+    pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=message):
+        read_fasta(text(FASTA), **options)
+
+
+def weights_by_pairs(X, identity):
+    """Weights from every pair of rows, one after the other."""
+    n_equal = [[sum(a == b for a, b in zip(x, y, strict=True)) for y in X] for x in X]
+    counts = [
+        sum(n >= round(identity * len(x), 9) for n in row)
+        for row, x in zip(n_equal, X, strict=True)
+    ]
+    return 1 / np.array(counts)
+
+
+@pytest.mark.parametrize("identity", [0.3, 0.5, 0.55, 0.8, 1.0])
+def test_weights_are_those_of_all_pairs(identity, rng):
+    # Slips: a share above the threshold in place of at least; 0.55 * 20 rounded up to 12 sites.
+    X = rng.choice(list("ACD-"), (80, 20), p=[0.5, 0.2, 0.2, 0.1])
+    X[:20] = X[20:40]
+    expected = weights_by_pairs(X.tolist(), identity)
+    np.testing.assert_array_equal(sequence_weights(X, identity), expected)
+    assert len(np.unique(expected)) > 1
+
+
+def test_blocks_meet_every_pair_once(rng):
+    # Slips: rows of a block that count each other twice; a last block that is cut short.
+    sites = rng.integers(2, size=(6, 45)).astype(np.uint8)
+    expected = ((sites[:, :, None] == sites[:, None]).sum(axis=0) >= 4).sum(axis=1)
+    for blocks in ((1, 1), (4, 4), (4, 10), (7, 3), (50, 50)):
+        np.testing.assert_array_equal(_n_relatives(sites, 4, *blocks), expected)
+
+
+def test_weights_count_to_more_than_a_byte_holds(rng):
+    # Slip: numbers of equal sites, or of letters, modulo 256.
+    X = np.zeros((3, 600), dtype=int)
+    X[2, :300] = 1
+    np.testing.assert_array_equal(sequence_weights(X, 0.6), [0.5, 0.5, 1.0])
+    identifiers = np.repeat(np.arange(300)[:, None], 2, axis=1)
+    np.testing.assert_array_equal(sequence_weights(identifiers, 1.0), np.ones(300))
+
+
+def test_weights_of_frames_are_those_of_their_letters(rng):
+    # Slip: a missing value equal to nothing, not even in its own row.
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    letters = np.where(rng.random((40, 5)) < 0.2, None, rng.choice(list("AC"), (40, 5)))
+    expected = weights_by_pairs(letters.tolist(), 0.8)
+    names = list("abcde")
+    for X in (
+        letters,
+        pd.DataFrame(letters, columns=names).astype("category"),
+        pl.DataFrame(letters.tolist(), schema=names, orient="row"),
+    ):
+        np.testing.assert_array_equal(sequence_weights(X), expected)
+
+
+@pytest.mark.parametrize(
+    ("X", "identity", "message"),
+    [
+        (["ACD", "ACD"], 0.8, r"at least one row and one site, got the shape \(2,\).*list of let"),
+        (np.empty((0, 3)), 0.8, r"got the shape \(0, 3\)"),
+        ([["A"]], 0.0, r"identity expected to be in \(0, 1\], got 0.0"),
+        ([["A"]], 80, r"identity expected to be in \(0, 1\], got 80"),
+    ],
+)
+def test_bad_arguments_of_weights_are_refused(X, identity, message):
+    with pytest.raises(ValueError, match=message):
+        sequence_weights(X, identity)
