@@ -1,4 +1,4 @@
-"""Aligned sequences of letters: files, and weights of rows."""
+"""Aligned sequences of letters: files, weights of rows, and contacts of sites."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from skrbm.core.couplings import EffectiveCouplings
 from skrbm.core.numerics import Array
 from skrbm.estimators.tables.frames import columns_of, container_of, factorized
 
-__all__ = ["read_fasta", "sequence_weights"]
+__all__ = ["contact_scores", "read_fasta", "sequence_weights"]
 
 ALPHABETS = {"protein": "-ACDEFGHIKLMNPQRSTVWY", "dna": "-ACGT", "rna": "-ACGU"}
 GZIP_MAGIC = b"\x1f\x8b"  # first bytes of a compressed file: RFC 1952
@@ -70,12 +71,7 @@ def read_fasta(
     first   A  C  -
     second  A  C  W
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "read_fasta expected pandas, which is not installed. Install it with: pip install pandas"
-        ) from error
+    pd = _pandas("read_fasta")
     letters = _letters(alphabet)
     for name, value, options in (
         ("insertions", insertions, ("drop", "keep")),
@@ -142,6 +138,121 @@ def sequence_weights(X: Any, identity: float = 0.8) -> Array:
     sites = _site_codes(X)
     n_equal = math.ceil(identity * len(sites) - 1e-9)  # 0.55 * 100 is 55.00000000000001
     return 1 / _n_relatives(sites, n_equal)
+
+
+def contact_scores(
+    couplings: EffectiveCouplings,
+    *,
+    ignored_letter: str | None = None,
+    correction: bool = True,
+    as_frame: bool = False,
+) -> Any:
+    r"""Score pairs of sites by how strongly they act on each other.
+
+    .. math::
+
+        F_{ij} = \sqrt{\sum_{a, b} J_{ij}(a, b)^2}, \qquad
+        S_{ij} = F_{ij} - \frac{\overline{F_{i \cdot}} \, \overline{F_{\cdot j}}}{\overline{F}}
+
+    with couplings in the zero-sum gauge [2]_ and averages over pairs of different sites. The
+    average-product correction takes out that some sites act on all others, for example as they
+    vary more [1]_.
+
+    Parameters
+    ----------
+    couplings : EffectiveCouplings
+        From `effective_couplings` of a fitted model, or of another Potts model.
+    ignored_letter : str, default=None
+        Letter that is left out of the sums, such as "-": stretches of gaps couple neighbouring
+        sites. None for no such letter.
+    correction : bool, default=True
+        Whether to correct by the average product.
+    as_frame : bool, default=False
+        Whether to return a table in place of a matrix.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_features, n_features) or pandas.DataFrame
+        Symmetric, in nats, zero on the diagonal; or a row for each pair of sites, the best first,
+        with columns "first", "second" and "score".
+
+    Raises
+    ------
+    ImportError
+        If a frame is asked for and pandas is not installed.
+    ValueError
+        If there are fewer than three sites, or no column of the ignored letter.
+
+    References
+    ----------
+    .. [1] Dunn, Wahl, Gloor (2008), "Mutual information without the influence of phylogeny or
+       entropy dramatically improves residue contact prediction", Bioinformatics 24(3), 333-340.
+       :doi:`10.1093/bioinformatics/btm604`
+    .. [2] Ekeberg, Lövkvist, Lan, Weigt, Aurell (2013), "Improved contact prediction in proteins:
+       using pseudolikelihoods to infer Potts models", Physical Review E 87, 012707.
+       :doi:`10.1103/PhysRevE.87.012707`
+
+    Examples
+    --------
+    Of four sites, the last two are equal in each sequence:
+
+    >>> import numpy as np
+    >>> from skrbm import TabularRBM, effective_couplings
+    >>> from skrbm.sequences import contact_scores
+    >>> X = np.random.default_rng(0).choice(list("AC-"), (300, 4)).astype(object)
+    >>> X[:, 3] = X[:, 2]
+    >>> kinds = {site: "categorical" for site in range(4)}
+    >>> rbm = TabularRBM(4, kinds=kinds, n_iter=20, random_state=0).fit(X)
+    >>> scores = contact_scores(effective_couplings(rbm))
+    >>> np.unravel_index(scores.argmax(), scores.shape)
+    (np.int64(2), np.int64(3))
+    """
+    n_sites = len(couplings.features)
+    if n_sites < 3:
+        raise ValueError(f"Contacts expected at least three sites, got {n_sites}.")
+    is_counted = None
+    if ignored_letter is not None:
+        is_counted = ~np.char.endswith(couplings.columns.astype(str), f"={ignored_letter}")
+        if is_counted.all():
+            raise ValueError(
+                f"ignored_letter expected to be a letter of some site, got {ignored_letter!r}. The "
+                f"columns are named {couplings.columns[:N_SHOWN].tolist()} and so on."
+            )
+    scores = couplings.norms(is_counted)
+    if correction:
+        scores = _less_average_product(scores)
+    if not as_frame:
+        return scores
+    pd = _pandas("contact_scores(as_frame=True)")
+    first, second = np.triu_indices(n_sites, 1)
+    names = np.asarray(couplings.features, dtype=object)
+    frame = pd.DataFrame(
+        {"first": names[first], "second": names[second], "score": scores[first, second]}
+    )
+    return frame.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+
+
+def _less_average_product(scores: Array) -> Array:
+    """Scores without the product of both sites' averages over the average of all."""
+    n_sites = len(scores)
+    averages = scores.sum(axis=1) / (n_sites - 1)
+    total = averages.mean()
+    if total == 0:
+        return scores
+    corrected = scores - np.outer(averages, averages) / total
+    np.fill_diagonal(corrected, 0)
+    return np.asarray(corrected)
+
+
+def _pandas(caller: str) -> Any:
+    """Module pandas, or an error that says how to get it."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} expected pandas, which is not installed. Install it with: pip install pandas"
+        ) from error
+    return pd
 
 
 def _letters(alphabet: str) -> str:

@@ -6,8 +6,8 @@ import io
 import numpy as np
 import pytest
 
-from skrbm import TabularRBM
-from skrbm.sequences import _n_relatives, read_fasta, sequence_weights
+from skrbm import EffectiveCouplings, TabularRBM
+from skrbm.sequences import _n_relatives, contact_scores, read_fasta, sequence_weights
 
 FASTA = ">one of them\nAC-\nW\n\n> two\nACDW\n"
 
@@ -158,3 +158,62 @@ def test_weights_of_frames_are_those_of_their_letters(rng):
 def test_bad_arguments_of_weights_are_refused(X, identity, message):
     with pytest.raises(ValueError, match=message):
         sequence_weights(X, identity)
+
+
+def random_couplings(rng, n_sites=5):
+    """Potts model of three letters, not in the zero-sum gauge, and its couplings in that."""
+    pairs = rng.normal(size=(n_sites, n_sites, 3, 3))
+    pairs = pairs + pairs.transpose(1, 0, 3, 2)
+    pairs[np.arange(n_sites), np.arange(n_sites)] = 0
+    pairs = pairs - pairs.mean(axis=2, keepdims=True)
+    pairs = pairs - pairs.mean(axis=3, keepdims=True)
+    matrix = pairs.transpose(0, 2, 1, 3).reshape(3 * n_sites, -1)
+    names = np.array([f"s{i}" for i in range(n_sites)], dtype=object)
+    columns = np.array([f"{name}={letter}" for name in names for letter in "-AC"], dtype=object)
+    sites = np.repeat(np.arange(n_sites), 3)
+    fields = np.zeros(len(matrix))
+    return EffectiveCouplings(fields, matrix, None, "exact", sites, names, columns), pairs
+
+
+def test_scores_are_norms_less_their_average_product(rng):
+    # Slips: averages over the diagonal too; a norm squared; the gap in the sum.
+    couplings, pairs = random_couplings(rng)
+    for ignored, first in ((None, 0), ("-", 1)):
+        norms = np.zeros((5, 5))
+        for i, j in np.ndindex(5, 5):
+            norms[i, j] = np.linalg.norm(pairs[i, j, first:, first:])
+        actual = contact_scores(couplings, ignored_letter=ignored, correction=False)
+        np.testing.assert_allclose(actual, norms, atol=1e-12)
+        off = [[norms[i, j] for j in range(5) if j != i] for i in range(5)]
+        corrected = contact_scores(couplings, ignored_letter=ignored)
+        for i, j in zip(*np.triu_indices(5, 1), strict=True):
+            expected = norms[i, j] - np.mean(off[i]) * np.mean(off[j]) / np.mean(off)
+            assert corrected[i, j] == corrected[j, i] == pytest.approx(expected, abs=1e-12)
+        np.testing.assert_array_equal(np.diag(corrected), 0)
+
+
+def test_a_frame_has_each_pair_once_with_its_names(rng):
+    pytest.importorskip("pandas")
+    couplings, _ = random_couplings(rng)
+    scores, frame = contact_scores(couplings), contact_scores(couplings, as_frame=True)
+    assert len(frame) == 10
+    assert frame["score"].is_monotonic_decreasing
+    for _, (first, second, score) in frame.iterrows():
+        assert score == scores[int(first[1:]), int(second[1:])]
+
+
+def test_sites_without_couplings_have_no_scores():
+    # Slip: 0 / 0.
+    zero = np.zeros((6, 6))
+    numbers = np.arange(3)
+    couplings = EffectiveCouplings(
+        zero[0], zero, None, "exact", np.repeat(numbers, 2), numbers, zero
+    )
+    np.testing.assert_array_equal(contact_scores(couplings), np.zeros((3, 3)))
+
+
+def test_what_has_no_contacts_is_refused(rng):
+    with pytest.raises(ValueError, match="at least three sites, got 2"):
+        contact_scores(random_couplings(rng, n_sites=2)[0])
+    with pytest.raises(ValueError, match=r"letter of some site, got 'X'.*'s0=-', 's0=A'"):
+        contact_scores(random_couplings(rng)[0], ignored_letter="X")

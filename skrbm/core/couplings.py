@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -43,12 +43,80 @@ class EffectiveCouplings:
         Symmetric; zero where two columns are of one unit. None unless asked for.
     method : {"exact", "gaussian"}
         Where they come from.
+    feature_of_column : ndarray of shape (n_columns,)
+        Number of the feature, which is one unit, that each column belongs to.
+    features : ndarray of shape (n_features,)
+        Names of the features, or their numbers.
+    columns : ndarray of shape (n_columns,)
+        Names of the columns, such as "port=Southampton", or their numbers.
     """
 
     fields: Array
     pairs: Array
     triples: Array | None
     method: str
+    feature_of_column: Array
+    features: Array
+    columns: Array
+
+    @property
+    def strengths(self) -> Array:
+        r"""Root mean squares of the pairs of features' interactions, (n_features, n_features).
+
+        In nats, over all states alike: :math:`|J_{ij}|` of two units with two states, and
+
+        .. math:: \sqrt{\frac{1}{q_i q_j} \sum_{a, b} J_{ij}(a, b)^2}
+
+        of categorical ones with q_i and q_j values.
+        """
+        counts = np.bincount(self.feature_of_column, minlength=len(self.features))
+        return self.norms() / np.sqrt(np.maximum(np.outer(counts, counts), 1))
+
+    def norms(self, is_counted: Array | None = None) -> Array:
+        r"""Compute Frobenius norms of the pairs of features' interactions.
+
+        Parameters
+        ----------
+        is_counted : ndarray of bool of shape (n_columns,), default=None
+            Columns to sum over; None for all.
+
+        Returns
+        -------
+        norms : ndarray of shape (n_features, n_features)
+            Symmetric, in nats; zero on the diagonal.
+        """
+        belongs = self.feature_of_column[:, None] == np.arange(len(self.features))
+        if is_counted is not None:
+            belongs = belongs & is_counted[:, None]
+        squares = belongs.T @ self.pairs**2 @ belongs
+        return np.asarray(np.sqrt((squares + squares.T) / 2))  # symmetric to the bit
+
+    def between(self, feature: Any, other: Any) -> Array:
+        """Give the interactions of the values of two features.
+
+        Parameters
+        ----------
+        feature, other : object
+            Names in `features`.
+
+        Returns
+        -------
+        pairs : ndarray of shape (n_columns_of_feature, n_columns_of_other)
+            In nats, in the order of `columns`.
+
+        Raises
+        ------
+        ValueError
+            If there is no feature of that name.
+        """
+        rows, columns = self._columns_of(feature), self._columns_of(other)
+        return np.asarray(self.pairs[np.ix_(rows, columns)])
+
+    def _columns_of(self, feature: Any) -> Array:
+        names = self.features.tolist()
+        if feature not in names:
+            raise ValueError(f"Expected the name of a feature, one of {names}, got {feature!r}.")
+        return np.flatnonzero(self.feature_of_column == names.index(feature))
 
 
 def effective_couplings(
@@ -111,7 +179,9 @@ def effective_couplings(
     sums[1][is_same] = 0
     if order > 2:
         sums[2][is_same[:, :, None] | is_same[:, None, :] | is_same] = 0
-    return EffectiveCouplings(sums[0], sums[1], sums[2] if order > 2 else None, method)
+    triples = sums[2] if order > 2 else None
+    numbers = np.arange(machine.visible.n_units), np.arange(len(unit))
+    return EffectiveCouplings(sums[0], sums[1], triples, method, unit, *numbers)
 
 
 @final

@@ -1,11 +1,13 @@
 """Effective couplings of estimators."""
 
+from itertools import product
+
 import numpy as np
 import oracles
 import pytest
 from estimators.instances import assigned, random_machine
 
-from skrbm import effective_couplings, to_spin
+from skrbm import BernoulliRBM, TabularRBM, effective_couplings, to_spin
 
 
 def test_bits_have_the_couplings_of_the_spins_that_they_are():
@@ -31,3 +33,50 @@ def test_what_has_no_couplings_is_refused():
         effective_couplings(rbm)
     with pytest.raises(ValueError, match="'order' parameter"):
         effective_couplings(assigned(random_machine("spin")[0]), order=4)
+
+
+def table_of_all_values():
+    """Every row of a table whose units are in another order than its columns, and a wild model."""
+    values = [list("abc"), [False, True], list("xy")]
+    rows = np.array(list(product(*values)), dtype=object)
+    kinds = {0: "categorical", 1: "binary", 2: "categorical"}
+    rbm = TabularRBM(3, kinds=kinds, n_iter=1, random_state=0).fit(rows)
+    rng = np.random.default_rng(0)
+    rbm.components_ = rng.normal(0, 2, rbm.components_.shape)
+    return rbm, rows
+
+
+def test_strengths_are_of_the_columns_of_the_table():
+    # Slips: flags, which are the first units, taken for the first column; a norm that grows with
+    # the number of values.
+    rbm, rows = table_of_all_values()
+    log_p = -rbm.free_energy(rows).reshape(3, 2, 2)
+    couplings = effective_couplings(rbm)
+    for i, j, rest in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
+        pair = log_p.mean(axis=rest)
+        pair = pair - pair.mean(axis=0) - pair.mean(axis=1)[:, None] + pair.mean()
+        expected = np.sqrt(np.mean(pair**2))
+        assert couplings.strengths[i, j] == pytest.approx(expected, abs=1e-10)
+        assert couplings.strengths[j, i] == pytest.approx(expected, abs=1e-10)
+        between = couplings.between(i, j)
+        np.testing.assert_allclose(
+            between, pair[-between.shape[0] :, -between.shape[1] :], atol=1e-10
+        )
+    np.testing.assert_array_equal(np.diag(couplings.strengths), 0)
+
+
+def test_couplings_carry_the_names_of_the_table():
+    pd = pytest.importorskip("pandas")
+    _, rows = table_of_all_values()
+    named = pd.DataFrame(rows, columns=["p", "q", "r"]).astype({"q": bool})
+    couplings = effective_couplings(TabularRBM(1, n_iter=1, random_state=0).fit(named))
+    assert couplings.features.tolist() == ["p", "q", "r"]
+    assert couplings.columns.tolist() == ["q=True", "p=a", "p=b", "p=c", "r=x", "r=y"]
+    assert couplings.feature_of_column.tolist() == [1, 0, 0, 0, 2, 2]
+    assert couplings.between("p", "r").shape == (3, 2)
+    with pytest.raises(ValueError, match=r"one of \['p', 'q', 'r'\], got 's'"):
+        couplings.between("p", "s")
+    bits = BernoulliRBM(2, n_iter=1).fit(pd.DataFrame(np.eye(3), columns=["u", "v", "w"]))
+    assert effective_couplings(bits).columns.tolist() == ["u", "v", "w"]
+    bits.components_, bits.intercept_visible_ = np.ones((2, 4)), np.zeros(4)
+    assert effective_couplings(bits).features.tolist() == [0, 1, 2, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sklearn.utils._param_validation import Options, StrOptions, validate_params
@@ -32,8 +33,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
 
     Parameters
     ----------
-    rbm : BernoulliRBM or SpinRBM
-        Fitted, or with its arrays assigned.
+    rbm : BernoulliRBM, SpinRBM or TabularRBM
+        Fitted, or with its arrays assigned; a table has categories and flags alone.
     order : {2, 3}, default=2
         Largest number of features that interact.
     method : {"auto", "exact", "gaussian"}, default="auto"
@@ -46,7 +47,11 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     -------
     couplings : EffectiveCouplings
         With attributes `fields` (n_columns,), `pairs` (n_columns, n_columns), `triples`
-        (n_columns, n_columns, n_columns) or None, and `method`; in nats.
+        (n_columns, n_columns, n_columns) or None, and `method`; in nats. Of tables, the
+        coefficients of a category are averages over all values of the other columns, and sum to
+        zero over the values of their own; `columns` names them, `strengths`
+        (n_features, n_features) says how strongly two columns of the table act on each other, and
+        `between` gives the interactions of their values.
 
     Raises
     ------
@@ -88,4 +93,5 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
             f"Couplings need columns of categories and flags alone, got numbers in columns "
             f"{[names[j] for j in numbers[:10]]}. Fit without them, or cut them into categories."
         )
-    return couplings.effective_couplings(rbm._model.machine(), order, method)
+    result = couplings.effective_couplings(rbm._model.machine(), order, method)
+    return replace(result, **rbm._row_format.names(rbm, len(result.columns)))

@@ -115,6 +115,10 @@ class RowFormat(ABC):
         """Numbers or names of real-valued features whose scale no data tell."""
 
     @abstractmethod
+    def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
+        """Names of the "features" and of the "columns", and the "feature_of_column" of each."""
+
+    @abstractmethod
     def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         """Log-densities of the states above those of the rows as given, in nats.
 
@@ -201,6 +205,12 @@ class ArrayRows(RowFormat):
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
         is_scaled = not rbm._visible_type.support.values
         return list(np.flatnonzero(~is_varying).tolist()) if is_scaled else []
+
+    def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
+        numbers = np.arange(n_columns)
+        names = getattr(rbm, "feature_names_in_", numbers)
+        names = names if len(names) == n_columns else numbers  # arrays assigned by hand
+        return {"features": names, "columns": names, "feature_of_column": numbers}
 
     def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         return np.zeros(1)

@@ -116,6 +116,14 @@ class TableRows(RowFormat):
         numeric = zip(table.groups["numeric"], is_varying[table.numeric_columns], strict=True)
         return [table.names[j] for j, varies in numeric if not varies]
 
+    def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
+        table = table_of(rbm)
+        return {
+            "features": np.array(table.names, dtype=object),
+            "columns": table.columns,
+            "feature_of_column": np.repeat(table.order, table.widths),
+        }
+
     def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         table = table_of(rbm)
         constant = np.log(table.scale[table.order])
