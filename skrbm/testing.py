@@ -169,6 +169,18 @@ def _check_tempered(units: Units, field: Array, rng: np.random.Generator) -> Non
             _close(layer.energy(states), mixture, "tempered: energy")
 
 
+def _check_heated(units: Units, field: Array, rng: np.random.Generator) -> None:
+    natural, states = units.natural(), units.sample(field, rng)
+    for temperature in (0.5, 2.0):
+        try:
+            layer = natural.heated(temperature)
+        except ValueError:  # a type may refuse
+            return
+        _close(layer.signal(states), states, "heated: signal")
+        energy = natural.energy(states) / temperature
+        _constant(layer.energy(states) - energy, "heated, up to a constant,")
+
+
 def _check_rows(units: Units, field: Array, rng: np.random.Generator) -> None:
     """Compare rows with a layer each with answers of the layers one by one."""
     natural, states = units.natural(), units.sample(field, rng)

@@ -1,7 +1,7 @@
 """Unit types with one slip each, and the words that should name it; run as a script, all at once."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -112,6 +112,12 @@ class KeptOffset(Bernoulli):
         return super().recentered(self.offset, field)
 
 
+class HeatedMean(Gaussian):
+    def heated(self, temperature):
+        heated = super().heated(temperature)
+        return replace(heated, bias=heated.bias / temperature)
+
+
 class InfiniteStart(Bernoulli):
     @classmethod
     def start(cls, mean, variance, n_samples, **options):
@@ -167,6 +173,7 @@ BROKEN = {
     Probabilities(BIAS, offset=BIAS): "gradient in bias from moments",
     gaussian(BentSignal): "log_partition differs",
     KeptOffset(BIAS): "recentered: offset",
+    gaussian(HeatedMean): "heated, up to a constant,",
     InfiniteStart(BIAS): "start made bias infinite",
     GreedyGauge(np.arange(5.0), (3, 2)): "gauge: what it takes",
     SharedColumns(np.arange(5.0), (3, 2)): "unit_columns",

@@ -65,6 +65,7 @@ CALLS = {
     "inpaint": lambda rbm, v, h: rbm.inpaint(v, v < 0.5, n_gibbs_steps=2),
     "impute": lambda rbm, v, h: rbm.impute(np.where(v < 0.5, v, np.nan), n_gibbs_steps=2),
     "tempered sample": lambda rbm, v, h: rbm.sample(3, 2, n_temperatures=3),
+    "heated sample": lambda rbm, v, h: rbm.sample(3, 2, temperature=2.0),
     "gibbs": lambda rbm, v, h: rbm.gibbs(v),
     "sample": lambda rbm, v, h: rbm.sample(init=v, n_gibbs_steps=1),
     "_mean_hiddens": lambda rbm, v, h: rbm._mean_hiddens(v),
@@ -230,6 +231,38 @@ def test_chains_reach_the_law_from_their_own_start(kind):
     """Catches chains that stay at the start, or restart."""
     p, _, _ = random_machine(kind, 3, 2, scale=0.5)
     assert_law(assigned(p, random_state=0).sample(5_000, 200), p)
+
+
+def heated(p, temperature):
+    """Oracle parameters of the distribution p(v, h) to the power of one over a temperature."""
+    if not p.is_gaussian:
+        scaled = ("weights", "visible_bias", "hidden_bias")
+        return p.replace(**{name: getattr(p, name) / temperature for name in scaled})
+    # The signal of krizhevsky's energy has one sigma, that of the others two.
+    gain = temperature**-0.5 if p.kind == "krizhevsky" else 1.0
+    return p.replace(
+        log_variance=p.log_variance + np.log(temperature),
+        hidden_bias=p.hidden_bias / temperature,
+        weights=p.weights * gain,
+    )
+
+
+@pytest.mark.parametrize("temperature", [0.6, 2.0])
+@pytest.mark.parametrize("n_temperatures", [1, 3])
+def test_samples_have_the_law_of_the_temperature(kind, temperature, n_temperatures):
+    """Slips: the visible marginal to a power; a base that is heated too; chains at one."""
+    p, _, _ = random_machine(kind, 3, 2)
+    v, _ = oracles.sample_exact(heated(p, temperature), 20_000, np.random.default_rng(0))
+    rbm = assigned(p, random_state=0)
+    options = {"temperature": temperature, "n_temperatures": n_temperatures}
+    assert_law(rbm.sample(init=v, n_gibbs_steps=2, **options), heated(p, temperature))
+
+
+@pytest.mark.parametrize("temperature", [0, -1.0, np.nan, np.inf, "hot"])
+def test_temperatures_that_are_not_positive_are_refused(temperature):
+    rbm = assigned(random_machine("spin")[0])
+    with pytest.raises(ValueError, match=f"temperature.*{temperature}"):
+        rbm.sample(3, 1, temperature=temperature)
 
 
 def test_states_are_of_the_units_kind(kind):

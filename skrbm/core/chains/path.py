@@ -309,6 +309,33 @@ class TemperedMachine:
         return change, other.sample_visible(h, rng)
 
 
+def heated_machine(machine: Machine, temperature: float) -> Machine:
+    r"""Give the machine of the distribution :math:`p(v, h)^{1/T} / Z_T`.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any parameterisation, with or without offsets.
+    temperature : float
+        T, positive; below one, likely states become likelier.
+
+    Returns
+    -------
+    heated : Machine
+        Natural; at one, the very same machine.
+
+    Raises
+    ------
+    ValueError
+        If the units of a layer have no distribution at another temperature.
+    """
+    if temperature == 1:
+        return machine
+    natural, _ = natural_machine(machine)
+    layers = natural.visible.heated(temperature), natural.hidden.heated(temperature)
+    return Machine(*layers, natural.weights / temperature)
+
+
 def natural_machine(machine: Machine) -> tuple[Machine, float]:
     """Give the plain machine of the same distribution whose signals are its states.
 

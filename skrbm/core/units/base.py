@@ -255,6 +255,18 @@ class Units(ABC):
         """Plain layer whose signal is its states: the same law, given a field of the same effect."""
         return self.recentered(None, self.zero_field(1)[0])
 
+    def heated(self, temperature: float) -> Self:
+        """Layer whose energy is that of this natural one over a temperature, up to a constant.
+
+        Raises
+        ------
+        ValueError
+            If the type has no such layers.
+        """
+        raise ValueError(
+            f"{type(self).__name__} units have no distribution at another temperature."
+        )
+
     def zero_field(self, n_samples: int) -> Array:
         """Field of a layer that is not coupled to another."""
         return np.zeros((n_samples, self.n_columns), dtype=self.bias.dtype)

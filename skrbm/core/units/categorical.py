@@ -70,6 +70,9 @@ class Categorical(WideUnits, LinearUnits):
         bias = np.log(np.clip(mean, 1 / (n_own * (n_samples + 1)), 1))
         return replace(units, bias=bias).gauged()
 
+    def heated(self, temperature: float) -> Self:
+        return replace(self, bias=self.bias / temperature)
+
     def gauge(self, rows: Array) -> Array:
         totals = np.add.reduceat(rows, self.first_columns, axis=0)
         means = totals / np.reshape(self.n_categories, (-1, 1))

@@ -207,6 +207,9 @@ class Composite(WideUnits):
         parts = tuple(part.tempered(own, inverse_temperature) for part, own in pairs)
         return replace(self, parts=parts)
 
+    def heated(self, temperature: float) -> Self:
+        return replace(self, parts=tuple(part.heated(temperature) for part in self.parts))
+
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         metrics = [part.metric(*own) for part, *own in self._split(variance, kurtosis)]
         signal = np.empty(self.n_columns, self.parts[0].bias.dtype)

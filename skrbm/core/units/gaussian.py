@@ -201,6 +201,9 @@ class Gaussian(Units):
         is_learned = "log_variance" in self.parameters and np.any(self.variance_rate)
         return 0.0 if is_learned else None
 
+    def heated(self, temperature: float) -> Self:
+        return replace(self, log_variance=self.log_variance + math.log(temperature))
+
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # One over the Fisher information of the bias, Var(v) / sigma^4, if it were the only
         # parameter, and likewise of the weights. Steps are then the same for data in any units of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, replace
+from typing import Any, Self, final
 
 import numpy as np
 from scipy.special import roots_legendre
@@ -65,6 +65,9 @@ class Interval(LinearUnits):
         distance = -np.log1p(rng.random(x.shape) * np.expm1(-size)) / size
         x[:] = np.where(x > 0, 1 - distance, distance)
         return x
+
+    def heated(self, temperature: float) -> Self:
+        return replace(self, bias=self.bias / temperature)
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         steepest = float(max(np.abs(low + self.bias).max(), np.abs(high + self.bias).max()))

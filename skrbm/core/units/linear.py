@@ -173,6 +173,9 @@ class TwoStateUnits(LinearUnits):
         linear = self.middle * x.sum(axis=1, dtype=np.float64)
         return np.asarray(linear + sum_log_two_cosh(_scaled(x, self.distance / 2)))
 
+    def heated(self, temperature: float) -> Self:
+        return replace(self, bias=self.bias / temperature)
+
     def expectation(self, x: Array) -> Array:
         if self.low == 0:  # half of one plus tanh would round small probabilities away
             if self.high == 1:

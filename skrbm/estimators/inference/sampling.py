@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 
 from skrbm.core.chains.gibbs import gibbs as gibbs_steps
 from skrbm.core.chains.gibbs import sample_base
-from skrbm.core.chains.path import TemperedPath
+from skrbm.core.chains.path import TemperedPath, heated_machine
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
@@ -61,6 +62,7 @@ class SamplingMixin(ModelMixin):
             "n_gibbs_steps": [Interval(Integral, 0, None, closed="left")],
             "init": ["array-like", "sparse matrix", None],
             "n_temperatures": COUNT,
+            "temperature": [Interval(Real, 0, None, closed="neither")],
             "random_state": RANDOM_STATE,
         },
         prefer_skip_nested_validation=True,
@@ -72,9 +74,10 @@ class SamplingMixin(ModelMixin):
         *,
         init: Any = None,
         n_temperatures: int = 1,
+        temperature: float = 1.0,
         random_state: Any = None,
     ) -> Any:
-        """Draw visible states by Gibbs sampling or by parallel tempering.
+        r"""Draw visible states by Gibbs sampling or by parallel tempering.
 
         Parameters
         ----------
@@ -89,6 +92,11 @@ class SamplingMixin(ModelMixin):
             Number of chains for every state, which run at temperatures between the model's and
             that of independent features, and exchange their states: so a state can leave a mode
             of the distribution that Gibbs sampling stays in [1]_. One is Gibbs sampling.
+        temperature : float, default=1.0
+            T of the distribution :math:`p(v, h)^{1/T} / Z_T` that is drawn from, exactly: below
+            one, likely states become likelier, as where sequences are designed [2]_; above one,
+            states become more diverse. The chains are the same as at one: from visible units
+            without a field, or from `init`.
         random_state : int, Generator, RandomState or None, default=None
             None draws on from the estimator's own stream, so that successive calls differ.
 
@@ -100,7 +108,8 @@ class SamplingMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `n_samples` is given and not the number of rows of `init`.
+            If `n_samples` is given and not the number of rows of `init`, or `temperature` is not
+            positive and finite.
 
         Warns
         -----
@@ -112,7 +121,11 @@ class SamplingMixin(ModelMixin):
         ----------
         .. [1] Desjardins, Courville, Bengio, Vincent, Delalleau (2010), "Tempered Markov chain
            Monte Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
+        .. [2] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence
+           data", eLife 8, e39397. :doi:`10.7554/eLife.39397`
         """
+        if not math.isfinite(temperature):
+            raise ValueError(f"temperature expected to be finite, got {temperature!r}.")
         model = self._model
         machine = model.machine()
         if init is None:
@@ -127,10 +140,10 @@ class SamplingMixin(ModelMixin):
         rng = model.inference_rng(random_state)
         path_ends = model.base_and_anchors(machine, rng) if n_temperatures > 1 else None
         if n_temperatures == 1 and init is None:
-            warn_if_chains_stay(model, machine, n_gibbs_steps)
+            warn_if_chains_stay(model, heated_machine(machine, temperature), n_gibbs_steps)
 
         def run(machine: Machine, v: Any) -> Array:
-            n_chains = v.shape[0]
+            machine, n_chains = heated_machine(machine, temperature), v.shape[0]
             if path_ends is None:
                 v = sample_base(machine, n_chains, rng) if init is None else v
                 return gibbs_steps(machine, v, n_gibbs_steps, rng)

@@ -22,7 +22,7 @@ from core.models import (
 )
 from scipy.special import logsumexp, softmax
 
-from skrbm.core.chains.path import TemperedPath
+from skrbm.core.chains.path import TemperedPath, heated_machine
 
 BETAS = (0.0, 0.3, 0.8, 1.0)
 N_DRAWS = 20_000
@@ -52,6 +52,20 @@ def test_path_ends_at_its_machine(p, rng):
     ):
         change = new.free_energy(states) - old.free_energy(states)
         np.testing.assert_allclose(change, path.energy_shift, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("temperature", [0.4, 3.0])
+def test_heated_machine_has_the_energy_over_the_temperature(p, rng, temperature):
+    # Slips: a variance divided; a scale that stays in the signal; offsets dropped.
+    machine, v = machine_from(p), visible_states(p, rng)
+    if p.kind == "count":  # its energy has a term that no parameter heats
+        with pytest.raises(ValueError, match="Count units have no distribution at another temp"):
+            heated_machine(machine, temperature)
+        return
+    energy = oracles.energy(p, v, hidden_states(p)) / temperature
+    change = heated_machine(machine, temperature).free_energy(v) + logsumexp(-energy, axis=1)
+    np.testing.assert_allclose(change, change[0], rtol=0, atol=1e-9)
+    assert heated_machine(machine, 1) is machine
 
 
 def test_base_is_uncoupled_and_its_partition_function_is_known(p, rng):
