@@ -127,6 +127,11 @@ class BaseRBM(
         values take ten Gibbs steps in every epoch.
     l1 : float
         Penalty on the sum of the absolute weights.
+    l1_squared : float
+        Penalty on half the square of the sum of a hidden unit's absolute weights, summed over hidden
+        units and divided by the number of visible columns. Unlike with `l1`, a strong unit is
+        penalised more than a weak one, so that all become sparse alike: Tubiana and others (2019),
+        :doi:`10.7554/eLife.39397`.
     l2 : float
         Penalty on half the sum of the squared weights.
     max_norm : float or None
@@ -232,6 +237,7 @@ class BaseRBM(
         "max_gradient_norm": [Interval(Real, 0, None, closed="neither"), None],
         "shuffle": ["boolean"],
         "l1": [Interval(Real, 0, None, closed="left")],
+        "l1_squared": [Interval(Real, 0, None, closed="left")],
         "l2": [Interval(Real, 0, None, closed="left")],
         "max_norm": [Interval(Real, 0, None, closed="neither"), None],
         "early_stopping": ["boolean"],
@@ -269,6 +275,7 @@ class BaseRBM(
     shuffle: bool = True
     draw_states: bool = False
     l1: float = 0.0
+    l1_squared: float = 0.0
     l2: float = 0.0
     max_norm: float | None = None
     early_stopping: bool = False

@@ -79,6 +79,7 @@ class BernoulliRBM(BaseRBM):
         shuffle: bool = True,
         draw_states: bool = True,
         l1: float = 0.0,
+        l1_squared: float = 0.0,
         l2: float = 0.0,
         max_norm: float | None = None,
         early_stopping: bool = False,

@@ -38,9 +38,9 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Notes
     -----
     Constructor parameters are scaled so that a centred step leads both to the same distribution:
-    `learning_rate` by 16 (of Adam by 4), `max_norm` by 4, `l1` and `max_gradient_norm` by 1/4 and
-    `l2` by 1/16. All others are the
-    same. Adam's steps agree in the weights alone: the biases of bits move twice as far.
+    `learning_rate` by 16 (of Adam by 4), `max_norm` by 4, `l1` and `max_gradient_norm` by 1/4,
+    `l1_squared` and `l2` by 1/16. All others are the same. Adam's steps agree in the weights alone:
+    the biases of bits move twice as far.
 
     Examples
     --------
@@ -106,6 +106,7 @@ def _assign(
     factors = {
         "learning_rate": scale if rbm.optimizer == "adam" else scale**2,
         "l1": 1 / scale,
+        "l1_squared": 1 / scale**2,
         "l2": 1 / scale**2,
         "max_norm": scale,
         "max_gradient_norm": 1 / scale,

@@ -131,6 +131,7 @@ class GaussianBernoulliRBM(BaseRBM):
         max_gradient_norm: float | None = 10.0,
         shuffle: bool = True,
         l1: float = 0.0,
+        l1_squared: float = 0.0,
         l2: float = 0.0,
         max_norm: float | None = None,
         early_stopping: bool = False,

@@ -83,6 +83,7 @@ class SpinRBM(BaseRBM):
         shuffle: bool = True,
         draw_states: bool = True,
         l1: float = 0.0,
+        l1_squared: float = 0.0,
         l2: float = 0.0,
         max_norm: float | None = None,
         early_stopping: bool = False,

@@ -48,6 +48,7 @@ PARAMETERS = {  # valid values, and invalid ones
     "learning_rate_schedule": (("linear", "constant", "adaptive"), ("cosine",)),
     "average": ((True, False), (None,)),
     "l1": ((0.0, 1.0, 1e300), (-1.0,)),
+    "l1_squared": ((0.0, 1.0, 1e300), (-1.0,)),
     "l2": ((0.0, 1e3, 1e300), (np.inf,)),
     "max_norm": ((None, 1e-3, 1e300), (0.0,)),
     "max_gradient_norm": ((None, 1e-300, 1e300), (0.0,)),

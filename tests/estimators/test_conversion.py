@@ -11,6 +11,7 @@ OPTIONS = {
     "plain": {},
     "momentum": {"momentum": 0.5},
     "l1": {"l1": 0.3},
+    "l1_squared": {"l1_squared": 0.3},
     "l2": {"l2": 0.3},
     "max_norm": {"max_norm": 0.2},
     "max_gradient_norm": {"max_gradient_norm": 0.01},
@@ -81,7 +82,7 @@ def test_learning_rate_of_spins_is_that_of_their_weights():
 
 def test_other_parameters_are_taken_over_and_all_come_back():
     p, _, _ = random_machine("spin", 5, 3)
-    options = {"l1": 0.1, "l2": 0.2, "max_norm": 3.0, "max_gradient_norm": 5.0}
+    options = {"l1": 0.1, "l1_squared": 0.3, "l2": 0.2, "max_norm": 3.0, "max_gradient_norm": 5.0}
     rbm = assigned(p, learning_rate=0.3, **options)
     scaled = {"learning_rate", *options}
     twin = to_bernoulli(rbm)

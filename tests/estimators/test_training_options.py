@@ -36,6 +36,7 @@ OPTIONS = {
     "learning_rate_schedule": list(SCHEDULES),
     "average": [False, True],
     "l1": [0.0, 0.01],
+    "l1_squared": [0.0, 0.1],
     "l2": [0.0, 0.01],
     "max_norm": [None, 0.5],
     "max_gradient_norm": [None, 0.1],

@@ -78,6 +78,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         rbm._metric_unit,
         rbm.max_gradient_norm,
     )
+    penalties = Penalties(rbm.l1, rbm.l1_squared, rbm.l2)
     parts: tuple[Part, ...] = (
         Guard(start.dtype),
         *([GreyValues()] if rbm.draw_states else ()),
@@ -87,7 +88,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
             0 if "anchors" in rbm._left_out else N_FAR_ROWS,
         ),
         Damping(preconditioner, optimizer.momentum_gain),
-        *([Penalties(rbm.l1, rbm.l2)] if rbm.l1 or rbm.l2 else ()),
+        *([penalties] if penalties else ()),
         *rbm._added_parts,
         *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Average()] if rbm.average else ()),

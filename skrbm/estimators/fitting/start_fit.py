@@ -189,7 +189,7 @@ def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters)
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
         return False
-    cost = Penalties(rbm.l1, rbm.l2).of_weights(machine)
+    cost = Penalties(rbm.l1, rbm.l1_squared, rbm.l2).of_weights(machine)
     v, weights = modes.rows, modes.weights
     alone = -weights @ independent.energy(v) - independent.log_partition(independent.zero_field(1))
     return bool(log_likelihood(machine, v, weights) - alone[0] >= cost)

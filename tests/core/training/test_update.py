@@ -26,17 +26,19 @@ from skrbm.core.training.update import Trainer
 
 PLAIN = [case for case in CASES if not case[3]]
 RATE = 1e-3
-PENALTIES = Penalties(l1=0.3, l2=0.7)
+PENALTIES = Penalties(l1=0.3, l1_squared=0.9, l2=0.7)
 
 
 def cost(p):
     weights = oracles.zero_sum(p, p.weights)
-    return np.sum(0.3 * np.abs(weights) + 0.35 * weights**2)
+    sums = np.abs(weights).sum(axis=0)
+    squares = 0.45 / len(weights) * np.sum(sums**2)
+    return np.sum(0.3 * np.abs(weights) + 0.35 * weights**2) + squares
 
 
 def penalised(p, gradient):
-    """Direction of a step that also climbs down from 0.3 |W| + 0.35 W^2, summed over weights in the
-    gauge in which those of a categorical unit sum to zero.
+    """Direction of a step that also climbs down from the cost of the weights in the gauge in which
+    those of a categorical unit sum to zero.
     """
 
     slope = oracles.finite_difference_gradient(cost, p, step=1e-6)["weights"]
@@ -56,6 +58,7 @@ def update(p, v, rng, **options):
 @pytest.mark.parametrize("case", PLAIN, ids=case_id)
 def test_penalties_bend_the_plain_and_the_centered_step(case, seed, rng):
     # Slips: a penalty of other coordinates than the plain weights', l2 without its half, a wrong sign,
+    # sums over visible columns in place of hidden units, a sum divided by hidden units,
     # signs of weights that are in another gauge, a slope that leaves the gauge.
     p = model(case, seed)
     assert PENALTIES.of_weights(machine_from(p)) == pytest.approx(cost(p))

@@ -20,21 +20,36 @@ class Penalties(Part):
 
     .. math::
 
-        \frac{1}{n} \sum_v \log p(v) - \lambda_1 \sum |W_{ij}|
-        - \frac{\lambda_2}{2} \sum W_{ij}^2
+        \frac{1}{n} \sum_v \log p(v) - \lambda_1 \sum_{ij} |W_{ij}|
+        - \frac{\lambda_{1 \times 1}}{2 m} \sum_j \left( \sum_i |W_{ij}| \right)^2
+        - \frac{\lambda_2}{2} \sum_{ij} W_{ij}^2
+
+    with m visible columns. The slope of the middle one grows with the sum of a hidden unit's
+    weights, so that strong units are made as sparse as weak ones [1]_.
 
     Parameters
     ----------
     l1 : float, default=0.0
         :math:`\lambda_1`, of the plain machine's weights.
+    l1_squared : float, default=0.0
+        :math:`\lambda_{1 \times 1}`, likewise.
     l2 : float, default=0.0
         :math:`\lambda_2`, likewise.
+
+    References
+    ----------
+    .. [1] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence
+       data", eLife 8, e39397, methods. :doi:`10.7554/eLife.39397`
     """
 
     name: ClassVar[str] = "penalties"
 
     l1: float = 0.0
+    l1_squared: float = 0.0
     l2: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.l1 or self.l1_squared or self.l2)
 
     def of_weights(self, machine: Machine) -> float:
         r"""Penalty on the weights.
@@ -47,10 +62,12 @@ class Penalties(Part):
         Returns
         -------
         penalty : float
-            In nats: :math:`\lambda_1 \sum |W_{ij}| + \frac{\lambda_2}{2} \sum W_{ij}^2`.
+            In nats, as far as the formula speaks of weights.
         """
         weights = _gauged(machine, machine.weights)
-        return float(self.l1 * np.abs(weights).sum() + self.l2 / 2 * (weights**2).sum())
+        sums = np.abs(weights).sum(axis=0)
+        squares = self.l1_squared / len(weights) * (sums**2).sum() + self.l2 * (weights**2).sum()
+        return float(self.l1 * sums.sum() + squares / 2)
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
         """Subtract the slopes of the penalties, which act on weights in the gauge of their layers."""
@@ -58,9 +75,10 @@ class Penalties(Part):
             weights = _gauged(machine, machine.weights)
             for rows in row_blocks(weights):
                 gradient["weights"][rows] -= self.l2 * weights[rows]
-        if self.l1:
-            signs = np.sign(_gauged(machine, machine.weights))
-            gradient["weights"] -= self.l1 * _gauged(machine, signs)
+        if self.l1 or self.l1_squared:
+            weights = _gauged(machine, machine.weights)
+            slopes = self.l1 + self.l1_squared / len(weights) * np.abs(weights).sum(axis=0)
+            gradient["weights"] -= _gauged(machine, slopes * np.sign(weights))
 
 
 def _gauged(machine: Machine, weights: Array) -> Array:
