@@ -7,6 +7,7 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
 from skrbm.display.images import ComponentsDisplay, SamplesDisplay
+from skrbm.display.logos import LogoDisplay
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.classifier import RBMClassifier
 from skrbm.estimators.conversion import to_bernoulli, to_spin
@@ -33,6 +34,7 @@ __all__ = [
     "FreeEnergyDisplay",
     "GaussianBernoulliRBM",
     "LogPartition",
+    "LogoDisplay",
     "RBMClassifier",
     "RBMImputer",
     "RBMOutlierDetector",

@@ -85,8 +85,8 @@ class ComponentsDisplay(Display):
         if image_shape is None and hasattr(estimator, "columns_"):
             raise ValueError(
                 f"Images expected features that are pixels, but {type(estimator).__name__} has columns of "
-                f"a table. Draw components_ with the names in columns_, for example as a heat map, or "
-                f"pass image_shape."
+                f"a table. Draw a hidden unit's categories by LogoDisplay, or components_ with the names in "
+                f"columns_ as a heat map, or pass image_shape."
             )
         order = np.argsort(-np.linalg.norm(components, axis=1), kind="stable")
         images = _images(components[order[:n_images]], image_shape)

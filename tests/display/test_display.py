@@ -14,6 +14,7 @@ from skrbm import (
     ComponentsDisplay,
     FreeEnergyDisplay,
     GaussianBernoulliRBM,
+    LogoDisplay,
     RBMOutlierDetector,
     SamplesDisplay,
     TabularRBM,
@@ -313,10 +314,10 @@ def test_a_stream_without_a_history_says_how_to_get_one():
         TrainingCurveDisplay.from_estimator(stream)
 
 
-@pytest.mark.parametrize("display", [ComponentsDisplay, TrainingCurveDisplay])
+@pytest.mark.parametrize("display", [ComponentsDisplay, LogoDisplay, TrainingCurveDisplay])
 def test_unfitted_models_say_so(display):
     with pytest.raises(NotFittedError, match="not fitted"):
-        display.from_estimator(BernoulliRBM())
+        display.from_estimator(BernoulliRBM(), **({"unit": 0} if display is LogoDisplay else {}))
 
 
 def test_components_of_tables_are_no_images():
@@ -325,3 +326,57 @@ def test_components_of_tables_are_no_images():
     with pytest.raises(ValueError, match=r"TabularRBM has columns of a table.*columns_"):
         ComponentsDisplay.from_estimator(rbm)
     assert ComponentsDisplay.from_estimator(rbm, image_shape=(1, 4)).images.shape == (2, 1, 4)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rows = np.random.default_rng(0).choice(list("AC-"), (60, 4)).astype(object)
+    rows[:, 1] = rows[:, 0]
+    rows[:, 3] = np.where(rows[:, 0] == "A", "yes", "no")
+    kinds = dict.fromkeys(range(3), "categorical") | {3: "binary"}
+    rbm = TabularRBM(2, kinds=kinds, n_iter=20, random_state=0).fit(rows)
+    rbm.components_ = rbm.components_ + 1.0  # in a gauge of its own
+    return rbm
+
+
+def test_letters_are_as_high_as_their_weights_and_the_strongest_outermost(table):
+    # Slips: flags, which are the first units, drawn at the first column; weights in another gauge;
+    # a stack in the order of the alphabet.
+    display = LogoDisplay.from_estimator(table, 1)
+    weights = dict(zip(table.columns_, table.components_[1], strict=True))
+    for site in range(3):
+        own = [f"{site}={letter}" for letter in "-AC"]
+        mean = np.mean([weights[name] for name in own])
+        weights |= {name: weights[name] - mean for name in own}
+    boxes = [patch.get_path().get_extents() for patch in display.letters_]
+    heights = [box.height for box in boxes]
+    assert sorted(heights) == pytest.approx(sorted(map(abs, weights.values())))
+    for column in range(4):
+        here = [box for box in boxes if abs((box.x0 + box.x1) / 2 - column) < 0.01]
+        own = [weight for name, weight in weights.items() if name.startswith(f"{column}=")]
+        top = sum(weight for weight in own if weight > 0)
+        assert max([0, *(box.y1 for box in here)]) == pytest.approx(top)
+        above = sorted((box for box in here if box.y0 >= -1e-9), key=lambda box: box.y0)
+        assert [box.height for box in above] == sorted(box.height for box in above)
+    display.figure_.canvas.draw()
+
+
+def test_a_logo_shows_the_columns_of_the_longest_weights(table):
+    # Slip: columns in the order of their weights.
+    display = LogoDisplay.from_estimator(table, 0, n_columns=3)
+    assert display.names == ["0", "1", "3"]
+    assert set(display.letters) == {"-", "A", "C", "yes"}
+    axes = matplotlib.pyplot.figure().add_subplot()
+    assert display.plot(axes) is display
+    assert display.ax_ is axes
+
+
+def test_what_has_no_letters_is_refused(rbm, table):
+    with pytest.raises(ValueError, match=r"BernoulliRBM has none.*ComponentsDisplay"):
+        LogoDisplay.from_estimator(rbm, 0)
+    numbers = TabularRBM(2, n_iter=1, random_state=0).fit(np.arange(80.0).reshape(20, 4) % 7)
+    with pytest.raises(ValueError, match="TabularRBM has none"):
+        LogoDisplay.from_estimator(numbers, 0)
+    for unit in (2, -1, 0.5, "first"):
+        with pytest.raises(ValueError, match=f"from 0 to 1, got {unit!r}"):
+            LogoDisplay.from_estimator(table, unit)

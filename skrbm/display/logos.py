@@ -1,0 +1,158 @@
+"""Logos: weights of a hidden unit as letters of proportional height."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self, final
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skrbm.core.numerics import Array
+from skrbm.display.axes import Display
+
+LETTER_WIDTH = 0.9  # of the distance between columns, so that letters of neighbours do not touch
+PALETTE = "tab20"  # of matplotlib; letters follow each other in it, and come again after twenty
+
+
+@final
+class LogoDisplay(Display):
+    """Weights of a hidden unit to the values of categorical columns, as a sequence logo.
+
+    At each column of the table the values are stacked, each as high as its weight: those that the
+    unit favours above zero, those that it disfavours below, the strongest farthest from zero [1]_.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_values,)
+        Weights of all values, in nats.
+    letters : sequence of str of length n_values
+        Values, which may be words.
+    column_of_value : ndarray of shape (n_values,)
+        Number of the column of each value, from 0 on.
+    names : sequence of length n_columns
+        Names of the columns.
+
+    Attributes
+    ----------
+    letters_ : list of matplotlib.patches.PathPatch
+        All letters whose weight is not zero, column by column; set by `plot`.
+
+    References
+    ----------
+    .. [1] Schneider, Stephens (1990), "Sequence logos: a new way to display consensus sequences",
+       Nucleic Acids Research 18(20), 6097-6100. :doi:`10.1093/nar/18.20.6097`
+    """
+
+    letters_: list[Any]
+
+    def __init__(self, weights: Array, letters: Any, column_of_value: Array, names: Any) -> None:
+        self.weights = weights
+        self.letters = letters
+        self.column_of_value = column_of_value
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, unit: int, *, n_columns: int | None = None, ax: Any = None
+    ) -> Self:
+        """Draw the weights of a hidden unit of a fitted model of a table.
+
+        Weights of a categorical column sum to zero; a flag has one letter, its second value.
+        Columns of numbers are left out.
+
+        Parameters
+        ----------
+        estimator : TabularRBM
+            Fitted.
+        unit : int
+            Number of the hidden unit, from 0 on.
+        n_columns : int, default=None
+            Largest number of columns, those with the longest weights, in the table's order; None
+            for all.
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None for a new figure.
+
+        Returns
+        -------
+        display : LogoDisplay
+            Drawn.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        NotFittedError
+            If the model is not fitted.
+        ValueError
+            If the model has no columns of categories, or no such hidden unit.
+        """
+        check_is_fitted(estimator)
+        categories = getattr(estimator, "categories_", ())
+        discrete = [j for j, values in enumerate(categories) if values is not None]
+        if not discrete:
+            raise ValueError(
+                f"Logos expected columns of categories, but {type(estimator).__name__} has none. Draw "
+                f"pixels by ComponentsDisplay."
+            )
+        machine = estimator._model.machine()
+        n_hidden = machine.weights.shape[1]
+        if not isinstance(unit, Integral) or not 0 <= unit < n_hidden:
+            raise ValueError(
+                f"unit expected to be a number from 0 to {n_hidden - 1}, got {unit!r}."
+            )
+        weights = machine.visible.gauge(machine.weights)[:, int(unit)]
+        table = estimator._row_format.names(estimator, len(weights))
+        column = table["feature_of_column"]
+        lengths = [np.linalg.norm(weights[column == j]) for j in discrete]
+        longest = np.argsort(-np.array(lengths), kind="stable")[:n_columns]
+        shown = np.array(discrete)[np.sort(longest)]
+        is_shown = np.isin(column, shown)
+        names = [str(table["features"][j]) for j in shown]
+        column = np.searchsorted(shown, column[is_shown])
+        labels = table["columns"][is_shown]
+        letters = [s[len(names[j]) + 1 :] for s, j in zip(labels, column, strict=True)]
+        display = cls(weights[is_shown], letters, column, names).plot(ax)
+        display._entitle(f"weights of hidden unit {unit}")
+        return display
+
+    def plot(self, ax: Any = None) -> Self:
+        ax = self._begin(ax)
+        from matplotlib import colormaps
+        from matplotlib.patches import PathPatch
+        from matplotlib.textpath import TextPath
+
+        palette = colormaps[PALETTE].colors
+        glyphs = {letter: TextPath((0, 0), letter, size=1) for letter in sorted(set(self.letters))}
+        colors = {letter: palette[k % len(palette)] for k, letter in enumerate(glyphs)}
+        order = np.lexsort([np.abs(self.weights), self.column_of_value])
+        ends: dict[tuple[int, bool], float] = {}
+        self.letters_ = []
+        for k in order:
+            letter, weight, column = self.letters[k], self.weights[k], self.column_of_value[k]
+            if weight == 0:
+                continue
+            end = ends.get((column, weight > 0), 0.0)
+            ends[column, weight > 0] = end + weight
+            low, height = min(end, end + weight), abs(weight)
+            glyph = _fitted(glyphs[letter], column - LETTER_WIDTH / 2, low, LETTER_WIDTH, height)
+            patch = PathPatch(glyph, facecolor=colors[letter], linewidth=0)
+            self.letters_.append(ax.add_patch(patch))
+        ax.axhline(0, color="black", linewidth=0.8)
+        ax.set_xlim(-0.5, len(self.names) - 0.5)
+        ax.set_ylim(min([0.0, *ends.values()]), max([0.0, *ends.values()]) or 1.0)
+        ax.set_xticks(
+            range(len(self.names)), self.names, rotation=90 if len(self.names) > 20 else 0
+        )
+        ax.set_ylabel("weight, nats")
+        return self
+
+
+def _fitted(path: Any, x: float, y: float, width: float, height: float) -> Any:
+    """Path of a letter, stretched to a box."""
+    from matplotlib.transforms import Affine2D
+
+    box = path.get_extents()
+    stretch = width / max(box.width, 1e-9), height / max(box.height, 1e-9)
+    moved = Affine2D().translate(-box.x0, -box.y0).scale(*stretch).translate(x, y)
+    return moved.transform_path(path)
