@@ -8,6 +8,7 @@ from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
 from skrbm.display.images import ComponentsDisplay, SamplesDisplay
 from skrbm.display.logos import LogoDisplay
+from skrbm.display.matrices import CouplingsDisplay
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.classifier import RBMClassifier
 from skrbm.estimators.conversion import to_bernoulli, to_spin
@@ -28,6 +29,7 @@ __all__ = [
     "ChainDiagnostics",
     "Checkpoint",
     "ComponentsDisplay",
+    "CouplingsDisplay",
     "DivergenceError",
     "DomainWarning",
     "EffectiveCouplings",

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
+from numpy.polynomial.legendre import leggauss
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, sum_log_two_cosh
@@ -17,6 +18,10 @@ ORDERS = (2, 3)
 LAST_FREQUENCY = 26.0  # where 1 / sinh(pi t / 2) is below 1e-17
 SATURATION = 20.0  # where log(2 cosh x) is |x| to 1e-17
 N_HERMITE_NODES = 64  # of the average over a normal variable
+SPAN = 2 * np.sqrt(3.0)  # of a uniform variable, in its standard deviations
+NORMAL_REACH = 9.0  # standard deviations, beyond which a normal variable is once in 1e18 times
+N_OWN_NODES = 16  # of the average of a number's own energy, at most of second order
+SMALL_PHASE = 1e-2  # below which the next term of the series is a^5 / 840 = 1e-13
 N_BLOCK_FREQUENCIES = 2**10  # at a time: their waves stay in the cache
 
 
@@ -31,7 +36,10 @@ class EffectiveCouplings:
         + \sum_{i < j < k} K_{ijk} s_i s_j s_k + \dots
 
     where :math:`s` is -1 or +1 for the lower and the higher state of a unit with two states, and
-    1 or 0 for each column of a categorical unit, over whose columns every coefficient sums to zero.
+    1 or 0 for each column of a categorical unit, over whose columns every coefficient sums to zero. A
+    number with bounds, taken to be uniform between them, or without, taken to be standard normal, is
+    measured from its mean in standard deviations; a coefficient is then the part of the interaction
+    that is linear in it.
 
     Parameters
     ----------
@@ -124,7 +132,8 @@ def effective_couplings(
 ) -> EffectiveCouplings:
     r"""Zero-sum interactions of the visible units up to an order.
 
-    A coefficient is an average over independent, uniform states of all other units [1]_. A hidden
+    A coefficient is an average over independent states of all other units: uniform ones [1]_, or
+    standard normal numbers where there are no bounds. A hidden
     unit adds :math:`\log 2 \cosh(b + \sum_k u_k)`, where :math:`u_k` is what visible unit k sends
     to it; its Fourier transform makes of the average a product over units, so that
 
@@ -140,12 +149,12 @@ def effective_couplings(
     Parameters
     ----------
     machine : Machine
-        Visible units with two states or one-hot columns, hidden units with two states.
+        Visible units with two states, one-hot columns or numbers, hidden units with two states.
     order : {2, 3}, default=2
         Largest number of units that interact.
     method : {"auto", "exact", "gaussian"}, default="auto"
-        "gaussian" takes the sum of the other units for a normal variable; "auto" does so where
-        the exact integral would take too many products.
+        "gaussian" takes the sum of the other units, which may not be numbers, for a normal variable;
+        "auto" does so where the exact integral would take too many products.
     max_products : float, default=1e13
         Complex multiplications of an exact integral that "auto" allows: minutes.
 
@@ -165,16 +174,19 @@ def effective_couplings(
        restricted Boltzmann machines", SciPost Physics 16, 095.
        :doi:`10.21468/SciPostPhys.16.4.095`
     """
-    senders = _Senders(machine.astype(np.float64))
-    n_products = senders.n_nodes.sum() * len(senders.columns) ** order
+    machine = machine.astype(np.float64)
+    senders = _Senders(machine)
+    n_products = senders.n_nodes.sum() * len(senders.unit_of_column) ** order
     if method == "auto":
-        method = "exact" if n_products <= max_products else "gaussian"
+        is_affordable = n_products <= max_products
+        method = "exact" if is_affordable or len(senders.numbers.columns) else "gaussian"
     add = {"exact": _integrate, "gaussian": _average_normal}[method]
-    shape = (len(senders.columns),)
+    shape = senders.unit_of_column.shape
     sums = [np.zeros(shape * n) for n in range(1, order + 1)]
     add(senders, sums)
-    sums[0] += senders.linear
-    unit = senders.unit[senders.columns]
+    sums[0][senders.value_columns] += senders.linear
+    sums[0][senders.numbers.columns] += senders.numbers.linear
+    unit = senders.unit_of_column
     is_same = unit[:, None] == unit
     sums[1][is_same] = 0
     if order > 2:
@@ -188,32 +200,46 @@ def effective_couplings(
 class _Senders:
     """Signals of every value of every visible unit to the hidden units.
 
-    All values stand one after the other, each with the number of its `unit`. A hidden unit adds
-    log 2cosh(bias + sum of sent) to log p, and a part that is linear in what is sent, which is in
-    `linear` together with the visible units' own. `columns` are the values that stand for the
-    columns: all of a categorical unit, the higher one of two states.
+    All values of units with states stand one after the other, each with the number of its `unit`
+    among these. A hidden unit adds log 2cosh(bias + sum of sent) to log p, and a part that is linear
+    in what is sent, which is in `linear` together with the visible units' own. `columns` are the
+    values that stand for columns of the layer, `value_columns`: all of a categorical unit, the higher
+    one of two states. `numbers` are the other units.
     """
 
     def __init__(self, machine: Machine) -> None:
-        slope, self.bias, share = _two_state_form(machine.hidden)
-        sent, own = [], []
+        visible = machine.visible
+        slope, bias, share = _two_state_form(machine.hidden)
         unit: list[int] = []
         columns: list[int] = []
-        for i in range(machine.visible.n_units):
-            values, layer = machine.visible.unit_values(i), machine.visible.take(i)
+        value_columns: list[int] = []
+        sent, own = [np.zeros((0, len(slope)))], [np.zeros(0)]
+        self.unit_of_column = np.empty(visible.n_columns, dtype=np.intp)
+        for i in range(visible.n_units):
+            values, layer, places = visible.unit_values(i), visible.take(i), visible.unit_columns(i)
+            self.unit_of_column[places] = i
+            if values is None and len(places) == 1:
+                continue
             n_values, n_own = (0, 0) if values is None else values.shape
-            if values is None or (n_values, n_own) not in {(2, 1), (n_own, n_own)}:
+            if (n_values, n_own) not in {(2, 1), (n_own, n_own)} or not n_own:
                 raise ValueError(
-                    f"Couplings need visible units that have two states or one-hot columns, got "
-                    f"unit {i} of {type(machine.visible).__name__} units, which is neither."
+                    f"Couplings need visible units that have two states, one-hot columns or real "
+                    f"values, got unit {i} of {type(visible).__name__} units, which is none of these."
                 )
             begin = len(unit)
             columns += [begin + 1] if n_own == 1 else range(begin, begin + n_values)
-            sent.append(layer.signal(values) @ machine.weights[machine.visible.unit_columns(i)])
+            value_columns += places.tolist()
+            sent.append(layer.signal(values) @ machine.weights[places])
             own.append(-layer.energy(values))
             unit += [i] * n_values
-        self.unit, self.columns = np.array(unit), np.array(columns)
+        _, self.unit = np.unique(np.array(unit, np.intp), return_inverse=True)
+        self.columns, self.value_columns = (
+            np.array(columns, np.intp),
+            np.array(value_columns, np.intp),
+        )
         self.first = np.flatnonzero(np.diff(self.unit, prepend=-1))
+        self.numbers = _Numbers(machine, slope, share)
+        self.bias = bias + self.numbers.mean_sent
         raw = np.concatenate(sent)
         linear = np.concatenate(own) + raw @ share
         self.linear = (linear - self.mean(linear)[self.unit])[self.columns]
@@ -228,8 +254,66 @@ class _Senders:
     def n_nodes(self) -> Array:
         """Number of frequencies that the integral of each hidden unit needs."""
         largest = np.maximum.reduceat(np.abs(self.sent), self.first, axis=0).sum(axis=0)
-        period = largest + np.abs(self.bias) + SATURATION
+        period = largest + self.numbers.largest_sent + np.abs(self.bias) + SATURATION
         return np.asarray(np.ceil(LAST_FREQUENCY * period / (2 * np.pi)), dtype=int)
+
+
+@final
+class _Numbers:
+    """Signals of visible units with real values to the hidden units.
+
+    A number is `mean` + `scale` s, where s has mean zero and variance one: uniform where the number
+    has bounds, else normal. It sends a hidden unit `slope` times s, and the mean of what all send is
+    `mean_sent`. `linear` is the mean of s times the part of log p that is the number's own or linear
+    in what it sends.
+    """
+
+    def __init__(self, machine: Machine, slope: Array, share: Array) -> None:
+        visible, slopes, linear, is_bounded = machine.visible, [], [], []
+        columns: list[int] = []
+        self.mean_sent = np.zeros(len(slope))
+        for i in range(visible.n_units):
+            (place, *others), layer = visible.unit_columns(i).tolist(), visible.take(i)
+            if others or visible.unit_values(i) is not None:
+                continue
+            (low,), (high,) = layer.column_bounds
+            is_bounded.append(bool(np.isfinite(high - low)))
+            mean, scale = ((low + high) / 2, (high - low) / SPAN) if is_bounded[-1] else (0.0, 1.0)
+            nodes, weights = (leggauss if is_bounded[-1] else hermegauss)(N_OWN_NODES)
+            nodes = nodes * SPAN / 2 if is_bounded[-1] else nodes
+            own = (weights * nodes) @ -layer.energy(mean + scale * nodes[:, None]) / weights.sum()
+            origin, one = layer.signal(mean + scale * np.array([[0.0], [1.0]]))
+            sent = (one - origin) @ machine.weights[[place]]
+            self.mean_sent += slope * (origin @ machine.weights[[place]])
+            columns.append(place)
+            linear.append(own + sent @ share)
+            slopes.append(sent * slope)
+        self.columns, self.linear = np.array(columns, np.intp), np.array(linear)
+        self.is_bounded = np.array(is_bounded, dtype=bool)
+        self.slope = np.reshape(slopes, (-1, len(slope)))  # (n_numbers, n_hidden)
+
+    @property
+    def largest_sent(self) -> Array:
+        """Bound of what all numbers send to each hidden unit, but for one part in 1e18."""
+        reach = np.where(self.is_bounded, SPAN / 2, NORMAL_REACH)
+        return np.asarray(reach @ np.abs(self.slope))
+
+    def transforms(self, t: Array, j: int) -> tuple[Array, Array]:
+        """Means of exp(i t u) and of s exp(i t u), where u is sent to hidden unit j: (n_numbers, n_t).
+
+        The second is divided by the first.
+        """
+        y = self.slope[:, j, None] * t
+        mean, ratio = np.exp(-(y**2) / 2), y.copy()
+        a = SPAN / 2 * y[self.is_bounded]
+        sinc = np.sinc(a / np.pi)
+        sinc[sinc == 0] = np.finfo(float).tiny
+        is_small = np.abs(a) < SMALL_PHASE
+        far = np.where(is_small, 1, a)
+        # Minus the derivative of sin(a) / a.
+        slope = np.where(is_small, a / 3 - a**3 / 30, (np.sin(far) / far - np.cos(far)) / far)
+        mean[self.is_bounded], ratio[self.is_bounded] = sinc, SPAN / 2 * slope / sinc
+        return mean, 1j * ratio
 
 
 def _two_state_form(hidden: Units) -> tuple[Array, Array, Array]:
@@ -260,8 +344,12 @@ def _integrate(senders: _Senders, sums: list[Array]) -> None:
             means[means == 0] = np.finfo(float).tiny
             total = np.exp(1j * senders.bias[j] * t) * np.prod(means, axis=0)
             total *= -step / (t * np.sinh(np.pi / 2 * t))
+            number_means, number_ratios = senders.numbers.transforms(t, j)
+            total *= np.prod(number_means, axis=0)
             # A ratio to the mean takes the unit itself out of the product over all.
-            ratios = (waves / means[senders.unit] - 1)[senders.columns]
+            ratios = np.empty((len(sums[0]), len(t)), dtype=complex)
+            ratios[senders.value_columns] = (waves / means[senders.unit] - 1)[senders.columns]
+            ratios[senders.numbers.columns] = number_ratios
             first = total * ratios
             sums[0] += first.real.sum(axis=1)
             sums[1] += _real_product(first, ratios)
@@ -276,6 +364,10 @@ def _real_product(a: Array, b: Array) -> Array:
 
 def _average_normal(senders: _Senders, sums: list[Array]) -> None:
     """Put averages in which the sum of the other units is a normal variable."""
+    if len(senders.numbers.columns):
+        raise ValueError(
+            "Couplings of real values are computed exactly, got the method 'gaussian' for them."
+        )
     mean = senders.mean(senders.sent)
     deviation = senders.sent - mean[senders.unit]
     variance = senders.mean(deviation**2)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+MAX_LEVEL_NAMES = 12  # names of columns below an axis that fit side by side without being turned
+
 
 class Display(ABC):
     """Numbers of a picture, and how to draw it.

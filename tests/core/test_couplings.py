@@ -5,6 +5,7 @@ import oracles
 import pytest
 from core.models import machine_from, sized
 from core.models import model as random_model
+from numpy.polynomial.legendre import leggauss
 from scipy import integrate, stats
 
 from skrbm.core.couplings import effective_couplings
@@ -119,11 +120,52 @@ def test_automatic_method_is_exact_where_that_is_affordable(rng):
     assert effective_couplings(machine, max_products=10).method == "gaussian"
 
 
+def reference(kind, own):
+    """Values of a unit, their weights in an average, and the factors of its coefficients."""
+    if kind == "categorical":
+        q = own.stop - own.start
+        return np.eye(q), np.full(q, 1 / q), q * np.eye(q) - 1
+    if kind == "interval":
+        nodes, weights = leggauss(40)
+        return (nodes[:, None] + 1) / 2, weights / 2, np.sqrt(3) * nodes[:, None]
+    if kind in oracles.GAUSSIAN_ENERGIES:
+        nodes = np.linspace(-8.5, 8.5, 120)[:, None]
+        weights = np.exp(-(nodes[:, 0] ** 2) / 2)
+        return nodes, weights / weights.sum(), nodes
+    values = np.array(oracles.unit_values(kind, 1))
+    return values, np.full(2, 0.5), np.array([[-1.0], [1.0]])
+
+
+@pytest.mark.parametrize("case", [("composite", 8, 2, 1), ("cho", 2, 3, 1), ("interval", 2, 3, 0)])
+def test_numbers_have_the_linear_part_of_their_interactions(case, seed):
+    # Slips: a uniform number in its own unit; the mean of what is sent left out of the bias; columns
+    # of numbers taken for those of values; a sine in place of its ratio.
+    p = random_model(case, seed, scale=1.5)
+    units = [(own, *reference(kind, own)) for kind, own in p.units]
+    grid = np.indices([len(values) for _, values, *_ in units]).reshape(len(units), -1)
+    v, factors = np.empty((2, grid.shape[1], len(p.weights)))
+    weights, unit = np.ones(grid.shape[1]), np.empty(len(p.weights), dtype=int)
+    for k, (index, (own, values, shares, own_factors)) in enumerate(zip(grid, units, strict=True)):
+        v[:, own], factors[:, own], unit[own] = values[index], own_factors[index], k
+        weights *= shares[index]
+    log_p = -weights * oracles.free_energy(p, v)
+    result = effective_couplings(machine_from(p))
+    np.testing.assert_allclose(result.fields, log_p @ factors, rtol=0, atol=1e-8)
+    pairs = (factors.T * log_p) @ factors
+    pairs[unit[:, None] == unit] = 0
+    np.testing.assert_allclose(result.pairs, pairs, rtol=0, atol=1e-8)
+    assert np.abs(pairs).max() > 0.01
+    with pytest.raises(ValueError, match="real values are computed exactly, got the method 'gaus"):
+        effective_couplings(machine_from(p), method="gaussian")
+    assert effective_couplings(machine_from(p), max_products=0).method == "exact"
+
+
 @pytest.mark.parametrize("kind", ["cho", "interval", "count", "composite"])
 def test_units_without_couplings_are_refused_by_name(kind, seed):
     machine = machine_from(random_model(sized(kind, 3, 3), seed))
     name = type(machine.visible).__name__
-    with pytest.raises(ValueError, match=rf"two states or one-hot columns, got unit \d of {name}"):
-        effective_couplings(machine)
+    if kind == "count":
+        with pytest.raises(ValueError, match="one-hot columns or real values, got unit 0 of Count"):
+            effective_couplings(machine)
     with pytest.raises(ValueError, match=f"hidden units that have two states, got {name} units"):
         effective_couplings(machine.transposed)

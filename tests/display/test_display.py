@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from skrbm import (
     BernoulliRBM,
     ComponentsDisplay,
+    CouplingsDisplay,
     FreeEnergyDisplay,
     GaussianBernoulliRBM,
     LogoDisplay,
@@ -19,6 +20,7 @@ from skrbm import (
     SamplesDisplay,
     TabularRBM,
     TrainingCurveDisplay,
+    effective_couplings,
 )
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -39,6 +41,7 @@ def _closed_figures():
 
 
 DISPLAYS = {
+    "couplings": lambda rbm, **ax: CouplingsDisplay.from_estimator(rbm, n_columns=5, **ax),
     "components": lambda rbm, **ax: ComponentsDisplay.from_estimator(rbm, **ax),
     "samples": lambda rbm, **ax: SamplesDisplay.from_estimator(rbm, X, mask=KNOWN, **ax),
     "training": lambda rbm, **ax: TrainingCurveDisplay.from_estimator(rbm, **ax),
@@ -49,7 +52,7 @@ DISPLAYS = {
 @pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
 def test_displays_draw_where_they_are_told(rbm, draw):
     new = draw(rbm)
-    assert new.figure_.axes == [new.ax_]
+    assert new.figure_.axes[0] is new.ax_
     figure, axes = matplotlib.pyplot.subplots(1, 2)
     display = draw(rbm, ax=axes[1])
     assert display.ax_ is axes[1]
@@ -380,3 +383,14 @@ def test_what_has_no_letters_is_refused(rbm, table):
     for unit in (2, -1, 0.5, "first"):
         with pytest.raises(ValueError, match=f"from 0 to 1, got {unit!r}"):
             LogoDisplay.from_estimator(table, unit)
+
+
+def test_couplings_are_those_of_the_columns_that_act_most(table):
+    # Slip: the first columns of the table.
+    strengths = effective_couplings(table).strengths
+    least = np.argmin(strengths.sum(axis=1))
+    display = CouplingsDisplay.from_estimator(table, n_columns=3)
+    shown = [j for j in range(4) if j != least]
+    assert list(display.names) == shown
+    np.testing.assert_array_equal(display.image_.get_array(), strengths[np.ix_(shown, shown)])
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(map(str, shown))

@@ -29,7 +29,9 @@ def test_two_bits_have_half_the_log_odds_ratio_over_two():
 
 def test_what_has_no_couplings_is_refused():
     rbm = assigned(random_machine("cho")[0])
-    with pytest.raises(ValueError, match="got unit 0 of Gaussian units"):
+    with pytest.raises(
+        ValueError, match=r"got GaussianBernoulliRBM with numbers as they are.*TabularRBM"
+    ):
         effective_couplings(rbm)
     with pytest.raises(ValueError, match="'order' parameter"):
         effective_couplings(assigned(random_machine("spin")[0]), order=4)
@@ -80,3 +82,23 @@ def test_couplings_carry_the_names_of_the_table():
     assert effective_couplings(bits).columns.tolist() == ["u", "v", "w"]
     bits.components_, bits.intercept_visible_ = np.ones((2, 4)), np.zeros(4)
     assert effective_couplings(bits).features.tolist() == [0, 1, 2, 3]
+
+
+def test_couplings_of_mixed_tables_name_the_columns_that_act_on_each_other():
+    # Slips: units, flags first and numbers last, taken for columns; numbers left out.
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    side = rng.random(400) < 0.5
+    names = ["share", "height", "species", "alone", "adult"]
+    columns = [rng.random(400), side + rng.normal(0, 0.3, 400), None, rng.normal(size=400), side]
+    table = pd.DataFrame(dict(zip(names, columns, strict=True)))
+    table["species"] = np.where(rng.random(400) < 0.1, ~side, side).astype(str)
+    kinds = {"share": ("interval", 0.0, 1.0)}
+    rbm = TabularRBM(6, kinds=kinds, n_iter=50, random_state=0).fit(table)
+    couplings = effective_couplings(rbm)
+    assert couplings.features.tolist() == names
+    linked = {"height", "species", "adult"}
+    is_linked = np.array([[a != b and {a, b} <= linked for a in names] for b in names])
+    others = couplings.strengths[~is_linked]
+    assert couplings.strengths[is_linked].min() > 3 * others.max()
+    assert couplings.between("height", "species").shape == (1, 2)

@@ -34,7 +34,7 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     Parameters
     ----------
     rbm : BernoulliRBM, SpinRBM or TabularRBM
-        Fitted, or with its arrays assigned; a table has categories and flags alone.
+        Fitted, or with its arrays assigned.
     order : {2, 3}, default=2
         Largest number of features that interact.
     method : {"auto", "exact", "gaussian"}, default="auto"
@@ -51,12 +51,14 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         coefficients of a category are averages over all values of the other columns, and sum to
         zero over the values of their own; `columns` names them, `strengths`
         (n_features, n_features) says how strongly two columns of the table act on each other, and
-        `between` gives the interactions of their values.
+        `between` gives the interactions of their values. Numbers are in standard deviations of
+        their scores, taken to be standard normal for the averages, bounded ones uniform; of their
+        interactions these are the linear part.
 
     Raises
     ------
     ValueError
-        If a feature is neither of two states nor one-hot, such as a real-valued one.
+        If a feature is a number that is not scaled, or `method` is "gaussian" and one is a number.
 
     References
     ----------
@@ -85,13 +87,11 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     >>> print(result.fields.round(3) + 0.0)
     [ 0.   0.  -0.5]
     """
-    kinds = enumerate(getattr(rbm, "kinds_", ()))
-    numbers = [j for j, kind in kinds if kind not in ("binary", "categorical")]
-    if numbers:
-        names = getattr(rbm, "feature_names_in_", range(rbm.n_features_in_))
+    machine = rbm._model.machine()
+    if not (machine.visible.is_discrete or rbm._row_format.is_standardized):
         raise ValueError(
-            f"Couplings need columns of categories and flags alone, got numbers in columns "
-            f"{[names[j] for j in numbers[:10]]}. Fit without them, or cut them into categories."
+            f"Couplings need features with states, or numbers in standard deviations, got "
+            f"{type(rbm).__name__} with numbers as they are. Fit a TabularRBM, which scales them."
         )
-    result = couplings.effective_couplings(rbm._model.machine(), order, method)
+    result = couplings.effective_couplings(machine, order, method)
     return replace(result, **rbm._row_format.names(rbm, len(result.columns)))
