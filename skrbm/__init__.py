@@ -3,6 +3,7 @@
 from skrbm._version import __version__
 from skrbm.core.couplings import EffectiveCouplings
 from skrbm.core.diagnostics import ChainDiagnostics
+from skrbm.core.hidden_units import HiddenUnitReport
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
@@ -17,6 +18,7 @@ from skrbm.estimators.gaussian_rbm import GaussianBernoulliRBM
 from skrbm.estimators.imputer import RBMImputer
 from skrbm.estimators.inference.mixing import chain_diagnostics
 from skrbm.estimators.inference.public_couplings import effective_couplings
+from skrbm.estimators.inference.reports import hidden_unit_report
 from skrbm.estimators.inference.scoring import log_likelihood_scorer
 from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, VersionWarning
 from skrbm.estimators.outliers import RBMOutlierDetector
@@ -35,6 +37,7 @@ __all__ = [
     "EffectiveCouplings",
     "FreeEnergyDisplay",
     "GaussianBernoulliRBM",
+    "HiddenUnitReport",
     "LogPartition",
     "LogoDisplay",
     "RBMClassifier",
@@ -48,6 +51,7 @@ __all__ = [
     "__version__",
     "chain_diagnostics",
     "effective_couplings",
+    "hidden_unit_report",
     "log_likelihood_scorer",
     "to_bernoulli",
     "to_spin",

@@ -1,0 +1,104 @@
+"""Reports on the hidden units of a fitted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils._param_validation import validate_params
+
+from skrbm.core.chains.path import TemperedPath
+from skrbm.core.chains.tempering import sample_tempered
+from skrbm.core.hidden_units import HiddenUnitReport, histograms, importances
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
+from skrbm.estimators.inference.sampling import COUNT
+from skrbm.estimators.input.validation import RANDOM_STATE
+
+
+@validate_params(
+    {
+        "rbm": [object],
+        "X": ["array-like", "sparse matrix"],
+        "n_samples": COUNT,
+        "n_gibbs_steps": COUNT,
+        "n_temperatures": COUNT,
+        "random_state": RANDOM_STATE,
+    },
+    prefer_skip_nested_validation=True,
+)
+def hidden_unit_report(
+    rbm: Any,
+    X: Any,
+    *,
+    n_samples: int = 500,
+    n_gibbs_steps: int = 100,
+    n_temperatures: int = 10,
+    random_state: Any = None,
+) -> HiddenUnitReport:
+    """Report on every hidden unit: importance, activity, weights, inputs.
+
+    The importance is the log-likelihood of the rows that is lost without the unit. It needs the change
+    of the partition function, which comes from samples of the model by parallel tempering.
+
+    Parameters
+    ----------
+    rbm : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
+        Fitted, or with its arrays assigned.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows, without missing values.
+    n_samples : int, default=500
+        Number of samples of the model.
+    n_gibbs_steps : int, default=100
+        Steps of the chains that they are drawn by.
+    n_temperatures : int, default=10
+        Number of temperatures of these chains, at least 2.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws on from the estimator's own stream.
+
+    Returns
+    -------
+    report : HiddenUnitReport
+        With the arrays `importance`, `importance_std_error` and `mean_activation`
+        (n_components,), `weights` (n_components, n_columns) and the names `columns`,
+        `input_counts` and `input_edges`; it prints the ten most important units.
+
+    Raises
+    ------
+    ValueError
+        If `n_temperatures` is 1.
+
+    Examples
+    --------
+    Two features that are always equal, and a third one, are a task for one hidden unit:
+
+    >>> import numpy as np
+    >>> from skrbm import BernoulliRBM, hidden_unit_report
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.integers(2, size=(500, 3))
+    >>> X[:, 1] = X[:, 0]
+    >>> rbm = BernoulliRBM(1, n_iter=100, random_state=0).fit(X)
+    >>> report = hidden_unit_report(rbm, X, random_state=0)
+    >>> sorted(name[1:] for name in report.strongest_columns(0, 2))
+    ['0', '1']
+    """
+    if n_temperatures < 2:
+        raise ValueError(f"n_temperatures expected to be at least 2, got {n_temperatures}.")
+    model = rbm._model
+    machine, rng, v = model.machine(), model.inference_rng(random_state), model.check_X(X)
+    path = TemperedPath.to(machine, *model.base_and_anchors(machine, rng))
+    start = path.sample_base(n_samples, rng)
+    draws = sample_tempered(path, start, n_temperatures, n_gibbs_steps, rng)
+
+    def field_of(machine: Machine, v: Any) -> Array:
+        return machine.hidden_field(v)
+
+    field = model.map_rows(field_of, v)
+    importance, std_error = importances(machine, field, machine.hidden_field(draws))
+    return HiddenUnitReport(
+        importance,
+        std_error,
+        machine.hidden.mean(field).mean(axis=0),
+        machine.visible.gauge(machine.weights).T,
+        rbm._row_format.names(rbm, machine.visible.n_columns)["columns"],
+        *histograms(field + machine.hidden.bias),
+    )
