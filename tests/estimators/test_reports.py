@@ -24,6 +24,7 @@ def test_reports_have_the_exact_importance(kind):
             -oracles.free_energy(q, v).mean() - oracles.log_partition(q) for q in (p, rest)
         )
         lost.append(full - without)
+    assert (report.importance_std_error < 0.1).all()
     assert (np.abs(report.importance - lost) < 4 * report.importance_std_error).all()
     np.testing.assert_allclose(report.mean_activation, oracles.mean_hidden(p, v).mean(axis=0))
     np.testing.assert_array_equal(report.input_counts.sum(axis=1), len(v))
