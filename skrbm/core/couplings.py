@@ -233,10 +233,8 @@ class _Senders:
             own.append(-layer.energy(values))
             unit += [i] * n_values
         _, self.unit = np.unique(np.array(unit, np.intp), return_inverse=True)
-        self.columns, self.value_columns = (
-            np.array(columns, np.intp),
-            np.array(value_columns, np.intp),
-        )
+        self.columns = np.array(columns, np.intp)
+        self.value_columns = np.array(value_columns, np.intp)
         self.first = np.flatnonzero(np.diff(self.unit, prepend=-1))
         self.numbers = _Numbers(machine, slope, share)
         self.bias = bias + self.numbers.mean_sent
@@ -262,31 +260,31 @@ class _Senders:
 class _Numbers:
     """Signals of visible units with real values to the hidden units.
 
-    A number is `mean` + `scale` s, where s has mean zero and variance one: uniform where the number
-    has bounds, else normal. It sends a hidden unit `slope` times s, and the mean of what all send is
-    `mean_sent`. `linear` is the mean of s times the part of log p that is the number's own or linear
-    in what it sends.
+    With s a number's distance from its mean in standard deviations, uniform where it has bounds, else
+    normal: it sends a hidden unit `slope` times s, and the mean of what all send is `mean_sent`.
+    `linear` is the mean of s times the part of log p that is the number's own or linear in what it
+    sends.
     """
 
     def __init__(self, machine: Machine, slope: Array, share: Array) -> None:
-        visible, slopes, linear, is_bounded = machine.visible, [], [], []
+        visible = machine.visible
         columns: list[int] = []
+        is_bounded: list[bool] = []
+        slopes, linear = [], []
         self.mean_sent = np.zeros(len(slope))
         for i in range(visible.n_units):
             (place, *others), layer = visible.unit_columns(i).tolist(), visible.take(i)
             if others or visible.unit_values(i) is not None:
                 continue
-            (low,), (high,) = layer.column_bounds
-            is_bounded.append(bool(np.isfinite(high - low)))
-            mean, scale = ((low + high) / 2, (high - low) / SPAN) if is_bounded[-1] else (0.0, 1.0)
-            nodes, weights = (leggauss if is_bounded[-1] else hermegauss)(N_OWN_NODES)
-            nodes = nodes * SPAN / 2 if is_bounded[-1] else nodes
-            own = (weights * nodes) @ -layer.energy(mean + scale * nodes[:, None]) / weights.sum()
-            origin, one = layer.signal(mean + scale * np.array([[0.0], [1.0]]))
-            sent = (one - origin) @ machine.weights[[place]]
-            self.mean_sent += slope * (origin @ machine.weights[[place]])
+            weights = machine.weights[[place]]
+            s, shares, states = _reference_nodes(layer)
+            # Signals are affine in the states.
+            origin = shares @ layer.signal(states) @ weights
+            sent = (shares * s) @ layer.signal(states) @ weights
+            self.mean_sent += slope * origin
+            is_bounded.append(bool(np.isfinite(layer.column_bounds).all()))
             columns.append(place)
-            linear.append(own + sent @ share)
+            linear.append((shares * s) @ -layer.energy(states) + sent @ share)
             slopes.append(sent * slope)
         self.columns, self.linear = np.array(columns, np.intp), np.array(linear)
         self.is_bounded = np.array(is_bounded, dtype=bool)
@@ -314,6 +312,18 @@ class _Numbers:
         slope = np.where(is_small, a / 3 - a**3 / 30, (np.sin(far) / far - np.cos(far)) / far)
         mean[self.is_bounded], ratio[self.is_bounded] = sinc, SPAN / 2 * slope / sinc
         return mean, 1j * ratio
+
+
+def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
+    """Nodes s of the distribution that a number is averaged over, their shares, and its states there."""
+    (low,), (high,) = layer.column_bounds
+    if np.isfinite(high - low):
+        s, weights = leggauss(N_OWN_NODES)
+        s, states = s * SPAN / 2, (low + high) / 2 + (high - low) / 2 * s
+    else:
+        s, weights = hermegauss(N_OWN_NODES)
+        states = s
+    return s, weights / weights.sum(), states[:, None]
 
 
 def _two_state_form(hidden: Units) -> tuple[Array, Array, Array]:
