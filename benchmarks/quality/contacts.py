@@ -2,7 +2,7 @@
 
 Families of 30 sites with 21 letters are drawn from a Potts model in which 20 pairs of sites act on each
 other: fields and couplings are normal, chains of Gibbs sampling start from independent letters. TabularRBM by
-its defaults and in a fifth of its updates, and a Potts model fitted by pseudo-likelihood (a multinomial
+its defaults and in a twelfth of its updates, and a Potts model fitted by pseudo-likelihood (a multinomial
 logistic regression of each site on the others, l2 = 0.01), are scored alike: Frobenius norm in the zero-sum
 gauge, average-product correction. How many of the 20 best are contacts, and seconds of one core's time. Run
 from the repository:
