@@ -42,7 +42,7 @@ ROOMS = {
 }
 # Files of these folders know the folder's base alone, never each other.
 SIBLINGS = {
-    "core.units": ("base", "columns", "linear", "shifts", "support"),
+    "core.units": ("base", "columns", "linear", "shifts", "support", "value_table"),
     "core.training.parts": (),
 }
 ESTIMATORS_WORDS = ("components_", "n_components", "noise_variance_", "method=", "sklearn")

@@ -41,7 +41,7 @@ def gaussian(parameterization):
 
 
 def categorical(rng, offset):
-    return Categorical(rng.normal(size=7), (3, 2, 2), offset=offset(7))
+    return Categorical(rng.normal(size=7), (2, 3, 2), offset=offset(7))
 
 
 def composite(rng, offset):
@@ -323,6 +323,57 @@ def test_categories_of_extreme_odds_are_drawn_one_of_a_unit(dtype, rng):
         assert (chosen > field[:, own].max(axis=1) - 100).all()
 
 
+class Given:
+    """Generator of given uniform numbers."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def random(self, shape):
+        given, self.numbers = self.numbers[: shape[0]], self.numbers[shape[0] :]
+        assert given.shape == shape
+        return given
+
+
+@pytest.mark.parametrize("widths", [(21,) * 3, (2, 1, 40, 2, 5), (300, 2)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_categories_are_those_of_exact_probabilities(widths, dtype, seed, rng):
+    # Slips: cumulated probabilities rounded to single precision, which choose a neighbour or what
+    # has no probability; values of units of other widths; numbers of another unit.
+    # The numbers lie on both sides of where the category changes, and anywhere.
+    n_rows, n_columns = 400, sum(widths)
+    units = Categorical(rng.normal(size=n_columns).astype(dtype), widths)
+    field = rng.normal(0, 3, (n_rows, n_columns)).astype(dtype)
+    field[rng.random(field.shape) < 0.2] -= 1e4
+    odds = np.split((field + units.bias).astype(np.float64), np.cumsum(widths)[:-1], axis=1)
+    numbers, ends = rng.random((n_rows, len(widths))), []
+    for i, own in enumerate(odds):
+        weights = np.exp(own - own.max(axis=1, keepdims=True))
+        ends.append(np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True))
+        edge = ends[-1][np.arange(n_rows), rng.integers(widths[i], size=n_rows)]
+        near = edge + rng.choice([-1e-9, 1e-9], n_rows)
+        numbers[::2, i] = np.clip(near, 0, 1 - 1e-9)[::2]
+    draws = units.sample(field, Given(numbers))
+    few = units.sample(field[:4], Given(numbers))  # by another way
+    np.testing.assert_array_equal(few, draws[:4])
+    for end, number, own in zip(
+        ends, numbers.T, np.split(draws, np.cumsum(widths)[:-1], axis=1), strict=True
+    ):
+        expected = (end[:, :-1] <= number[:, None]).sum(axis=1)
+        np.testing.assert_array_equal(own, np.eye(own.shape[1])[expected])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("number", [0, 2.0**-40, 0.5, 1 - 2.0**-53])
+def test_categories_without_probability_are_never_drawn(number, dtype):
+    # Slips: a comparison with <; a number that single precision rounds to one.
+    impossible = np.array([[1, 0, 0, 1, 0, 1, 1, 0, 1]], bool)
+    field = np.where(impossible, -1e4, 0).astype(dtype)
+    units = Categorical(np.zeros(9, dtype), (6, 3))
+    draws = units.sample(field, Given(np.full((1, 2), number)))
+    np.testing.assert_array_equal((draws > impossible).sum(), 2)
+
+
 def test_recentered_layer_absorbs_the_field(units, rng):
     # Slips: an absorbed field scaled by the wrong power of sigma, the old offset kept.
     field = rng.normal(size=units.n_columns)
@@ -394,10 +445,10 @@ def test_gauge_takes_out_what_no_probability_depends_on(units, field, rng):
 def started(name, mean, variance, n_samples):
     """Layer of one type that resembles data with these statistics."""
     if name == "categorical":
-        return Categorical.start(mean, variance, n_samples, n_categories=(3, 2, 2))
+        return Categorical.start(mean, variance, n_samples, n_categories=(2, 3, 2))
     if name == "composite":
         types = [
-            (Categorical, 7, {"n_categories": (3, 2, 2)}),
+            (Categorical, 7, {"n_categories": (2, 3, 2)}),
             (Spin, 3, {}),
             (Interval, 3, {}),
             (Gaussian, 3, {"parameterization": "cho"}),

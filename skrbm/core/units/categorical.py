@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import IN_PLACE_BYTES, Array, row_blocks
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Support
+from skrbm.core.units.value_table import ValueTable, chosen_values
+
+TABLE_BYTES = 2**19  # of rows at once: they stay in the cache, and a call on them takes its time
+MIN_CALL_SIZE = 200  # numbers for each call that a table takes: with fewer, rows are faster
 
 
 @final
@@ -84,29 +89,48 @@ class Categorical(WideUnits, LinearUnits):
         return values, np.zeros((1, 1), dtype=states.dtype)
 
     def log_normaliser(self, x: Array) -> Array:
-        top, total = self._exponentiate(x)
-        return np.asarray((top + np.log(total)).sum(axis=1, dtype=np.float64))
+        result = np.empty(len(x))
+        for rows in row_blocks(x, IN_PLACE_BYTES):
+            top, total = self._exponentiate(x[rows])
+            result[rows] = (top + np.log(total, out=total)).sum(axis=1, dtype=np.float64)
+        return result
 
     def expectation(self, x: Array) -> Array:
-        _, total = self._exponentiate(x)
-        x /= total[:, self.unit_of_column]
+        for rows in row_blocks(x, IN_PLACE_BYTES):
+            own = x[rows]
+            _, total = self._exponentiate(own)
+            own /= self._spread(total)
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        cumulated = np.cumsum(self.expectation(x), axis=1, dtype=np.float64)
-        # Every unit has an interval of its own, of length one but for rounding.
-        end = cumulated[:, self.first_columns + np.array(self.n_categories) - 1]
-        begin = np.concatenate([np.zeros((len(x), 1)), end[:, :-1]], axis=1)
-        target = begin + rng.random(end.shape) * (end - begin)
-        target = np.minimum(target, np.nextafter(end, begin))[:, self.unit_of_column]
-        is_beyond = cumulated > target  # from the drawn column of the unit on
-        x[:] = is_beyond
-        x[:, 1:] -= is_beyond[:, :-1] & (self.unit_of_column[1:] == self.unit_of_column[:-1])
+        for rows in row_blocks(x, TABLE_BYTES):
+            own = x[rows]
+            number = rng.random((len(own), self.n_units))
+            if own.size < MIN_CALL_SIZE * self._table.n_calls:
+                own[...] = chosen_values(own, self.first_columns, self._repeats, number)
+            else:
+                columns = self._table.chosen_columns(own, number)
+                own[...] = 0
+                own[np.arange(len(own)), columns] = 1
         return x
+
+    @cached_property
+    def _table(self) -> ValueTable:
+        return ValueTable(self.n_categories)
+
+    @cached_property
+    def _repeats(self) -> int | Array:
+        """Number of values of all units, or of each: `numpy.repeat` is faster for one number."""
+        widths = set(self.n_categories)
+        return widths.pop() if len(widths) == 1 else np.array(self.n_categories)
+
+    def _spread(self, values: Array) -> Array:
+        """Values of each unit in all its columns: less time than for `by_column`."""
+        return np.repeat(values, self._repeats, axis=1)
 
     def _exponentiate(self, x: Array) -> tuple[Array, Array]:
         """Exponentiate in place, up to the greatest of each unit; that and the units' sums."""
         top = np.maximum.reduceat(x, self.first_columns, axis=1)
-        x -= top[:, self.unit_of_column]
+        x -= self._spread(top)
         np.exp(x, out=x)
         return top, np.add.reduceat(x, self.first_columns, axis=1)

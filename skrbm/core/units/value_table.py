@@ -1,0 +1,190 @@
+"""Draws of categorical units that go through the values of all units at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skrbm.core.numerics import Array
+
+N_ROUNDINGS = 16  # beside those of sums: of exponentials, numbers and products, each 1 epsilon
+N_CALLS = 30  # of NumPy for a table of one block, and as many again for two further blocks
+
+
+@final
+@dataclass(frozen=True)
+class ValueTable:
+    """Order of one-hot columns: those of the first value of all units, then those of the second.
+
+    Units go from wide to narrow, so that the units that have a value are the first ones. Values
+    that as many units have are a block of shape (n_values, n_units, n_samples): one for every
+    width. Rows of numbers are copied into a table of this order, transposed: sums and comparisons
+    of values then run over all units and samples in memory order.
+
+    Parameters
+    ----------
+    widths : tuple of int
+        Number of values of each unit.
+
+    Examples
+    --------
+    >>> ValueTable((2, 3)).columns
+    array([2, 0, 3, 1, 4])
+    """
+
+    widths: tuple[int, ...]
+
+    @cached_property
+    def n_calls(self) -> int:
+        """Number of calls that draws take, roughly."""
+        return max(self.widths) + N_CALLS * (1 + len(self.shapes)) // 2
+
+    @cached_property
+    def first_columns(self) -> NDArray[np.intp]:
+        """First column of each unit, (n_units,)."""
+        ends: NDArray[np.intp] = np.cumsum(np.array(self.widths))
+        return ends - self.widths
+
+    @cached_property
+    def units(self) -> NDArray[np.intp]:
+        """Numbers of the units, from wide to narrow."""
+        return np.argsort(np.negative(self.widths), kind="stable")
+
+    @cached_property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Values and units of each block."""
+        ends = np.unique(self.widths)
+        n_units = [int(np.greater_equal(self.widths, end).sum()) for end in ends]
+        return list(zip(np.diff(ends, prepend=0).tolist(), n_units, strict=True))
+
+    @cached_property
+    def columns(self) -> NDArray[np.intp]:
+        """Columns in the order of the table's rows, (n_columns,)."""
+        first, columns = self.first_columns[self.units], []
+        for n_values, n_units in self.shapes:
+            columns.append(np.add.outer(np.arange(n_values), first[:n_units]).ravel())
+            first = first[:n_units] + n_values
+        return np.concatenate(columns)
+
+    def chosen_columns(self, x: Array, number: Array) -> NDArray[np.intp]:
+        r"""Columns that uniform numbers choose with probabilities proportional to :math:`e^x`.
+
+        A unit's is the first whose cumulated probability is above its number. In the precision of
+        `x` nearly all are certain; the few that rounding leaves open are chosen in double precision.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_samples, n_columns)
+            Log-odds.
+        number : ndarray of shape (n_samples, n_units)
+            Between 0 and 1, the latter excluded, in double precision.
+
+        Returns
+        -------
+        columns : ndarray of shape (n_units, n_samples)
+            Units from wide to narrow.
+        """
+        blocks = self._blocks(x)
+        total = _cumulate(blocks)
+        rounded = number.T[self.units].astype(x.dtype, copy=False)
+        slack = (max(self.widths) + N_ROUNDINGS) * np.finfo(x.dtype).eps
+        least = _count_until(blocks, (rounded - slack) * total)
+        most = _count_until(blocks, (rounded + slack) * total)
+        columns: NDArray[np.intp] = self.first_columns[self.units, None] + least
+        is_open = np.nonzero(least != most)
+        if len(is_open[0]):
+            unit, row = self.units[is_open[0]], is_open[1]
+            columns[is_open] = self._exact_columns(x, row, unit, number[row, unit])
+        return columns
+
+    def _exact_columns(self, x: Array, row: Array, unit: Array, number: Array) -> Array:
+        """Columns of some units of some rows, (n,), as one row of units."""
+        widths = np.take(self.widths, unit)
+        begin = np.cumsum(widths) - widths
+        columns: Array = np.arange(widths.sum()) + np.repeat(
+            self.first_columns[unit] - begin, widths
+        )
+        own = x[np.repeat(row, widths), columns]
+        is_chosen = chosen_values(own[None], begin, widths, number[None])
+        return np.extract(is_chosen, columns)
+
+    def _blocks(self, x: Array) -> list[Array]:
+        """Blocks of a table of exponentials up to the greatest of each unit."""
+        table = x.T[self.columns]
+        blocks, begin = [], 0
+        for n_values, n_units in self.shapes:
+            end = begin + n_values * n_units
+            blocks.append(table[begin:end].reshape(n_values, n_units, -1))
+            begin = end
+        top = blocks[0].max(axis=0)
+        for block in blocks[1:]:
+            own = top[: block.shape[1]]
+            np.maximum(own, block.max(axis=0), out=own)
+        for block in blocks:
+            block -= top[: block.shape[1]]
+        np.exp(table, out=table)
+        return blocks
+
+
+def chosen_values(
+    x: Array, first_columns: Array, widths: Array | int, number: Array
+) -> NDArray[np.bool_]:
+    """Draws of a few rows, in double precision; see `ValueTable.chosen_columns`.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_samples, n_columns)
+        Log-odds.
+    first_columns : ndarray of shape (n_units,)
+        First column of each unit.
+    widths : int or ndarray of shape (n_units,)
+        Number of values of each unit, or of all.
+    number : ndarray of shape (n_samples, n_units)
+        Between 0 and 1, the latter excluded, in double precision.
+
+    Returns
+    -------
+    is_chosen : ndarray of bool of shape (n_samples, n_columns)
+        True in one column of each unit.
+    """
+    x = x.astype(np.float64)
+    x -= np.repeat(np.maximum.reduceat(x, first_columns, axis=1), widths, axis=1)
+    cumulated = np.cumsum(np.exp(x, out=x), axis=1, out=x)
+    # Every unit has an interval of its own: from the end of the one before to its own.
+    end = cumulated[:, np.append(first_columns[1:], x.shape[1]) - 1]
+    begin = np.concatenate([np.zeros((len(x), 1)), end[:, :-1]], axis=1)
+    target = np.minimum(begin + number * (end - begin), np.nextafter(end, begin))
+    is_beyond = cumulated > np.repeat(
+        target, widths, axis=1
+    )  # from the chosen value of the unit on
+    is_chosen = is_beyond.copy()
+    is_chosen[:, 1:] ^= is_beyond[:, :-1]
+    is_chosen[:, first_columns] = is_beyond[:, first_columns]
+    return is_chosen
+
+
+def _cumulate(blocks: list[Array]) -> Array:
+    """Cumulate the values of every unit in place, and return their sums, (n_units, n_samples)."""
+    total: Array = np.zeros_like(blocks[0][0])
+    for block in blocks:
+        own = total[: block.shape[1]]
+        block[0] += own
+        for before, value in pairwise(block):
+            value += before
+        own[...] = block[-1]
+    return total
+
+
+def _count_until(blocks: list[Array], bound: Array) -> NDArray[Any]:
+    """Number of values of every unit that are at most its `bound`, both (n_units, n_samples)."""
+    dtype = np.min_scalar_type(sum(map(len, blocks)))  # mostly bytes, which sum up fastest
+    counts: NDArray[Any] = np.zeros(bound.shape, dtype)
+    for block in blocks:
+        is_below = block <= bound[: block.shape[1]]
+        counts[: block.shape[1]] += is_below.view(np.uint8).sum(axis=0, dtype=dtype)
+    return counts
