@@ -11,7 +11,6 @@ from scipy.sparse import issparse
 Array = NDArray[Any]
 
 SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
-MIN_SHARING_FACTORS = 2**14  # fewer take less time than the calls that halve them
 MAX_EXPONENT = 80  # and so is e^80
 BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
 IN_PLACE_BYTES = 2**18  # of arrays that need no temporary one: fewer calls
@@ -55,20 +54,16 @@ def sum_log(factors: Array) -> Array:
     Parameters
     ----------
     factors : ndarray of shape (n_rows, n_columns)
-        Overwritten. The product of any `SHARED_FACTORS` in a row has to be a normal number.
+        The product of any `SHARED_FACTORS` in a row has to be a normal number.
 
     Returns
     -------
     sums : ndarray of shape (n_rows,)
         In double precision.
     """
-    n_shared = SHARED_FACTORS if factors.size >= MIN_SHARING_FACTORS else 1
-    shared, width = 1, factors.shape[1]
-    while 2 * shared <= n_shared and width > 1:
-        half = -(-width // 2)
-        factors[:, : width - half] *= factors[:, half:width]
-        shared, width = 2 * shared, half
-    return np.asarray(np.log(factors[:, :width]).sum(axis=1, dtype=np.float64))
+    first = range(0, factors.shape[1], SHARED_FACTORS)
+    products = np.multiply.reduceat(factors, first, axis=1)
+    return np.asarray(np.log(products, out=products).sum(axis=1, dtype=np.float64))
 
 
 def logistic(x: Array) -> Array:
@@ -122,11 +117,10 @@ def expm1(x: Array, largest: float) -> Array:
     """
     if x.dtype != np.float32 or not largest < MAX_SERIES_ARGUMENT:
         return np.expm1(x, out=x)
-    rest = x / 4
-    for order in (3, 2):
-        rest += 1
+    rest = x / 24
+    for share in (1 / 6, 1 / 2):
+        rest += share
         rest *= x
-        rest *= 1 / order
     rest += 1
     x *= rest
     return x

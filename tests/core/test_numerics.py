@@ -6,7 +6,6 @@ from scipy import sparse
 
 from skrbm.core.machine import TURNED_ROWS, matrix_product
 from skrbm.core.numerics import (
-    MIN_SHARING_FACTORS,
     expm1,
     logistic,
     spread_rows,
@@ -19,11 +18,10 @@ LARGE = 1e30
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("width", [1, 2, 3, 64, 65, 127, 1000, 4097])
-@pytest.mark.parametrize("n_factors", [1, MIN_SHARING_FACTORS])
-def test_sum_of_log_two_cosh_neither_overflows_nor_loses_digits(dtype, width, n_factors, rng):
+def test_sum_of_log_two_cosh_neither_overflows_nor_loses_digits(dtype, width, rng):
     # Slips: log(2 cosh(x)), which overflows at 89 or 710; a product of more factors than single
-    # precision can hold; an odd column that is folded twice or not at all.
-    sizes = np.repeat([0, 1e-3, 1, 30, 800, 1e10, LARGE], -(-n_factors // width))
+    # precision can hold; the last columns left out.
+    sizes = np.array([0, 1e-3, 1, 30, 800, 1e10, LARGE])
     x = rng.uniform(-1, 1, (len(sizes), width)) * sizes[:, None]
     x = x.astype(dtype)
     expected = np.logaddexp(x.astype(np.float64), -x.astype(np.float64)).sum(axis=1)

@@ -211,9 +211,9 @@ class TemperedMachine:
         """Field that the hidden units feel, from visible states of shape (n_samples, n_visible)."""
         return self.beta * self.path.machine.hidden_field(v)
 
-    def visible_field(self, h: Array) -> Array:
+    def visible_field(self, h: Array, out: Array | None = None) -> Array:
         """Field that the visible units feel, from hidden states of shape (n_samples, n_hidden)."""
-        field = self.path.transposed.hidden_field(h)
+        field = self.path.transposed.hidden_field(h, out=out)
         field *= self.beta
         return field
 
@@ -259,7 +259,7 @@ class TemperedMachine:
         field = self.path.machine.hidden_field(v) if field is None else field
         return self.hidden.sample(self.beta * field, rng)
 
-    def sample_visible(self, h: Array, rng: np.random.Generator) -> Array:
+    def sample_visible(self, h: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         """Draw visible states given the hidden ones.
 
         Parameters
@@ -268,45 +268,65 @@ class TemperedMachine:
             Hidden states.
         rng : numpy.random.Generator
             Source of random numbers.
+        out : ndarray of shape (n_samples, n_visible), default=None
+            Where the answer is written; None for a new array.
 
         Returns
         -------
         v : ndarray of shape (n_samples, n_visible)
             Visible states.
         """
-        return self.visible.sample(self.visible_field(h), rng)
+        field = self.visible_field(h, out=out)
+        return self.visible.sample(field, rng, out=field)
 
-    def step_to(
-        self, other: TemperedMachine, v: Array, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        r"""Go over to another inverse temperature, and take a Gibbs step there.
+
+@final
+class PathChains:
+    """Chains that go along a path, in arrays of their own that every step writes into.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Where they go.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states that they start from, copied.
+    """
+
+    def __init__(self, path: TemperedPath, v: Array) -> None:
+        self.path, self.v = path, v.astype(path.machine.dtype)
+        shape = len(v), path.machine.hidden.n_columns
+        self._field, self._other_field, self._mean, self._h = (
+            np.empty(shape, self.v.dtype) for _ in range(4)
+        )
+
+    def step(
+        self, here: TemperedMachine, there: TemperedMachine, rng: np.random.Generator
+    ) -> Array:
+        r"""Go over from one inverse temperature to another, and take a Gibbs step there.
 
         Parameters
         ----------
-        other : TemperedMachine
-            Of the same path; like this one at the same inverse temperature for all samples.
-        v : ndarray of shape (n_samples, n_visible)
-            Visible states.
+        here, there : TemperedMachine
+            Of the path, each at one inverse temperature for all samples.
         rng : numpy.random.Generator
             Source of random numbers.
 
         Returns
         -------
         change : ndarray of shape (n_samples,)
-            Free energy of `v` there minus that here, in nats, with
+            Free energy of the visible states there minus that here, in nats, with
             :math:`F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}`.
-        v : ndarray of shape (n_samples, n_visible)
-            Visible states after the step.
         """
-        path = self.path
-        field = path.machine.hidden_field(v)
-        other_field = other.beta * field
-        field *= self.beta
-        mean, h = other.hidden.mean_and_sample(other_field, rng)
-        change = -self.hidden.log_partition_change(other.hidden, field, other_field, mean)
+        path, v = self.path, self.v
+        field = path.machine.hidden_field(v, out=self._field)
+        other_field = np.multiply(field, there.beta, out=self._other_field)
+        field *= here.beta
+        mean, h = there.hidden.mean_and_sample(other_field, rng, out=(self._mean, self._h))
+        change = -here.hidden.log_partition_change(there.hidden, field, other_field, mean)
         gap = path.machine.visible.energy(v) - path.visible_base.energy(v)
-        change += (other.beta - self.beta) * gap
-        return change, other.sample_visible(h, rng)
+        change += (there.beta - here.beta) * gap
+        there.sample_visible(h, rng, out=v)
+        return change
 
 
 def heated_machine(machine: Machine, temperature: float) -> Machine:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skrbm.core.chains.jumps import propose
-from skrbm.core.chains.path import TemperedPath
+from skrbm.core.chains.path import PathChains, TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.draws import new_streams
 from skrbm.core.likelihood.partition import SURE_GAP, LogPartition, log_partition_at_least
@@ -17,7 +17,8 @@ from skrbm.core.parallel import map_blocks
 
 Starts = list[tuple[Array, np.random.Generator]]
 
-N_BLOCK_CHAINS = 50  # a fixed number: what the chains do must not depend on n_jobs
+N_BLOCK_CHAINS = 50  # a number of the model alone: what the chains do must not depend on n_jobs
+SMALL_LAYER = 128  # units: there calls cost as much as their work, and blocks have twice the chains
 SCHEDULE_POWER = 2.0  # of the distance to the end of the path: small steps where the model is hard
 
 
@@ -39,6 +40,23 @@ def inverse_temperatures(n_temperatures: int) -> Array:
     return 1 - np.linspace(1, 0, n_temperatures) ** SCHEDULE_POWER
 
 
+def n_block_chains(path: TemperedPath) -> int:
+    """Number of chains that one job moves together.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Ends at the machine.
+
+    Returns
+    -------
+    n_chains : int
+        At most.
+    """
+    is_small = max(path.machine.weights.shape) <= SMALL_LAYER
+    return 2 * N_BLOCK_CHAINS if is_small else N_BLOCK_CHAINS
+
+
 def chains_at_base(path: TemperedPath, n_chains: int, rng: np.random.Generator) -> Starts:
     """Blocks of independent chains at the base of a path, each with a stream of its own.
 
@@ -56,7 +74,7 @@ def chains_at_base(path: TemperedPath, n_chains: int, rng: np.random.Generator) 
     blocks : list of tuple of ndarray of shape (n_block, n_visible) and Generator
         Visible states, and the source of random numbers for what follows.
     """
-    blocks = _with_streams(np.arange(n_chains), rng)
+    blocks = _with_streams(path, np.arange(n_chains), rng)
     return [(path.sample_base(len(block), stream), stream) for block, stream in blocks]
 
 
@@ -145,7 +163,7 @@ def reversed_log_partition(
        log-likelihood using reverse annealing", AISTATS, PMLR 38, 102-110.
     """
     betas = inverse_temperatures(n_temperatures)[::-1].tolist()
-    return _estimate("reverse_ais", path, _with_streams(v, rng), betas, n_jobs)
+    return _estimate("reverse_ais", path, _with_streams(path, v, rng), betas, n_jobs)
 
 
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
@@ -206,7 +224,7 @@ def tempered_states(
     """
     starts = chains_at_base(path, n_chains, rng)
     blocks = ((path, v, n_temperatures, n_gibbs_steps, stream) for v, stream in starts)
-    n_products = N_BLOCK_CHAINS * n_temperatures * path.machine.weights.size
+    n_products = n_block_chains(path) * n_temperatures * path.machine.weights.size
     return np.concatenate(map_blocks(sample_tempered, blocks, n_jobs, n_products=n_products))
 
 
@@ -215,7 +233,7 @@ def _estimate(
 ) -> LogPartition:
     """Partition function from blocks of chains that go forth, or from 1 to 0, along the path."""
     blocks = ((path, v, betas, stream) for v, stream in starts)
-    n_products = N_BLOCK_CHAINS * path.machine.weights.size
+    n_products = n_block_chains(path) * path.machine.weights.size
     log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs, n_products=n_products))
     base, direction = path.base_log_partition + path.energy_shift, betas[-1] - betas[0]
     return _average(method, base, log_weights, len(betas), direction)
@@ -223,12 +241,11 @@ def _estimate(
 
 def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Generator) -> Array:
     """Log-weights of chains that visit the inverse temperatures in turn, in double precision."""
-    log_weights = np.zeros(len(v))
+    chains, log_weights = PathChains(path, v), np.zeros(len(v))
     for number, (here, there) in enumerate(pairwise(map(path.at, betas)), 1):
         if number % path.annealing_jump_pause == 0:
-            v = here.jump(v, rng)
-        change, v = here.step_to(there, v, rng)
-        log_weights -= change
+            chains.v[...] = here.jump(chains.v, rng)
+        log_weights -= chains.step(here, there, rng)
     return log_weights
 
 
@@ -249,7 +266,7 @@ def _average(
     )
 
 
-def _with_streams(rows: Array, rng: np.random.Generator) -> Starts:
+def _with_streams(path: TemperedPath, rows: Array, rng: np.random.Generator) -> Starts:
     """Blocks of rows, each with a stream of its own."""
-    blocks = np.array_split(rows, -(-len(rows) // N_BLOCK_CHAINS))
+    blocks = np.array_split(rows, -(-len(rows) // n_block_chains(path)))
     return list(zip(blocks, new_streams(rng, len(blocks)), strict=True))

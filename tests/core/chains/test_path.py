@@ -22,7 +22,7 @@ from core.models import (
 )
 from scipy.special import logsumexp, softmax
 
-from skrbm.core.chains.path import TemperedPath, heated_machine
+from skrbm.core.chains.path import PathChains, TemperedPath, heated_machine
 
 BETAS = (0.0, 0.3, 0.8, 1.0)
 N_DRAWS = 20_000
@@ -99,7 +99,7 @@ def test_steps_change_the_free_energy_as_enumeration_says(p, scale, rng):
     path, v = path_to(p, base), visible_states(p, rng)
     for beta in BETAS:
         for other in (0.0, 0.31, 1.0):
-            change, _ = path.at(beta).step_to(path.at(other), v, rng)
+            change = PathChains(path, v).step(path.at(beta), path.at(other), rng)
             expected = free_energy(p, base, other, v) - free_energy(p, base, beta, v)
             expected += (other - beta) * path.energy_shift
             np.testing.assert_allclose(change, expected, rtol=1e-9, atol=1e-9)
@@ -153,9 +153,10 @@ def test_samples_with_an_inverse_temperature_each_are_as_if_all_had_it(p, seed, 
 def test_precision_is_that_of_the_machine(p, dtype, rng):
     path = TemperedPath.to(machine_from(p, dtype), visible_layer(uncoupled_like(p, rng)))
     v = path.sample_base(3, rng)
-    change, v_next = path.at(0.2).step_to(path.at(0.4), v, rng)
-    h = path.at(np.full((3, 1), 0.5, dtype)).sample_hidden(v_next, rng)
-    assert {a.dtype for a in (v, v_next, h, path.energy_gap(v, h))} == {np.dtype(dtype)}
+    chains = PathChains(path, v)
+    change = chains.step(path.at(0.2), path.at(0.4), rng)
+    h = path.at(np.full((3, 1), 0.5, dtype)).sample_hidden(chains.v, rng)
+    assert {a.dtype for a in (v, chains.v, h, path.energy_gap(v, h))} == {np.dtype(dtype)}
     assert np.isfinite(change).all()
 
 
