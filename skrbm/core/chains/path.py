@@ -238,7 +238,12 @@ class TemperedMachine:
         return self.sample_visible(h, rng)
 
     def sample_hidden(
-        self, v: Array, rng: np.random.Generator, *, field: Array | None = None
+        self,
+        v: Array,
+        rng: np.random.Generator,
+        *,
+        field: Array | None = None,
+        out: Array | None = None,
     ) -> Array:
         """Draw hidden states given the visible ones.
 
@@ -250,6 +255,8 @@ class TemperedMachine:
             Source of random numbers.
         field : ndarray of shape (n_samples, n_hidden), default=None
             The natural machine's `hidden_field` of `v`, when it is already known.
+        out : ndarray of shape (n_samples, n_hidden), default=None
+            Where the answer is written; None for a new array.
 
         Returns
         -------
@@ -257,7 +264,8 @@ class TemperedMachine:
             Hidden states.
         """
         field = self.path.machine.hidden_field(v) if field is None else field
-        return self.hidden.sample(self.beta * field, rng)
+        field = np.multiply(field, self.beta, out=out)
+        return self.hidden.sample(field, rng, out=field)
 
     def sample_visible(self, h: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         """Draw visible states given the hidden ones.

@@ -49,14 +49,16 @@ def parallel_tempering(
     n_temperatures, n_chains, n_hidden = h.shape
     machine = path.at(np.repeat(ladder.betas, n_chains)[:, None].astype(h.dtype))
     h = h.reshape(-1, n_hidden)
+    v, field, drawn = np.empty((len(h), len(path.machine.weights)), h.dtype), None, np.empty_like(h)
     for _ in range(n_gibbs_steps):
-        v = machine.sample_visible(h, rng)
-        field = path.machine.hidden_field(v)
-        h = machine.sample_hidden(v, rng, field=field)
-        gap = path.energy_gap(v, h, field=field).reshape(n_temperatures, n_chains)
+        machine.sample_visible(h, rng, out=v)
+        field = path.machine.hidden_field(v, out=field)
+        machine.sample_hidden(v, rng, field=field, out=drawn)
+        gap = path.energy_gap(v, drawn, field=field).reshape(n_temperatures, n_chains)
         order, accepted = _exchange(gap, ladder.betas, rng)
-        v, h = v[order], h[order]
+        h = drawn[order]
         ladder.record(accepted)
+    v = v[order]
     return v.reshape(n_temperatures, n_chains, -1), h.reshape(n_temperatures, n_chains, -1)
 
 
@@ -123,8 +125,7 @@ def _exchange(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array
     order = np.arange(gap.size).reshape(gap.shape)
     acceptance = np.empty(len(betas) - 1)
     for first in (0, 1):
-        one = np.arange(first, len(betas) - 1, 2)
-        other = one + 1
+        one, other = slice(first, len(betas) - 1, 2), slice(first + 1, None, 2)
         log_ratio = (betas[one] - betas[other])[:, None] * (gap[one] - gap[other])
         swaps = -rng.standard_exponential(log_ratio.shape) < log_ratio
         acceptance[one] = np.exp(np.minimum(log_ratio, 0)).mean(axis=1)
