@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
@@ -12,7 +11,7 @@ from skrbm.core.numerics import IN_PLACE_BYTES, Array, row_blocks
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Support
-from skrbm.core.units.value_table import ValueTable, chosen_values
+from skrbm.core.units.value_table import ValueTable, chosen_values, value_table
 
 TABLE_BYTES = 2**19  # of rows at once: they stay in the cache, and a call on them takes its time
 MIN_CALL_SIZE = 200  # numbers for each call that a table takes: with fewer, rows are faster
@@ -103,34 +102,30 @@ class Categorical(WideUnits, LinearUnits):
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        table = self._table
         for rows in row_blocks(x, TABLE_BYTES):
             own = x[rows]
             number = rng.random((len(own), self.n_units))
-            if own.size < MIN_CALL_SIZE * self._table.n_calls:
-                own[...] = chosen_values(own, self.first_columns, self._repeats, number)
+            if own.size < MIN_CALL_SIZE * table.n_calls:
+                own[...] = chosen_values(own, table.first_columns, table.repeats, number)
             else:
-                columns = self._table.chosen_columns(own, number)
+                columns = table.chosen_columns(own, number)
                 own[...] = 0
                 own[np.arange(len(own)), columns] = 1
         return x
 
-    @cached_property
+    @property
     def _table(self) -> ValueTable:
-        return ValueTable(self.n_categories)
-
-    @cached_property
-    def _repeats(self) -> int | Array:
-        """Number of values of all units, or of each: `numpy.repeat` is faster for one number."""
-        widths = set(self.n_categories)
-        return widths.pop() if len(widths) == 1 else np.array(self.n_categories)
+        return value_table(self.n_categories)
 
     def _spread(self, values: Array) -> Array:
         """Values of each unit in all its columns: less time than for `by_column`."""
-        return np.repeat(values, self._repeats, axis=1)
+        return np.repeat(values, self._table.repeats, axis=1)
 
     def _exponentiate(self, x: Array) -> tuple[Array, Array]:
         """Exponentiate in place, up to the greatest of each unit; that and the units' sums."""
-        top = np.maximum.reduceat(x, self.first_columns, axis=1)
+        first = self._table.first_columns
+        top = np.maximum.reduceat(x, first, axis=1)
         x -= self._spread(top)
         np.exp(x, out=x)
-        return top, np.add.reduceat(x, self.first_columns, axis=1)
+        return top, np.add.reduceat(x, first, axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, final
 
@@ -49,6 +49,11 @@ class ValueTable:
         """First column of each unit, (n_units,)."""
         ends: NDArray[np.intp] = np.cumsum(np.array(self.widths))
         return ends - self.widths
+
+    @cached_property
+    def repeats(self) -> int | Array:
+        """Number of values of all units, or of each: `numpy.repeat` is faster for one number."""
+        return self.widths[0] if len(set(self.widths)) == 1 else np.array(self.widths)
 
     @cached_property
     def units(self) -> NDArray[np.intp]:
@@ -129,6 +134,12 @@ class ValueTable:
             block -= top[: block.shape[1]]
         np.exp(table, out=table)
         return blocks
+
+
+@lru_cache
+def value_table(widths: tuple[int, ...]) -> ValueTable:
+    """Table of units of these widths, remembered: every update makes new layers."""
+    return ValueTable(widths)
 
 
 def chosen_values(
