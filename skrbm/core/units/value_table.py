@@ -170,9 +170,8 @@ def chosen_values(
     end = cumulated[:, np.append(first_columns[1:], x.shape[1]) - 1]
     begin = np.concatenate([np.zeros((len(x), 1)), end[:, :-1]], axis=1)
     target = np.minimum(begin + number * (end - begin), np.nextafter(end, begin))
-    is_beyond = cumulated > np.repeat(
-        target, widths, axis=1
-    )  # from the chosen value of the unit on
+    # True from the chosen value of the unit on.
+    is_beyond = cumulated > np.repeat(target, widths, axis=1)
     is_chosen = is_beyond.copy()
     is_chosen[:, 1:] ^= is_beyond[:, :-1]
     is_chosen[:, first_columns] = is_beyond[:, first_columns]
