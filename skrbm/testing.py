@@ -283,7 +283,7 @@ def _moment(units: Units, field: Array, power: int) -> Array:
 
 
 def _quadrature(unit: Units, pull: Array, power: int) -> tuple[float, Array]:
-    """Integral over the support of a unit with one column."""
+    """Integral over the support of a unit with one column, and sum over its atoms."""
 
     def exponent(s: float) -> float:
         state = np.array([[s]])
@@ -296,7 +296,8 @@ def _quadrature(unit: Units, pull: Array, power: int) -> tuple[float, Array]:
     def integral(p: int) -> float:
         halves = (low, centre), (centre, high)
         parts = [quad(lambda s: np.exp(exponent(s) - top) * s**p, *h, limit=200) for h in halves]
-        return float(sum(value for value, _ in parts))
+        atoms = (np.exp(exponent(s) - top) * s**p for s in unit.unit_atoms(0))
+        return float(sum(value for value, _ in parts) + sum(atoms))
 
     total = integral(0)
     return float(np.log(total)) + top, np.array([integral(power) / total])

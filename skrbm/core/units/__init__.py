@@ -7,6 +7,7 @@ from skrbm.core.units.composite import Composite
 from skrbm.core.units.gaussian import PARAMETERIZATIONS, Gaussian
 from skrbm.core.units.interval import Interval
 from skrbm.core.units.linear import LinearUnits
+from skrbm.core.units.mixture import Mixture
 from skrbm.core.units.spin import Spin
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
@@ -19,6 +20,7 @@ __all__ = [
     "Interval",
     "LinearUnits",
     "Metric",
+    "Mixture",
     "QuadratureError",
     "Spin",
     "Support",

@@ -193,6 +193,10 @@ class Units(ABC):
         values = np.array(self.support.values, dtype=self.bias.dtype)
         return values[:, None] if len(values) else None
 
+    def unit_atoms(self, index: int) -> Array:
+        """Values of a continuous unit that have a probability, not a density, (n_atoms,)."""
+        return np.empty(0, dtype=self.bias.dtype)
+
     @property
     def n_states(self) -> float:
         """Number of states of the layer: an exact integer, or infinity."""

@@ -122,6 +122,10 @@ class Composite(WideUnits):
         part, own = self._part_of(index)
         return part.unit_values(own)
 
+    def unit_atoms(self, index: int) -> Array:
+        part, own = self._part_of(index)
+        return part.unit_atoms(own)
+
     @property
     def column_bounds(self) -> tuple[Array, Array]:
         low, high = zip(*(part.column_bounds for part in self.parts), strict=True)

@@ -12,17 +12,18 @@ import numpy as np
 from skrbm.core.draws import draw_normal
 from skrbm.core.numerics import Array, dense
 from skrbm.core.units.base import Units
-from skrbm.core.units.support import Metric, QuadratureError, Support
+from skrbm.core.units.support import (
+    LARGEST_SHARE,
+    MAX_QUADRATURE_NODES,
+    QUADRATURE_MARGIN,
+    QUADRATURE_STEP,
+    SMALLEST_SHARE,
+    Metric,
+    QuadratureError,
+    Support,
+)
 
-# In standard deviations; the trapezoid rule of this step errs by 2 exp(-2 pi^2 / step^2) = 8e-14,
-# and the margin beyond the outermost means leaves out exp(-margin^2 / 2) = 1e-14.
-QUADRATURE_STEP = 0.8
-QUADRATURE_MARGIN = 8
-MAX_QUADRATURE_NODES = 10_000  # of a unit, each of which costs a row of the hidden units' fields
 MIN_STEP = 4  # between nodes, in units of rounding
-# Of a learned variance, relative to the feature's: below, a cluster is the grain of the data; above,
-# chains have run away.
-SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,16 @@ from typing import NamedTuple, Self
 
 from skrbm.core.numerics import Array
 
+# Of normal laws, in standard deviations; the trapezoid rule of this step errs by
+# 2 exp(-2 pi^2 / step^2) = 8e-14, and the margin beyond the outermost means leaves out
+# exp(-margin^2 / 2) = 1e-14.
+QUADRATURE_STEP = 0.8
+QUADRATURE_MARGIN = 8
+MAX_QUADRATURE_NODES = 10_000  # of a unit, each of which costs a row of the hidden units' fields
+# Of a learned variance, relative to the feature's: below, a cluster is the grain of the data; above,
+# chains have run away.
+SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
+
 
 class QuadratureError(ValueError):
     """The law of a unit spreads over more values than can be summed."""

@@ -20,7 +20,7 @@ from skrbm.core.training.start.far_rows import (
     searched_rows,
 )
 from skrbm.core.training.start.nearest_rows import with_nearest_values
-from skrbm.core.units.gaussian import SMALLEST_SHARE
+from skrbm.core.units.support import SMALLEST_SHARE
 
 MAX_CLUSTERS = 8  # more are no modes that a few hidden units can lead to
 MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # rows and numbers: 55 ms for MNIST

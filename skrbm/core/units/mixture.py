@@ -1,0 +1,312 @@
+"""Mixture units: real values with modes, and with atoms, single values that have a probability."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+
+from skrbm.core.numerics import Array, dense, placed
+from skrbm.core.units.base import Units
+from skrbm.core.units.linear import LARGEST_START, N_BISECTIONS
+from skrbm.core.units.support import (
+    LARGEST_SHARE,
+    MAX_QUADRATURE_NODES,
+    QUADRATURE_MARGIN,
+    QUADRATURE_STEP,
+    SMALLEST_SHARE,
+    Metric,
+    QuadratureError,
+    Support,
+)
+
+MIN_PRECISION = 0.1  # of a component relative to the base: below zero a law has no normaliser
+
+
+class Components(NamedTuple):
+    """Components of each unit given its field, arrays of shape (n_samples, n_columns, n_parts).
+
+    Attributes
+    ----------
+    weight : ndarray
+        Shares that sum to one, or their logarithms up to a constant of each unit.
+    mean, variance : ndarray
+        Of the values; an atom has no variance.
+    """
+
+    weight: Array
+    mean: Array
+    variance: Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Mixture(Units):
+    r"""Real-valued units with an exponentially tilted mixture of normal laws and atoms as their law.
+
+    .. math::
+
+        A(v) = -\sum_i \log p_{0i}(v_i) + \frac{e^{-z_i} - 1}{2} v_i^2 - a_i \varphi_i(v_i), \qquad
+        \varphi(v) = (v - o) e^{-z}
+
+    The base :math:`p_0 = \sum_k \pi_k \mathcal{N}(\mu_k, \sigma_k^2)` does not change in training.
+    Components without variance are atoms: values with a probability, where all others have a
+    density. The law given the field is a mixture again. With :math:`x = (a + f) e^{-z}` and
+    :math:`D_k = 1 + (e^{-z} - 1) \sigma_k^2`,
+
+    .. math::
+
+        v \mid k, f \sim \mathcal{N}\left( \frac{\mu_k + \sigma_k^2 x}{D_k}, \frac{\sigma_k^2}{D_k}
+        \right), \qquad
+        p(k \mid f) \propto \frac{\pi_k}{\sqrt{D_k}} \exp \frac{\mu_k x + \sigma_k^2 x^2 / 2
+        - (e^{-z} - 1) \mu_k^2 / 2}{D_k}
+
+    With a single standard normal component these are Gaussian units of the energy "cho". Everything
+    is linear in :math:`a` and :math:`e^{-z}`, so that tempered laws are of the type as well.
+
+    Parameters
+    ----------
+    bias : ndarray of shape (n_columns,)
+        Field :math:`a` of the unit itself.
+    log_variance : ndarray of shape (n_columns,)
+        Logarithm :math:`z` of the variance that a standard normal component has given the other layer.
+    log_weight, center, spread : ndarray of shape (n_columns, n_parts)
+        Logarithms of the weights, means and variances of the base's components. Columns with fewer
+        are filled up with components of a log-weight of minus infinity and no variance.
+    is_natural : bool, default=False
+        Whether the signal is the states themselves, without :math:`e^{-z}`.
+    learn_variance : bool or ndarray of shape (n_columns,), default=True
+        Which of the log-variances training may change.
+    offset : ndarray of shape (n_columns,), default=None
+        Constant subtracted from the states in the signal; None for a plain layer.
+
+    Examples
+    --------
+    One value in four is zero, the others are normal:
+
+    >>> base = np.log([[0.25, 0.75]]), np.array([[0.0, 1.0]]), np.array([[0.0, 1.0]])
+    >>> unit = Mixture(np.zeros(1), np.zeros(1), *base)
+    >>> np.exp(-unit.energy(np.zeros((1, 1)))).round(2)
+    array([0.25])
+    """
+
+    bias: Array
+    log_variance: Array
+    log_weight: Array
+    center: Array
+    spread: Array
+    is_natural: bool = False
+    learn_variance: bool | Array = True
+    offset: Array | None = field(default=None, kw_only=True)
+
+    support = Support(-np.inf, np.inf)
+    is_signal_fixed = False
+
+    @classmethod
+    def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
+        """Scale the base's variance to the data's, and find the bias of each mean by bisection."""
+        zero = np.zeros_like(mean)
+        units = cls(zero, zero, **options)
+        of_base, square = units._moments_given(zero[None])
+        ratio = (
+            np.where(variance > 0, variance, 1) / np.where(variance > 0, square - of_base**2, 1)[0]
+        )
+        low, high = units.bounds(variance)["log_variance"]
+        units = replace(units, log_variance=np.clip(np.log(ratio), low, high))
+        low, high = np.full_like(mean, -LARGEST_START), np.full_like(mean, LARGEST_START)
+        for _ in range(N_BISECTIONS):
+            bias = (low + high) / 2
+            is_low = units.mean(bias[None])[0] < mean
+            low, high = np.where(is_low, bias, low), np.where(is_low, high, bias)
+        return replace(units, bias=bias)
+
+    @property
+    def start_options(self) -> dict[str, Any]:
+        names = "log_weight", "center", "spread"
+        return super().start_options | {name: getattr(self, name) for name in names}
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        learned = {"bias": self.bias}
+        if np.any(self.learn_variance):
+            learned["log_variance"] = self.log_variance
+        return learned
+
+    def unit_atoms(self, index: int) -> Array:
+        return np.asarray(self.center[index][self._is_atom[index]])
+
+    def signal(self, states: Any, out: Array | None = None) -> Any:
+        signal = dense(states)
+        if self.offset is not None:
+            signal = np.subtract(signal, self.offset, out=out)
+        return np.multiply(signal, self._slope, out=out)
+
+    @property
+    def affine_signal(self) -> tuple[Array, Array]:
+        slope = np.broadcast_to(self._slope, self.bias.shape).astype(self.bias.dtype)
+        return np.zeros_like(slope) if self.offset is None else -self.offset * slope, slope
+
+    def energy(self, states: Any) -> Array:
+        s = dense(states)
+        terms = self._tilt * s**2 / 2 - self.signal(s) * self.bias - self._log_base(s)
+        return np.asarray(terms.sum(axis=1))
+
+    def log_partition(self, field: Array) -> Array:
+        x = self._pull(field)
+        total = _log_sums(self._components(x).weight)
+        if self.offset is not None:
+            total = total - self.offset * x
+        return np.asarray(total.sum(axis=1, dtype=np.float64).astype(field.dtype))
+
+    def mean(self, field: Array, out: Array | None = None) -> Array:
+        return placed(self._moments_given(field)[0], out)
+
+    def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
+        components = self._shares(self._pull(field))
+        cumulated = np.cumsum(components.weight, axis=-1, dtype=np.float64)
+        end = cumulated[..., -1]
+        target = np.minimum(rng.random(field.shape) * end, np.nextafter(end, 0))
+        chosen = (cumulated <= target[..., None]).sum(axis=-1)[..., None]
+        mean, variance = (
+            np.take_along_axis(np.broadcast_to(of_all, cumulated.shape), chosen, axis=-1)[..., 0]
+            for of_all in (components.mean, components.variance)
+        )
+        noise = rng.standard_normal(field.shape)
+        return placed((mean + np.sqrt(variance) * noise).astype(field.dtype), out)
+
+    def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
+        return self._moments(dense(states), dense(states) ** 2, sample_weight)
+
+    def expected_moments(
+        self, mean: Array, field: Array | None, sample_weight: Array
+    ) -> dict[str, Array]:
+        if field is None:
+            raise ValueError("Mixture units expected a field to know their squares by, got None.")
+        return self._moments(mean, self._moments_given(field)[1], sample_weight)
+
+    def _moments(self, mean: Array, square: Array, sample_weight: Array) -> dict[str, Array]:
+        signal = sample_weight @ self.signal(mean)
+        moments = {"bias": signal}
+        if np.any(self.learn_variance):
+            own = np.exp(-self.log_variance) * (sample_weight @ square) / 2
+            if not self.is_natural:
+                own = own - self.bias * signal
+            moments["log_variance"] = self.learn_variance * own
+        return moments
+
+    def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
+        if self.is_natural or not np.any(self.learn_variance):
+            return {}
+        return {"log_variance": -(self.learn_variance * work)}
+
+    def recentered(self, offset: Array | None, field: Array) -> Self:
+        return replace(self, bias=self.bias + field, offset=offset)
+
+    def natural(self) -> Self:
+        return replace(self, bias=self.bias * self._slope, offset=None, is_natural=True)
+
+    def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
+        here, there = np.exp(-self.log_variance), np.exp(-base.log_variance)
+        precision = there + inverse_temperature * (here - there)
+        bias = base.bias + inverse_temperature * (self.bias - base.bias)
+        return replace(self, bias=bias, log_variance=-np.log(precision))
+
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+        # That of Gaussian units, which these are if the base is one component.
+        own = np.exp(self.log_variance)
+        share = np.ones_like(self.bias)
+        if variance is not None:
+            share = own / np.maximum(own, variance)
+        heaviness = 0.0 if kurtosis is None else np.maximum(kurtosis - 3, 0) / 2
+        of_variance = share**2 / (share + heaviness)
+        return Metric(
+            share / (own * self._slope**2),
+            {"bias": share / (own * self._slope**2), "log_variance": of_variance},
+        )
+
+    def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
+        widest = np.maximum(self.spread.max(axis=-1), np.finfo(self.spread.dtype).tiny)
+        least = np.maximum(1 / LARGEST_SHARE, 1 - (1 - MIN_PRECISION) / widest)
+        low = np.full_like(self.bias, math.log(SMALLEST_SHARE))
+        return {"log_variance": (low, -np.log(least).astype(low.dtype))}
+
+    def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        ends = [self._components(self._pull(np.atleast_2d(end))) for end in (low, high)]
+        is_normal, shape = self.spread > 0, ends[0].mean.shape
+        deviation = np.sqrt(np.where(is_normal, ends[0].variance, np.inf))
+        margin = np.where(is_normal, QUADRATURE_MARGIN * deviation, -np.inf)  # leaves atoms out
+        first, last = (ends[0].mean - margin).min(axis=-1), (ends[1].mean + margin).max(axis=-1)
+        n_steps = ((last - first) / (QUADRATURE_STEP * deviation.min(axis=-1))).max()
+        if not n_steps < MAX_QUADRATURE_NODES:
+            raise QuadratureError(
+                f"The law of a visible unit given the others ranges from {first.min():.3g} to "
+                f"{last.max():.3g}, more than the {MAX_QUADRATURE_NODES} quadrature nodes that are "
+                f"allowed can cover."
+            )
+        nodes, step = np.linspace(first, last, math.ceil(n_steps) + 1, retstep=True)
+        atoms = np.moveaxis(np.broadcast_to(self.center, shape), -1, 0).astype(states.dtype)
+        has_mass = np.moveaxis(np.broadcast_to(self._is_atom, shape), -1, 0)[..., 0]
+        nodes = nodes.astype(states.dtype)
+        for atom in atoms:  # a node is not an atom
+            nodes = np.where(nodes == atom, np.nextafter(nodes, np.inf), nodes)
+        log_step = np.broadcast_to(np.log(step[:, 0]), nodes.shape[:2])
+        log_measure = np.concatenate([np.where(has_mass, 0.0, -np.inf), log_step])
+        return np.concatenate([atoms, nodes]), log_measure.astype(states.dtype)
+
+    @property
+    def _is_atom(self) -> Array:
+        return np.asarray((self.spread == 0) & np.isfinite(self.log_weight))
+
+    @property
+    def _tilt(self) -> Array:
+        """Precision beyond that of the base."""
+        return np.expm1(-self.log_variance)
+
+    @property
+    def _slope(self) -> Array | float:
+        """Change of the signal for a unit of state."""
+        return 1.0 if self.is_natural else np.exp(-self.log_variance)
+
+    def _pull(self, field: Array) -> Array:
+        """Factor of the state in the exponent (n_samples, n_columns)."""
+        return (field + self.bias) * self._slope
+
+    def _components(self, x: Array) -> Components:
+        x, tilt = x[..., None], self._tilt[..., None]
+        share = 1 / (1 + tilt * self.spread)  # of the base's variance
+        center, variance = self.center * share, self.spread * share
+        log_weight = self.log_weight + (np.log(share) - tilt * self.center * center) / 2
+        return Components(
+            log_weight + x * (center + variance * x / 2), center + variance * x, variance
+        )
+
+    def _shares(self, x: Array) -> Components:
+        """Components with shares in place of their logarithms."""
+        log_weight, mean, variance = self._components(x)
+        weight = np.exp(log_weight - log_weight.max(axis=-1, keepdims=True))
+        weight /= weight.sum(axis=-1, keepdims=True)
+        return Components(weight, mean, variance)
+
+    def _moments_given(self, field: Array) -> tuple[Array, Array]:
+        """Mean and mean square given the field, (n_samples, n_columns) both."""
+        weight, mean, variance = self._shares(self._pull(field))
+        return (weight * mean).sum(axis=-1), (weight * (mean**2 + variance)).sum(axis=-1)
+
+    def _log_base(self, s: Array) -> Array:
+        """Logarithm of the base's probability at atoms, and of its density elsewhere."""
+        distance = s[..., None] - self.center
+        is_here = self._is_atom & (distance == 0)
+        is_normal = self.spread > 0
+        spread = np.where(is_normal, self.spread, 1)
+        densities = self.log_weight - (distance**2 / spread + np.log(2 * np.pi * spread)) / 2
+        of_rest = _log_sums(np.where(is_normal, densities, -np.inf))
+        of_atom = np.where(is_here, self.log_weight, -np.inf).max(axis=-1)
+        return np.asarray(np.where(is_here.any(axis=-1), of_atom, of_rest))
+
+
+def _log_sums(exponents: Array) -> Array:
+    """Logarithms of sums of exponentials along the last axis, none of which is zero."""
+    top = exponents.max(axis=-1, keepdims=True)
+    return np.asarray(np.log(np.exp(exponents - top).sum(axis=-1)) + top[..., 0])
