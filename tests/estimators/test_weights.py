@@ -247,7 +247,7 @@ def a_table(n_samples=120, seed=0):
     return X, np.arange(n_samples) % 3
 
 
-@pytest.mark.parametrize("numeric_scale", ["normal", "standard"])
+@pytest.mark.parametrize("numeric_scale", ["normal", "mixture", "standard"])
 @pytest.mark.parametrize("scale", [1, 1e-3])
 def test_weight_of_a_row_of_a_table_is_a_number_of_copies(numeric_scale, scale):
     """Slips: scales, maps and categories of all rows alike, and weights below one that are too few

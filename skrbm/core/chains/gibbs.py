@@ -164,7 +164,7 @@ def clamped_mean(
     n_gibbs_steps: int,
     rng: np.random.Generator,
     *,
-    values: Callable[[Array], Array] | None = None,
+    values: Callable[[Array, Array], Array] | None = None,
 ) -> Array:
     """Expected unknown visible units of each row given the known ones, or what is made of them.
 
@@ -183,8 +183,8 @@ def clamped_mean(
     rng : numpy.random.Generator
         Source of random numbers.
     values : callable, default=None
-        From conditional means (n_samples, n_visible) to what is averaged in their place, of the same
-        shape; None for themselves.
+        From conditional means and draws (n_samples, n_visible) to what is averaged in place of the
+        means, of the same shape; None for themselves.
 
     Returns
     -------
@@ -196,6 +196,6 @@ def clamped_mean(
     for _ in range(n_gibbs_steps):
         field = machine.visible_field(machine.sample_hidden(v, rng))
         mean, draws = machine.visible.mean_and_sample(field, rng)
-        total = total + (mean if values is None else values(mean))
+        total = total + (mean if values is None else values(mean, draws))
         v = np.where(is_held, v, draws)
     return np.where(is_held, v, total / n_gibbs_steps)

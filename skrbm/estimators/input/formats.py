@@ -91,8 +91,8 @@ class RowFormat(ABC):
         """
 
     @abstractmethod
-    def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
-        """Map from conditional means of states to those of the user's values; None if they are equal."""
+    def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
+        """Map from conditional means and draws of states to means of values; None if they are equal."""
 
     @abstractmethod
     def warn_if_unlearned(self, v: Any) -> None:
@@ -183,7 +183,7 @@ class ArrayRows(RowFormat):
     def write(self, rbm: Any, v: Array, **_: Any) -> Any:
         return v
 
-    def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
+    def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
         return None
 
     def warn_if_unlearned(self, v: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from skrbm.core.numerics import Array
-from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval
+from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval, Mixture
 from skrbm.estimators.input.validation import DomainWarning, number_of_rows, warn_user
 from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import (
@@ -25,6 +25,7 @@ from skrbm.estimators.tables.frames import (
     written,
 )
 from skrbm.estimators.tables.kinds import COLUMN_KINDS, checked_numbers, column_kind, given_kinds
+from skrbm.estimators.tables.mixtures import MixtureScale, stacked_bases
 from skrbm.estimators.tables.scores import NormalScores
 
 
@@ -51,7 +52,7 @@ class Table:
     origin, scale : ndarray of shape (n_features,)
         Subtrahend and divisor of numbers.
     scores : list of length n_features
-        Arrays of the `NormalScores` of numbers that have them, None for the others.
+        Fields of the `NormalScores` or `MixtureScale` of numbers that have them, None for the others.
     """
 
     container: str
@@ -61,7 +62,7 @@ class Table:
     categories: list[Any]
     origin: Array
     scale: Array
-    scores: list[dict[str, Array] | None]
+    scores: list[dict[str, Any] | None]
 
     @classmethod
     def of(cls, X: Any, kinds: Any, numeric_scale: str, sample_weight: Array | None = None) -> Self:
@@ -73,7 +74,7 @@ class Table:
             Table.
         kinds : "auto" or dict
             As in `TabularRBM`.
-        numeric_scale : {"normal", "standard"}
+        numeric_scale : {"normal", "mixture", "standard"}
             As in `TabularRBM`.
         sample_weight : ndarray of shape (n_samples,), default=None
             Positive weights of the rows; None for one each.
@@ -161,24 +162,35 @@ class Table:
         begin = sum(self.widths[: self.n_discrete])
         return slice(begin, begin + len(self.groups["numeric"]))
 
-    def types(self, **gaussian: Any) -> list[tuple[Any, int, dict[str, Any]]]:
+    def types(self, learn_variance: Array) -> list[tuple[Any, int, dict[str, Any]]]:
         """Unit types of the machine's layers with their numbers of columns and further options."""
+        scales = [self.maps[j] for j in self.groups["numeric"]]
+        numbers: dict[str, Any] = {"learn_variance": learn_variance}
+        if any(scale is not None and scale.is_mixture for scale in scales):
+            kind: Any = Mixture
+            numbers |= stacked_bases(scales)
+        else:
+            kind = Gaussian
+            numbers |= {"parameterization": "cho"}
         counts = tuple(len(self.categories[j]) for j in self.groups["categorical"])
         types: list[tuple[Any, int, dict[str, Any]]] = [
             (Bernoulli, len(self.groups["binary"]), {}),
             (Categorical, sum(counts), {"n_categories": counts}),
-            (Gaussian, len(self.groups["numeric"]), gaussian),
+            (kind, len(self.groups["numeric"]), numbers),
             (Interval, len(self.groups["interval"]), {}),
         ]
         return [part for part in types if part[1]]
 
     @cached_property
-    def maps(self) -> list[NormalScores | None]:
-        """Map of each column, None for those without."""
-        return [None if arrays is None else NormalScores(**arrays) for arrays in self.scores]
+    def maps(self) -> list[Any]:
+        """Map of each column, `NormalScores` or `MixtureScale`, None for those without."""
+        return [
+            None if own is None else (MixtureScale if "atoms" in own else NormalScores)(**own)
+            for own in self.scores
+        ]
 
     @cached_property
-    def mapped_columns(self) -> dict[int, NormalScores]:
+    def mapped_columns(self) -> dict[int, Any]:
         """Columns of the machine that are scores, with their maps."""
         ends = zip(np.cumsum(self.widths).tolist(), self.order, strict=True)
         return {end - 1: scores for end, j in ends if (scores := self.maps[j]) is not None}
@@ -234,19 +246,19 @@ class Table:
                 numbers[:, k] = scores.forward(column)
         return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown)
 
-    def values(self, v: Array, deviation: Array | None = None) -> Array:
-        """States with numbers in place of scores.
-
-        Of scores that are normal with these means, and a standard deviation for each number, the
-        expected numbers.
-        """
+    def values(self, v: Array) -> Array:
+        """States with numbers in place of scores."""
         result: Array = v.astype(np.float64) if self.mapped_columns else v
         for column, scores in self.mapped_columns.items():
-            if deviation is None:
-                result[:, column] = scores.values(v[:, column])
-            else:
-                std = deviation[column - self.numeric_columns.start]
-                result[:, column] = scores.expected_values(v[:, column], std)
+            result[:, column] = scores.values(v[:, column])
+        return result
+
+    def expected_values(self, mean: Array, draws: Array, deviation: Array) -> Array:
+        """Means of states with expected numbers in place of scores, given the hidden units."""
+        result = mean.astype(np.float64)
+        for column, scores in self.mapped_columns.items():
+            std = deviation[column - self.numeric_columns.start]
+            result[:, column] = scores.expected_values(mean[:, column], draws[:, column], std)
         return result
 
     def decode(self, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:

@@ -154,7 +154,9 @@ class ConditionalMixin(ModelMixin):
         is_known[:, unit] = True
         mean: Callable[..., Array] = partial(conditional.conditional_mean, number=unit)
         scores = table.maps[number]
-        if scores is not None:
+        if scores is not None and scores.is_mixture:
+            mean = partial(_mean_of_smooth_values, number=unit, values=scores.values)
+        elif scores is not None:
             mean = partial(_mean_of_values, number=unit, values=scores.values)
         rows = np.flatnonzero(~is_known.all(axis=1))
         with explain_core_errors():
@@ -167,6 +169,15 @@ class ConditionalMixin(ModelMixin):
                 v[rows] = unknown.draw(start, n_gibbs_steps)
                 total = total + model.map_rows(mean, v)
         return np.asarray(total / n_chains)
+
+
+def _mean_of_smooth_values(
+    machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
+) -> Array:
+    """Expected value of a number (n_samples, 1), given the other units, a smooth function of a unit."""
+    nodes, probability = conditional.conditional_distribution(machine, v, number)
+    mean = (probability * values(nodes[:, :, 0])).sum(axis=0)
+    return np.asarray(mean[:, None].astype(machine.dtype))
 
 
 def _mean_of_values(

@@ -10,11 +10,14 @@ import numpy as np
 from skrbm.core.numerics import Array
 from skrbm.estimators.input.validation import warn_user
 from skrbm.estimators.tables.frames import declared_categories, factorized, kind_of, numbers_of
+from skrbm.estimators.tables.mixtures import MixtureScale
 from skrbm.estimators.tables.scores import NormalScores
 
 MIN_IDENTIFIERS = 20  # categories, below which few rows are reason enough for one in two rows
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 COLUMN_KINDS = (*DISCRETE, *REAL)
+# By `numeric_scale`: what is learned of a column, beyond its mean and deviation.
+LEARNED_SCALES: dict[str, Any] = {"normal": NormalScores, "mixture": MixtureScale}
 
 
 class ColumnKind(NamedTuple):
@@ -30,7 +33,7 @@ class ColumnKind(NamedTuple):
         What is subtracted from a number, and what the difference is divided by.
     is_empty : bool
         Whether no value is known.
-    scores : NormalScores or None, default=None
+    scores : NormalScores, MixtureScale or None, default=None
         Map of a number, which then is not standardised.
     """
 
@@ -39,7 +42,7 @@ class ColumnKind(NamedTuple):
     origin: float
     scale: float
     is_empty: bool
-    scores: NormalScores | None = None
+    scores: NormalScores | MixtureScale | None = None
 
 
 def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
@@ -84,7 +87,7 @@ def column_kind(
         Values.
     given : object
         From `given_kinds`.
-    numeric_scale : {"normal", "standard"}
+    numeric_scale : {"normal", "mixture", "standard"}
         What numbers become.
     counts : ndarray of shape (n_samples,)
         Numbers of rows that each is worth.
@@ -164,9 +167,10 @@ def _real(
                 f"{(low, high)}."
             )
         return ColumnKind((kind, low, high), None, low, high - low, not len(known))
-    scores = NormalScores.of(known, counts) if numeric_scale == "normal" else None
+    learner = LEARNED_SCALES.get(numeric_scale)
+    scores = None if learner is None else learner.of(known, counts)
     if scores is not None:
-        low, high = scores.limits
+        low, high = float(known.min()), float(known.max())
         return ColumnKind(kind, None, low, (high - low) or 1.0, is_empty=False, scores=scores)
     largest = float(np.abs(known).max(initial=0.0)) or 1.0
     origin, scale = 0.0, 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 from scipy.special import ndtri, roots_hermitenorm
@@ -54,6 +54,8 @@ class NormalScores:
     .. [2] Akaike (1974), "A new look at the statistical model identification", IEEE Transactions on
        Automatic Control 19, 716-723. :doi:`10.1109/TAC.1974.1100705`
     """
+
+    is_mixture: ClassVar[bool] = False  # of normal laws and atoms, in place of one normal law
 
     edges: Array
     scores: Array
@@ -135,7 +137,7 @@ class NormalScores:
             x = self.known[np.searchsorted(self.known[1:] / 2 + self.known[:-1] / 2, x)]
         return np.where(np.isnan(single), np.clip(x, *self.limits), single)
 
-    def expected_values(self, mean: Array, deviation: float) -> Array:
+    def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
         """Expected `values` of scores that are normal, by a rule of eight nodes."""
         nodes = zip(*HERMITE_RULE, strict=True)
         expected = sum(w * self.values(mean + deviation * node) for node, w in nodes)

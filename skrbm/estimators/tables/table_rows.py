@@ -76,11 +76,11 @@ class TableRows(RowFormat):
         table, given = table_of(rbm), None if given is None else given.table
         return table.decode(v if is_averaged else table.values(v), given=given, is_known=is_known)
 
-    def expected_values(self, rbm: Any) -> Callable[[Array], Array] | None:
+    def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
         table = table_of(rbm)
         if not table.mapped_columns:
             return None
-        return partial(table.values, deviation=np.sqrt(rbm.noise_variance_))
+        return partial(table.expected_values, deviation=np.sqrt(rbm.noise_variance_))
 
     def warn_if_unlearned(self, v: Any) -> None:
         shown = {name: values[:10] for name, values in v.unknown.items() if values}
