@@ -7,6 +7,7 @@ from skrbm.core.units.composite import Composite
 from skrbm.core.units.gaussian import PARAMETERIZATIONS, Gaussian
 from skrbm.core.units.interval import Interval
 from skrbm.core.units.linear import LinearUnits
+from skrbm.core.units.real import DReLU, ReLU, StandardGaussian
 from skrbm.core.units.spin import Spin
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
@@ -15,12 +16,15 @@ __all__ = [
     "Bernoulli",
     "Categorical",
     "Composite",
+    "DReLU",
     "Gaussian",
     "Interval",
     "LinearUnits",
     "Metric",
     "QuadratureError",
+    "ReLU",
     "Spin",
+    "StandardGaussian",
     "Support",
     "Units",
 ]
