@@ -13,6 +13,7 @@ from skrbm.core.numerics import Array
 from skrbm.core.units import QuadratureError, Units
 
 N_FIELDS = 5  # rows of fields that a layer is asked about
+N_NEAR_FIELDS = 81  # at which a variance is compared with its bound
 N_DRAWS_PER_FIELD = 20_000  # so that moments have relative errors of about a hundredth
 DIFFERENCE_STEP = 1e-3  # of the five-point rule, whose error is of order step^4
 FAR_STATE, FAR_ERROR = 1e6, 1e-4  # where energies are those of their curvature, up to this error
@@ -224,6 +225,10 @@ def _check_counting(units: Units, field: Array, rng: np.random.Generator) -> Non
 
 def _check_tails(units: Units, field: Array, rng: np.random.Generator) -> None:
     curvature = units.tail_curvature
+    near = np.linspace(-4, 4, N_NEAR_FIELDS)[:, None] * np.ones(units.n_columns)
+    response = units.mean(near + DIFFERENCE_STEP) - units.mean(near - DIFFERENCE_STEP)
+    variance = response / (2 * DIFFERENCE_STEP * units.affine_signal[1])
+    _require((variance <= units.largest_variance + MAX_ERROR).all(), "largest_variance is exceeded")
     for i in range(units.n_units):
         columns, bounds = units.unit_columns(i), np.stack(units.column_bounds)
         ends = bounds[:, columns]

@@ -240,7 +240,12 @@ def free_energy(p, v):
 
 
 def log_partition(p):
-    """Log Z, a float: the sum over all hidden states of the visible units' sum or integral."""
+    """Log Z, a float: the sum over all hidden states of the visible units' sum or integral.
+
+    Over visible states where those are discrete, and only the hidden ones are integrated.
+    """
+    if p.hidden is not None and p.is_discrete:
+        return float(log_sum_exp(-free_energy(p, visible_states(p))))
     return float(log_sum_exp(_log_hidden_weights(p)))
 
 
@@ -385,7 +390,7 @@ def sample_exact(p, n_samples, rng):
     hidden = hidden_states(p)
     if p.is_discrete:
         visible = visible_states(p)
-        probabilities = softmax(-energy(p, visible, hidden))
+        probabilities = softmax(hidden_log_measure(p) - energy(p, visible, hidden))
         drawn = rng.choice(probabilities.size, size=n_samples, p=probabilities.ravel())
         row, column = np.unravel_index(drawn, probabilities.shape)
         return visible[row], hidden[column]

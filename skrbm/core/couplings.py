@@ -72,7 +72,9 @@ def effective_couplings(
     Parameters
     ----------
     machine : Machine
-        Visible units with two states or one-hot columns, hidden units with two states.
+        Visible units with two states or one-hot columns. Hidden units with more than two states
+        have couplings by the method "gaussian" alone: exact ones if they are normal given the
+        visible ones, since their log-partition is then a square.
     order : {2, 3}, default=2
         Largest number of units that interact.
     method : {"auto", "exact", "gaussian"}, default="auto"
@@ -89,7 +91,7 @@ def effective_couplings(
     Raises
     ------
     ValueError
-        If a layer has units of other types.
+        If the visible layer has units of other types, or the hidden ones have no such method.
 
     References
     ----------
@@ -99,7 +101,14 @@ def effective_couplings(
     """
     senders = _Senders(machine.astype(np.float64))
     n_products = senders.n_nodes.sum() * len(senders.columns) ** order
-    if method == "auto":
+    if not senders.has_two_states:
+        if method == "exact":
+            raise ValueError(
+                f"Exact couplings need hidden units that have two states, got {senders.hidden_name} "
+                f"units. Use the method 'gaussian', which is exact for hidden units that are normal."
+            )
+        method = "gaussian"
+    elif method == "auto":
         method = "exact" if n_products <= max_products else "gaussian"
     add = {"exact": _integrate, "gaussian": _average_normal}[method]
     shape = (len(senders.columns),)
@@ -118,14 +127,23 @@ def effective_couplings(
 class _Senders:
     """Signals of every value of every visible unit to the hidden units.
 
-    All values stand one after the other, each with the number of its `unit`. A hidden unit adds
-    log 2cosh(bias + sum of sent) to log p, and a part that is linear in what is sent, which is in
-    `linear` together with the visible units' own. `columns` are the values that stand for the
-    columns: all of a categorical unit, the higher one of two states.
+    All values stand one after the other, each with the number of its `unit`. Hidden units add
+    `log_partition` at the bias and the sum of what is sent to log p, and a part that is linear in
+    what is sent, which is in `linear` together with the visible units' own: of two states
+    log 2cosh(bias + sum of sent). `columns` are the values that stand for the columns: all of a
+    categorical unit, the higher one of two states.
     """
 
     def __init__(self, machine: Machine) -> None:
-        slope, self.bias, share = _two_state_form(machine.hidden)
+        self.hidden_name, n_hidden = type(machine.hidden).__name__, machine.hidden.n_columns
+        form = _two_state_form(machine.hidden)
+        self.has_two_states = form is not None
+        self.log_partition = sum_log_two_cosh if form else machine.hidden.log_partition
+        slope, self.bias, share = form or (
+            np.ones(n_hidden),
+            np.zeros(n_hidden),
+            np.zeros(n_hidden),
+        )
         sent, own = [], []
         unit: list[int] = []
         columns: list[int] = []
@@ -162,16 +180,16 @@ class _Senders:
         return np.asarray(np.ceil(LAST_FREQUENCY * period / (2 * np.pi)), dtype=int)
 
 
-def _two_state_form(hidden: Units) -> tuple[Array, Array, Array]:
-    """Slope, bias and share of log-partitions log 2cosh(slope x + bias) + share x + const."""
+def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
+    """Slope, bias and share of log-partitions log 2cosh(slope x + bias) + share x + const.
+
+    None if a unit has other states than two.
+    """
     forms = []
     for j in range(hidden.n_units):
         values, layer = hidden.unit_values(j), hidden.take(j)
         if values is None or values.shape != (2, 1):
-            raise ValueError(
-                f"Couplings need hidden units that have two states, got {type(hidden).__name__} "
-                f"units."
-            )
+            return None
         signal, energy = layer.signal(values)[:, 0], layer.energy(values)
         forms.append((np.ptp(signal) / 2, (energy[0] - energy[1]) / 2, signal.mean()))
     slope, bias, share = np.array(forms).T
@@ -220,7 +238,7 @@ def _average_normal(senders: _Senders, sums: list[Array]) -> None:
             for index in np.ndindex(averages.shape[:-1]):
                 chosen = [own[k] for own, k in zip(values, index, strict=True)]
                 shift = bias + deviation[chosen].sum(axis=0)
-                averages[index] = _normal_average(shift + deviation, spread)
+                averages[index] = _normal_average(senders, shift + deviation, spread)
             for axis in range(n_others):
                 averages -= averages.mean(axis=axis, keepdims=True)
             averages -= senders.mean(averages.T)[senders.unit].T
@@ -231,8 +249,8 @@ def _average_normal(senders: _Senders, sums: list[Array]) -> None:
             total[np.ix_(*places, np.arange(len(unit)))] = averages[np.ix_(*kept)]
 
 
-def _normal_average(mean: Array, spread: Array) -> Array:
-    """Sum over hidden units of the average of log 2cosh(mean + spread z) over normal z."""
+def _normal_average(senders: _Senders, mean: Array, spread: Array) -> Array:
+    """Average of the log-partition at mean + spread z over normal z, summed over hidden units."""
     nodes, weights = hermegauss(N_HERMITE_NODES)
-    averages = [sum_log_two_cosh(mean + node * spread) for node in nodes]
+    averages = [senders.log_partition(mean + node * spread) for node in nodes]
     return np.asarray(weights @ averages / weights.sum())

@@ -246,7 +246,7 @@ def visible_law(p, h, units=None):
 def hidden_given_visible(p, v):
     """Probabilities p(h | v) of every hidden state: (n_samples, n_states)."""
     log_weights = oracles.free_energy(p, v)[:, None] - oracles.energy(p, v, hidden_states(p))
-    return np.exp(log_weights)
+    return np.exp(log_weights + oracles.hidden_log_measure(p))
 
 
 def uncoupled_like(p, rng):

@@ -11,7 +11,15 @@ from skrbm.core.units.real import DReLU, ReLU, StandardGaussian
 from skrbm.core.units.spin import Spin
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
+# Hidden types besides those with two states, by the names that users give them.
+HIDDEN_TYPES: dict[str, type[Units]] = {
+    "gaussian": StandardGaussian,
+    "relu": ReLU,
+    "drelu": DReLU,
+}
+
 __all__ = [
+    "HIDDEN_TYPES",
     "PARAMETERIZATIONS",
     "Bernoulli",
     "Categorical",

@@ -221,6 +221,12 @@ class Units(ABC):
         return np.full_like(low, np.inf)
 
     @property
+    def largest_variance(self) -> Array:
+        """Bound of the variance of each column's states given any field, (n_columns,)."""
+        low, high = self.column_bounds
+        return np.asarray(((high - low) / 2) ** 2)
+
+    @property
     def column_bounds(self) -> tuple[Array, Array]:
         """Least and greatest value of each column, (n_columns,) both."""
         shape, dtype = self.bias.shape[-1:], self.bias.dtype

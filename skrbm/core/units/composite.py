@@ -107,6 +107,10 @@ class Composite(WideUnits):
         return self._join([part.tail_curvature for part in self.parts])
 
     @property
+    def largest_variance(self) -> Array:
+        return self._join([part.largest_variance for part in self.parts])
+
+    @property
     def n_columns(self) -> int:
         return sum(part.n_columns for part in self.parts)
 

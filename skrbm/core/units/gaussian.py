@@ -124,6 +124,10 @@ class Gaussian(Units):
     def tail_curvature(self) -> Array:
         return 1 / self._variance
 
+    @property
+    def largest_variance(self) -> Array:
+        return self._variance
+
     def signal(self, states: Any, out: Array | None = None) -> Any:
         signal = dense(states)
         if self.offset is not None:

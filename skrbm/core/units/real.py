@@ -14,13 +14,16 @@ from scipy.special import erfcx, expit, log_ndtr, ndtr, ndtri
 from skrbm.core.draws import draw_normal
 from skrbm.core.numerics import Array, dense
 from skrbm.core.units.linear import LinearUnits
-from skrbm.core.units.support import Support
+from skrbm.core.units.support import Metric, Support
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 # Standard deviations below zero of a cut normal variable, beyond which means are a continued fraction
 # of so many terms, and draws a fixed point of so many steps: both are then exact to 1e-13.
 FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
 FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
+# Fields at which the variance of a unit with two modes is asked, and what may be missed between them.
+N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN = 201, 1.01
+THRESHOLD_RATE, ASYMMETRY_RATE = 0.25, 0.02
 LARGEST_ASYMMETRY = 0.9  # of learned curvatures: they differ by a factor of 19 at most
 
 
@@ -39,6 +42,10 @@ class RealUnits(LinearUnits):
     @property
     def tail_curvature(self) -> Array:
         return np.ones_like(self.bias)
+
+    @property
+    def largest_variance(self) -> Array:
+        return 1 / self.tail_curvature
 
     @property
     @abstractmethod
@@ -197,6 +204,22 @@ class DReLU(RealUnits):
     def tail_curvature(self) -> Array:
         return 1 - np.abs(self.asymmetry)
 
+    @property
+    def largest_variance(self) -> Array:
+        if (self.threshold >= 0).all():  # a convex energy
+            return super().largest_variance
+        # Largest where both sides are about alike, which is within the thresholds.
+        reach = np.abs(self.threshold) + 4
+        x = np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None] * reach
+        up, down, z, gamma = self._sides(x)
+        share, first = expit(up - down), half_normal_mean(z)
+        second = (1 + z * first) / gamma
+        first /= np.sqrt(gamma)
+        mean = share * first[0] - (1 - share) * first[1]
+        variance = share * second[0] + (1 - share) * second[1] - mean**2
+        largest = np.maximum(variance.max(axis=0), super().largest_variance)
+        return np.asarray(VARIANCE_GRID_MARGIN * largest, dtype=self.bias.dtype)
+
     def energy(self, states: Any) -> Array:
         size = np.abs(dense(states))
         own = size * (self.threshold + 0.5 * self.asymmetry * states)
@@ -251,6 +274,11 @@ class DReLU(RealUnits):
             self,
             **{name: a + inverse_temperature * (own[name] - a) for name, a in other.items()},
         )
+
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+        # About one over the Fisher information where states are a few units large: their squares, of
+        # which the asymmetry is the factor, vary by tens, and full steps would overshoot.
+        return Metric(parameters={"threshold": THRESHOLD_RATE, "asymmetry": ASYMMETRY_RATE})
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
         largest = np.full_like(variance, LARGEST_ASYMMETRY)
