@@ -139,11 +139,9 @@ class _Senders:
         form = _two_state_form(machine.hidden)
         self.has_two_states = form is not None
         self.log_partition = sum_log_two_cosh if form else machine.hidden.log_partition
-        slope, self.bias, share = form or (
-            np.ones(n_hidden),
-            np.zeros(n_hidden),
-            np.zeros(n_hidden),
-        )
+        one, zero = np.ones(n_hidden), np.zeros(n_hidden)
+        slope, bias, share = (one, zero, zero) if form is None else form
+        self.bias = np.asarray(bias)
         sent, own = [], []
         unit: list[int] = []
         columns: list[int] = []

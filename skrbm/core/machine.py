@@ -87,6 +87,13 @@ class Machine:
         return Machine(self.hidden, self.visible, self.weights.T)
 
     @property
+    def curvature_scales(self) -> tuple[Array, Array]:
+        r"""Factors :math:`s / \sqrt{\kappa}` of `lost_curvature`, (n_visible,) and (n_hidden,)."""
+        layers = self.visible, self.hidden
+        left, right = (layer.affine_signal[1] / np.sqrt(layer.tail_curvature) for layer in layers)
+        return left, right
+
+    @property
     def lost_curvature(self) -> float:
         r"""Largest share of the layers' curvature that their coupling takes away; zero within bounds.
 
@@ -98,15 +105,11 @@ class Machine:
         and the share is the square of its largest singular value. Below one, all states together
         have a finite weight. For states with a bound on one side, that is sure, but not needed.
         """
-        curvature = self.visible.tail_curvature, self.hidden.tail_curvature
-        rows, columns = (np.flatnonzero(np.isfinite(own)) for own in curvature)
-        if not (len(rows) and len(columns)):
+        left, right = self.curvature_scales
+        if not (left.any() and right.any()):
             return 0.0
-        v_slope, h_slope = self.visible.affine_signal[1], self.hidden.affine_signal[1]
-        left = v_slope[rows] / np.sqrt(curvature[0][rows])
-        right = h_slope[columns] / np.sqrt(curvature[1][columns])
-        scaled = left[:, None] * self.weights[np.ix_(rows, columns)] * right
-        gram = scaled @ scaled.T if len(rows) <= len(columns) else scaled.T @ scaled
+        scaled = left[:, None] * self.weights * right
+        gram = scaled @ scaled.T if len(left) <= len(right) else scaled.T @ scaled
         return float(np.linalg.eigvalsh(gram)[-1]) if np.isfinite(gram).all() else np.inf
 
     def check_normalizable(self) -> None:

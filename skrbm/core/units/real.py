@@ -23,7 +23,6 @@ FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
 FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
 # Fields at which the variance of a unit with two modes is asked, and what may be missed between them.
 N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN = 201, 1.01
-THRESHOLD_RATE, ASYMMETRY_RATE = 0.25, 0.02
 LARGEST_ASYMMETRY = 0.9  # of learned curvatures: they differ by a factor of 19 at most
 
 
@@ -46,6 +45,13 @@ class RealUnits(LinearUnits):
     @property
     def largest_variance(self) -> Array:
         return 1 / self.tail_curvature
+
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+        # One over the Fisher information of the bias, which is the variance of the states.
+        share = np.ones_like(self.bias)
+        if variance is not None:
+            share /= np.maximum(variance, 1)
+        return Metric(share, {"bias": share})
 
     @property
     @abstractmethod
@@ -276,9 +282,11 @@ class DReLU(RealUnits):
         )
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # About one over the Fisher information where states are a few units large: their squares, of
-        # which the asymmetry is the factor, vary by tens, and full steps would overshoot.
-        return Metric(parameters={"threshold": THRESHOLD_RATE, "asymmetry": ASYMMETRY_RATE})
+        # Likewise of states that are normal: their magnitudes, of which the threshold is the factor,
+        # vary no more than they do, half their signed squares by 3/4 of the square of that.
+        metric = super().metric(variance)
+        own = {"threshold": metric.signal, "asymmetry": 4 / 3 * np.square(metric.signal)}
+        return Metric(metric.signal, {**metric.parameters, **own})
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
         largest = np.full_like(variance, LARGEST_ASYMMETRY)
