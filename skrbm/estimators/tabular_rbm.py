@@ -25,7 +25,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     .. math:: p(v) \propto \prod_{\text{columns}} e^{-A_c(v_c)}
         \prod_j \left( 1 + e^{b_j + \sum_c \varphi_c(v_c)^T W_{cj}} \right)
 
-    A categorical column is one unit, coded one-hot [5]_ [6]_. Given the hidden units, numbers are
+    A categorical column is one unit, coded one-hot [6]_ [7]_. Given the hidden units, numbers are
     normal with learned variances, and bounded numbers have exponential densities between their
     bounds. Numbers are scaled internally, by default to normal scores, so that no result but the
     densities depends on a column's unit of measurement or origin. Log-likelihoods are of a
@@ -41,7 +41,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         "yes"]). Numbers in a known range are ("interval", low, high).
     numeric_scale : {"normal", "standard"}
         Scaling of numeric columns: "normal" maps each column to approximately normal scores by a
-        monotone piecewise linear function learned from the first rows [7]_, "standard" divides by
+        monotone piecewise linear function learned from the first rows [8]_, "standard" divides by
         the standard deviation. With "normal", skewed columns and frequent values such as zeros are
         reproduced and samples stay in the column's range; `inverse_transform` gives the number of
         the mean score.
@@ -87,11 +87,11 @@ class TabularRBM(ConditionalMixin, BaseRBM):
 
     References
     ----------
-    .. [5] Salakhutdinov, Mnih, Hinton (2007), "Restricted Boltzmann machines for collaborative
+    .. [6] Salakhutdinov, Mnih, Hinton (2007), "Restricted Boltzmann machines for collaborative
        filtering", ICML, 791-798. :doi:`10.1145/1273496.1273596`
-    .. [6] Tran, Phung, Venkatesh (2011), "Mixed-variate restricted Boltzmann machines", ACML,
+    .. [7] Tran, Phung, Venkatesh (2011), "Mixed-variate restricted Boltzmann machines", ACML,
        PMLR 20, 213-229.
-    .. [7] Liu, Lafferty, Wasserman (2009), "The nonparanormal: semiparametric estimation of high
+    .. [8] Liu, Lafferty, Wasserman (2009), "The nonparanormal: semiparametric estimation of high
        dimensional undirected graphs", Journal of Machine Learning Research 10, 2295-2328.
 
     Examples
@@ -124,6 +124,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         self,
         n_components: int = 256,
         *,
+        hidden_units: str = "binary",
         kinds: Any = "auto",
         numeric_scale: str = "normal",
         handle_unknown: str = "missing",
