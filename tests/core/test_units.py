@@ -205,7 +205,7 @@ def test_draws_of_rectified_units_follow_their_law(x, rng):
     field = np.full((5000, 1), np.clip(x, -0.3, 0.3))  # neither side is rare
     states = sides.sample(field, rng)[:, 0]
     assert_mean(states, sides.mean(field[:1])[0, 0])
-    assert_mean((states > 0) * 1.0, expit(np.subtract(*sides._sides(field[:1])[:2]))[0, 0])
+    assert_mean((states > 0) * 1.0, sides._sides(field[:1]).probabilities[0, 0, 0])
 
 
 def test_double_rectified_units_alike_on_both_sides_are_gaussian(rng):

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
-from scipy.special import erfcx, expit, log_ndtr, ndtr, ndtri
+from scipy.special import erfcx, expit, ndtr, ndtri
 
 from skrbm.core.draws import draw_normal
-from skrbm.core.numerics import Array, dense
+from skrbm.core.numerics import Array, dense, last_rows, placed
+from skrbm.core.units.base import Outs
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
@@ -140,10 +141,10 @@ class ReLU(RealUnits):
     support = Support(0.0, np.inf)
 
     def log_normaliser(self, x: Array) -> Array:
-        return np.asarray(log_half_normal(x.astype(np.float64)).sum(axis=1))
+        return np.asarray(half_normal(x.astype(np.float64))[0].sum(axis=1))
 
     def expectation(self, x: Array) -> Array:
-        x[...] = half_normal_mean(x.astype(np.float64))
+        _, x[...] = half_normal(x.astype(np.float64))
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
@@ -216,13 +217,9 @@ class DReLU(RealUnits):
             return super().largest_variance
         # Largest where both sides are about alike, which is within the thresholds.
         reach = np.abs(self.threshold) + 4
-        x = np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None] * reach
-        up, down, z, gamma = self._sides(x)
-        share, first = expit(up - down), half_normal_mean(z)
-        second = (1 + z * first) / gamma
-        first /= np.sqrt(gamma)
-        mean = share * first[0] - (1 - share) * first[1]
-        variance = share * second[0] + (1 - share) * second[1] - mean**2
+        sides = self._sides(np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None] * reach)
+        up, down = sides.second_moments
+        variance = up + down - np.square(sides.mean)
         largest = np.maximum(variance.max(axis=0), super().largest_variance)
         return np.asarray(VARIANCE_GRID_MARGIN * largest, dtype=self.bias.dtype)
 
@@ -232,24 +229,22 @@ class DReLU(RealUnits):
         return np.asarray(super().energy(states) + own.sum(axis=1))
 
     def log_normaliser(self, x: Array) -> Array:
-        up, down, _, _ = self._sides(x)
-        return np.asarray(np.logaddexp(up, down).sum(axis=1))
+        return np.asarray(np.logaddexp(*self._sides(x).log_normalisers).sum(axis=1))
 
     def expectation(self, x: Array) -> Array:
-        up, down, z, gamma = self._sides(x)
-        means = half_normal_mean(z) / np.sqrt(gamma)
-        share = expit(up - down)
-        x[...] = share * means[0] - (1 - share) * means[1]
+        x[...] = self._sides(x).mean
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        up, down, z, gamma = self._sides(x)
-        u = 1 - rng.random((2, *x.shape))
-        is_up = u[0] <= expit(up - down)
-        size = half_normal_quantile(np.where(is_up, z[0], z[1]), u[1])
-        size /= np.sqrt(np.where(is_up, gamma[0], gamma[1]))
-        x[...] = np.where(is_up, size, -size)
+        x[...] = self._sides(x).draw(rng)
         return x
+
+    def mean_and_sample(
+        self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
+    ) -> tuple[Array, Array]:
+        sides = self._sides(field + self.bias)
+        mean, states = sides.mean.astype(field.dtype), sides.draw(rng).astype(field.dtype)
+        return placed(mean, out[0]), placed(last_rows(states, out[1]), out[1])
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         size = np.abs(dense(states))
@@ -261,14 +256,9 @@ class DReLU(RealUnits):
     def expected_moments(
         self, mean: Array, field: Array | None, sample_weight: Array
     ) -> dict[str, Array]:
-        up, down, z, gamma = self._sides(self.bias if field is None else field + self.bias)
-        share = expit(up - down)
-        first = half_normal_mean(z)
-        second = (1 + z * first) / gamma
-        first /= np.sqrt(gamma)
-        size = share * first[0] + (1 - share) * first[1]
-        signed_square = share * second[0] - (1 - share) * second[1]
-        own = {"threshold": -size, "asymmetry": -0.5 * signed_square}
+        sides = self._sides(self.bias if field is None else field + self.bias)
+        size, (up, down) = sides.magnitudes.sum(axis=0), sides.second_moments
+        own = {"threshold": -size, "asymmetry": -0.5 * (up - down)}
         return super().moments(mean, sample_weight) | {
             name: np.asarray(sample_weight @ values).astype(mean.dtype)
             for name, values in own.items()
@@ -292,34 +282,86 @@ class DReLU(RealUnits):
         largest = np.full_like(variance, LARGEST_ASYMMETRY)
         return {"asymmetry": (-largest, largest)}
 
-    def _sides(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        """Log-normalisers of the upper and the lower side, their standard scores, curvatures.
-
-        In double precision; scores and curvatures have the sides along a first axis.
-        """
-        x = x.astype(np.float64)
-        eta, theta = self.asymmetry.astype(np.float64), self.threshold
-        gamma = np.stack(np.broadcast_arrays(1 + eta, 1 - eta, x)[:2])
+    def _sides(self, x: Array) -> Sides:
+        """Laws of both sides in double precision."""
+        x, eta, theta = x.astype(np.float64), self.asymmetry.astype(np.float64), self.threshold
+        gamma = np.stack([1 + eta, 1 - eta])
+        gamma = gamma.reshape(2, -1, x.shape[-1])  # also of rows with a layer each
         z = np.stack([x - theta, -x - theta]) / np.sqrt(gamma)
-        up, down = log_half_normal(z) - 0.5 * np.log(gamma)
-        return up, down, z, gamma
+        return Sides(z, np.broadcast_to(gamma, z.shape))
 
 
-def log_half_normal(z: Array) -> Array:
-    r"""Logarithm of :math:`\int_0^\infty e^{-s^2 / 2 + z s} ds`, in double precision.
+@final
+class Sides:
+    """Laws of double rectified units above and below zero, along a first axis.
 
-    It is :math:`\tfrac12 \log 2 \pi + z^2 / 2 + \log \Phi(z)`, whose last two terms cancel for
-    negative arguments.
+    Parameters
+    ----------
+    scores : ndarray of shape (2, n_samples, n_columns)
+        Means of the normal laws that are cut at zero, in their standard deviations.
+    curvatures : ndarray of shape (2, n_samples, n_columns)
+        One over the variances of these laws.
     """
-    low, high = np.minimum(z, 0), np.maximum(z, 0)
-    below = np.log(0.5 * erfcx(-low / math.sqrt(2)))
-    return np.asarray(HALF_LOG_TWO_PI + np.where(z < 0, below, 0.5 * high**2 + log_ndtr(high)))
+
+    def __init__(self, scores: Array, curvatures: Array) -> None:
+        self._scores, self._scale = scores, 1 / np.sqrt(curvatures)
+        log_normaliser, self._means = half_normal(scores)
+        self.log_normalisers = log_normaliser + np.log(self._scale)
+        up, down = self.log_normalisers
+        self.probabilities = expit(np.stack([up - down, down - up]))
+
+    @property
+    def magnitudes(self) -> Array:
+        """Mean of the states' magnitudes where they are on a side, zero elsewhere."""
+        return np.asarray(self.probabilities * self._scale * self._means)
+
+    @property
+    def mean(self) -> Array:
+        """Expected states, (n_samples, n_columns)."""
+        up, down = self.magnitudes
+        return np.asarray(up - down)
+
+    @property
+    def second_moments(self) -> Array:
+        """Mean of the states' squares where they are on a side, zero elsewhere."""
+        return np.asarray(
+            self.probabilities * np.square(self._scale) * (1 + self._scores * self._means)
+        )
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """States, (n_samples, n_columns)."""
+        u = 1 - rng.random(self._scores.shape)
+        is_up = u[0] <= self.probabilities[0]
+        size = half_normal_quantile(np.where(is_up, self._scores[0], self._scores[1]), u[1])
+        size *= np.where(is_up, self._scale[0], self._scale[1])
+        return np.where(is_up, size, -size)
 
 
-def half_normal_mean(z: Array) -> Array:
-    r"""Mean :math:`z + \phi(z) / \Phi(z)` of a normal variable of mean z that is cut at zero."""
-    near = np.maximum(z, FAR_MEAN)
-    mean = near + math.sqrt(2 / math.pi) / erfcx(-near / math.sqrt(2))
+def half_normal(z: Array) -> tuple[Array, Array]:
+    r"""Normal law of mean z and variance one that is cut at zero.
+
+    With :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z / \sqrt{2})`, whose two factors
+    are finite below zero, and none but their product above.
+
+    Parameters
+    ----------
+    z : ndarray
+        Double precision.
+
+    Returns
+    -------
+    log_normaliser : ndarray
+        :math:`\log \int_0^\infty e^{-s^2 / 2 + z s} ds = \tfrac12 \log 2 \pi + z^2 / 2 + \log \Phi(z)`.
+    mean : ndarray
+        :math:`z + \phi(z) / \Phi(z)`.
+    """
+    half_square = 0.5 * np.square(z)
+    below, peak = 0.5 * erfcx(np.abs(z) / math.sqrt(2)), np.exp(-half_square)
+    is_above = z > 0
+    # Phi(z) / exp(-z^2 / 2) below zero, Phi(z) above.
+    share = np.where(is_above, 1 - below * peak, below)
+    log_normaliser = HALF_LOG_TWO_PI + np.where(is_above, half_square, 0) + np.log(share)
+    mean = z + math.sqrt(0.5 / math.pi) * np.where(is_above, peak, 1) / share
     is_far = z < FAR_MEAN
     if is_far.any():  # where both terms cancel: Laplace's continued fraction of Mills' ratio
         far = -z[is_far]
@@ -327,7 +369,7 @@ def half_normal_mean(z: Array) -> Array:
         for k in range(N_FRACTION_TERMS, 1, -1):
             rest = far + k / rest
         mean[is_far] = 1 / rest
-    return np.asarray(mean)
+    return log_normaliser, mean
 
 
 def half_normal_quantile(z: Array, u: Array) -> Array:
