@@ -148,7 +148,9 @@ class LinearUnits(Units):
         return replace(self, bias=self.gauge(self.bias[:, None])[:, 0])
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        return replace(self, bias=base.bias + inverse_temperature * (self.bias - base.bias))
+        own, other = self.parameters, base.parameters
+        moved = {name: a + inverse_temperature * (own[name] - a) for name, a in other.items()}
+        return replace(self, **cast(Any, moved))
 
 
 @dataclass(frozen=True, eq=False)

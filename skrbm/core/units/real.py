@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -263,13 +263,6 @@ class DReLU(RealUnits):
             name: np.asarray(sample_weight @ values).astype(mean.dtype)
             for name, values in own.items()
         }
-
-    def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        own, other = self.parameters, base.parameters
-        return replace(
-            self,
-            **{name: a + inverse_temperature * (own[name] - a) for name, a in other.items()},
-        )
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # Likewise of states that are normal: their magnitudes, of which the threshold is the factor,
