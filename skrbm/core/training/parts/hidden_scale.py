@@ -21,7 +21,9 @@ class HiddenScale(Part):
     """Running variance of the hidden states under the data, told to the metric of the step.
 
     States of two values vary as much from the first update to the last. States without bounds do
-    not: their variance grows with the weights, and with it the curvature that a step meets.
+    not: their variance grows with the weights, and with it the curvature that a step meets. Chains
+    that are farther away than the data count at once: else the steps that should bring them back
+    would throw them to the other side.
 
     Parameters
     ----------
@@ -40,4 +42,5 @@ class HiddenScale(Part):
         variance = np.square(mean - step.mean_hidden).mean(axis=0) + 1 / hidden.tail_curvature
         before = memory.get("variance", variance)
         memory["variance"] = variance = before + SCALE_RATE * (variance - before)
-        self.preconditioner.scale_hidden(variance)
+        of_chains = np.square(step.state.particles - step.mean_hidden).mean(axis=0)
+        self.preconditioner.scale_hidden(np.maximum(variance, of_chains))
