@@ -27,11 +27,16 @@ from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.couplings import effective_couplings
 from skrbm.core.labels import Labels
-from skrbm.core.likelihood.annealing import annealed_log_partition, reversed_log_partition
+from skrbm.core.likelihood.annealing import (
+    annealed_log_partition,
+    attained_log_partition,
+    reversed_log_partition,
+)
 from skrbm.core.likelihood.bar import bridged_log_partition
 from skrbm.core.likelihood.conditional import conditional_mean
 from skrbm.core.likelihood.deficit import likelihood_deficit
 from skrbm.core.likelihood.exact import TooManyStatesError, expected_gradient, log_partition
+from skrbm.core.likelihood.partition import SURE_GAP, log_partition_at_least
 from skrbm.core.likelihood.pseudo import estimate_pseudo_likelihood, pseudo_likelihood
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine, NormalizationError
@@ -128,6 +133,14 @@ def test_every_estimate_of_the_partition_function_agrees_with_quadrature(any_vis
         assert abs(result.value - expected) < 4 * result.std_error + 1e-9, result
 
 
+def test_bound_of_the_partition_function_counts_no_density(p, rng):
+    # Slip: states of continuous hidden units added up as if each had a probability.
+    v, h = oracles.sample_exact(p, 200, rng)
+    assert log_partition_at_least(machine_from(p), h) == -np.inf
+    expected = oracles.log_partition(p)
+    assert expected - SURE_GAP - 1 < attained_log_partition(path_to(p, v), rng) < expected
+
+
 def test_exact_sums_are_over_the_visible_layer(p):
     # Slip: the smaller layer taken for the one with fewer columns.
     machine = machine_from(p)
@@ -156,9 +169,12 @@ def test_pseudo_likelihood_is_that_of_quadrature(any_visible, rng):
     np.testing.assert_allclose(estimate, expected, rtol=1e-9, atol=1e-9)
 
 
-def test_conditional_means_of_gaussian_units_are_those_of_the_joint_normal_law(rng):
-    # Slip: a mean given the present state of the unit itself.
-    weights, bias = 0.4 * rng.normal(size=(3, 2)), rng.normal(size=3)
+def test_conditional_laws_of_gaussian_units_are_those_of_the_joint_normal_law(rng):
+    # Slips: a mean given the present state of the unit itself; nodes that do not reach its law,
+    # which is wide where weights are large.
+    weights, bias = rng.normal(size=(3, 2)), rng.normal(size=3)
+    weights[1] *= 10
+    weights *= np.sqrt(0.95) / np.linalg.norm(weights, 2)
     visible = Gaussian(bias, rng.normal(0, 0.5, 3), parameterization="natural")
     weights *= np.exp(-visible.log_variance / 2)[:, None]
     machine = Machine(visible, StandardGaussian(rng.normal(size=2)), weights)
@@ -166,9 +182,13 @@ def test_conditional_means_of_gaussian_units_are_those_of_the_joint_normal_law(r
     mean = np.linalg.solve(
         precision, bias * np.exp(-visible.log_variance) + weights @ machine.hidden.bias
     )
-    v = rng.normal(size=(4, 3))
-    expected = mean[1] - (v - mean)[:, [0, 2]] @ precision[1, [0, 2]] / precision[1, 1]
-    np.testing.assert_allclose(conditional_mean(machine, v, 1)[:, 0], expected, atol=1e-9)
+    v = mean + 5 * np.arange(4)[:, None] * rng.normal(size=(4, 3))  # at the mean, and far away
+    own = np.diag(precision)
+    distance = (v - mean) @ precision / own  # from the mean of each given the others
+    means = v - distance
+    np.testing.assert_allclose(conditional_mean(machine, v, 1)[:, 0], means[:, 1], atol=1e-9)
+    expected = (np.log(own / (2 * np.pi)) - own * distance**2).sum(axis=1) / 2
+    np.testing.assert_allclose(pseudo_likelihood(machine, v), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_two_modes_of_a_hidden_unit_may_leave_no_quadrature(rng):
