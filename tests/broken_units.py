@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skrbm.core.numerics import placed
-from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval, LinearUnits, Spin, Support
+from skrbm.core.units import (
+    Bernoulli,
+    Categorical,
+    DReLU,
+    Gaussian,
+    Interval,
+    LinearUnits,
+    ReLU,
+    Spin,
+    Support,
+)
 from skrbm.core.units.columns import WideUnits
 from skrbm.testing import check_units
 
@@ -150,6 +160,30 @@ class WithoutQuadrature(LinearUnits):
         return Interval(self.bias).draw(x, rng)
 
 
+class OtherSide(DReLU):
+    """The curvature of one side taken for the other's."""
+
+    def energy(self, states):
+        return super().energy(-states) - 2 * states @ self.bias
+
+
+class SteepTail(DReLU):
+    @property
+    def tail_curvature(self):
+        return np.ones_like(self.bias)
+
+
+class NormalMean(ReLU):
+    """The mean of the law before it is cut."""
+
+    def expectation(self, x):
+        return x
+
+
+class AnyTempering(Gaussian):
+    is_tempered_exactly = True
+
+
 def gaussian(kind):
     return kind(BIAS, np.array([0.3, -0.5]), parameterization="cho")
 
@@ -177,6 +211,10 @@ BROKEN = {
     InfiniteStart(BIAS): "start made bias infinite",
     GreedyGauge(np.arange(5.0), (3, 2)): "gauge: what it takes",
     SharedColumns(np.arange(5.0), (3, 2)): "unit_columns",
+    OtherSide(BIAS, -BIAS, 0.5 * BIAS): "log_partition differs",
+    SteepTail(BIAS, -BIAS, 0.5 * BIAS): "tail_curvature differs",
+    NormalMean(BIAS): "mean differs",
+    gaussian(AnyTempering): "tempered: energy",
     WithoutQuadrature(BIAS): "WithoutQuadrature units have no quadrature",
 }
 

@@ -17,6 +17,8 @@ GAUSSIAN_ENERGIES = ("krizhevsky", "cho", "goodfellow")
 REAL = ("interval", *GAUSSIAN_ENERGIES)
 KINDS = (*ENERGIES, "categorical", "interval", "count", "composite")
 
+HIDDEN = ("gaussian", "relu", "drelu")  # real-valued hidden units, in place of those of a kind
+
 # Of discrete units that take one column each; counts have a base measure of 1 / k! besides.
 VALUES = {"bernoulli": (0.0, 1.0), "spin": (-1.0, 1.0), "count": tuple(map(float, range(6)))}
 COMPOSITE = (  # parts with their columns; a smaller layer has the first of them
@@ -27,6 +29,9 @@ COMPOSITE = (  # parts with their columns; a smaller layer has the first of them
 )
 REACH = 10  # widths of a parabola's exp(-E) that a quadrature covers: the tails are below 1e-22
 STEP = 0.25  # between its nodes: the trapezoid rule errs by 2 exp(-2 pi^2 / STEP^2)
+# Panels of the rule of Gauss and Legendre for a real-valued hidden unit, with an edge at zero: exact for laws
+# of a standard deviation between 0.5 and 1.6.
+HIDDEN_EDGES, N_PANEL_NODES = np.linspace(-16, 16, 9), 16
 N_CURVE = 4001  # nodes of a cumulated law, which is linear in between: an error below 1e-6
 
 
@@ -35,7 +40,8 @@ class Parameters:
     """Parameters of one machine: weights (n_visible, n_hidden), biases and offsets (n_visible,) and (n_hidden,).
 
     n_visible is the number of columns. `log_variance` is log sigma_i^2 of each Gaussian unit, and None where
-    there are none.
+    there are none. `hidden` is one of HIDDEN, or None for the two-state units of the kind; `threshold` and
+    `asymmetry` (n_hidden,) are those of "drelu".
     """
 
     kind: str
@@ -45,6 +51,9 @@ class Parameters:
     visible_offset: np.ndarray
     hidden_offset: np.ndarray
     log_variance: np.ndarray | None = None
+    hidden: str | None = None
+    threshold: np.ndarray | None = None
+    asymmetry: np.ndarray | None = None
 
     def __post_init__(self):
         if self.kind not in KINDS:
@@ -56,6 +65,7 @@ class Parameters:
         shapes = dict.fromkeys(["visible_bias", "visible_offset"], (n_visible,))
         shapes |= dict.fromkeys(["log_variance"] * (n_gaussian > 0), (n_gaussian,))
         shapes |= dict.fromkeys(["hidden_bias", "hidden_offset"], (n_hidden,))
+        shapes |= dict.fromkeys(["threshold", "asymmetry"] * (self.hidden == "drelu"), (n_hidden,))
         for name, shape in (shapes | {"weights": (n_visible, n_hidden)}).items():
             array = np.array(getattr(self, name), dtype=np.float64)
             if array.shape != shape:
@@ -118,7 +128,7 @@ def category_counts(n_columns):
     return [3] * ((n_columns - 2 * n_twos) // 3) + [2] * n_twos
 
 
-def random_parameters(kind, n_visible, n_hidden, rng, *, offsets=True, scale=1.0):
+def random_parameters(kind, n_visible, n_hidden, rng, *, offsets=True, scale=1.0, hidden=None):
     """Machine with normal weights and biases of standard deviation `scale`, and variances that differ from one.
 
     With `offsets`, those of Gaussian units are normal and all others uniform in [0, 1], of spins in [-1, 1];
@@ -141,6 +151,9 @@ def random_parameters(kind, n_visible, n_hidden, rng, *, offsets=True, scale=1.0
         visible_offset=visible_offset,
         hidden_offset=hidden_offset,
         log_variance=rng.normal(0.0, 0.7, n_gaussian) if n_gaussian else None,
+        hidden=hidden,
+        threshold=rng.normal(0.0, 0.7, n_hidden) if hidden == "drelu" else None,
+        asymmetry=rng.uniform(-0.6, 0.6, n_hidden) if hidden == "drelu" else None,
     )
 
 
@@ -150,8 +163,25 @@ def states(values, n_units):
 
 
 def hidden_states(p):
-    """All hidden states: (2 ** n_hidden, n_hidden)."""
-    return states(p.hidden_values, p.weights.shape[1])
+    """All hidden states, or nodes of a quadrature over them: (n_values ** n_hidden, n_hidden)."""
+    values = p.hidden_values if p.hidden is None else hidden_nodes(p.hidden)[0]
+    return states(values, p.weights.shape[1])
+
+
+@functools.cache
+def hidden_nodes(hidden):
+    """Nodes of a quadrature over a real-valued hidden unit, and the logarithms of their weights."""
+    edges = HIDDEN_EDGES[HIDDEN_EDGES >= 0] if hidden == "relu" else HIDDEN_EDGES
+    nodes, weights = gauss_legendre(N_PANEL_NODES)
+    widths = np.diff(edges)[:, np.newaxis]
+    return (edges[:-1, np.newaxis] + widths * nodes).ravel(), np.log(widths * weights).ravel()
+
+
+def hidden_log_measure(p):
+    """Logarithms of the weights of `hidden_states(p)`, zero for states that are counted."""
+    if p.hidden is None:
+        return 0.0
+    return states(hidden_nodes(p.hidden)[1], p.weights.shape[1]).sum(axis=1)
 
 
 def visible_states(p):
@@ -170,7 +200,13 @@ def unit_values(kind, n_own):
 def energy(p, v, h):
     """Energy E(v, h) of every pair of v (n, n_visible) and h (m, n_hidden): (n, m)."""
     g = h - p.hidden_offset
-    total = np.tile(-(g @ p.hidden_bias), (len(v), 1))
+    own = -(g @ p.hidden_bias)
+    if p.hidden is not None:
+        own += np.sum(h**2 / 2, axis=1)
+    if p.hidden == "drelu":
+        up, down, eta = np.maximum(h, 0), np.minimum(h, 0), p.asymmetry
+        own += np.sum(eta * up**2 / 2 - eta * down**2 / 2 + p.threshold * (up - down), axis=1)
+    total = np.tile(own, (len(v), 1))
     for kind, own in p.parts:
         W, a, u = p.weights[own], p.visible_bias[own], v[:, own] - p.visible_offset[own]
         if kind in GAUSSIAN_ENERGIES:
@@ -197,16 +233,24 @@ def log_sum_exp(x, axis=None):
 
 def free_energy(p, v):
     """Free energy F(v) = -log sum_h exp(-E(v, h)) of v (n, n_visible): (n,)."""
-    return -log_sum_exp(-energy(p, v, hidden_states(p)), axis=1)
+    if p.hidden is None:
+        return -log_sum_exp(-energy(p, v, hidden_states(p)), axis=1)
+    at_zero = energy(p, v, np.zeros((1, len(p.hidden_bias))))[:, 0]
+    return at_zero - np.sum([log_sum_exp(terms, axis=1) for terms in _hidden_terms(p, v)], axis=0)
 
 
 def log_partition(p):
-    """Log Z, a float: the sum over all hidden states of the visible units' sum or integral."""
+    """Log Z, a float: the sum over all hidden states of the visible units' sum or integral.
+
+    Over visible states where those are discrete, and only the hidden ones are integrated.
+    """
+    if p.hidden is not None and p.is_discrete:
+        return float(log_sum_exp(-free_energy(p, visible_states(p))))
     return float(log_sum_exp(_log_hidden_weights(p)))
 
 
 def hidden_probabilities(p):
-    """Probabilities p(h) of `hidden_states(p)`: (2 ** n_hidden,)."""
+    """Probabilities p(h) of `hidden_states(p)`: (n_states,)."""
     return softmax(_log_hidden_weights(p))
 
 
@@ -217,8 +261,23 @@ def log_likelihood(p, v):
 
 def mean_hidden(p, v):
     """E[h | v] of v (n, n_visible): (n, n_hidden)."""
-    h = hidden_states(p)
-    return softmax(-energy(p, v, h), axis=1) @ h
+    if p.hidden is None:
+        h = hidden_states(p)
+        return softmax(-energy(p, v, h), axis=1) @ h
+    values, _ = hidden_nodes(p.hidden)
+    return np.stack([softmax(terms, axis=1) @ values for terms in _hidden_terms(p, v)], axis=1)
+
+
+def _hidden_terms(p, v):
+    """For each real-valued hidden unit the logarithms of weights times exp(-E), all others zero and relative
+    to this one zero too: (n, n_nodes). Given v the energy is a sum over hidden units.
+    """
+    values, log_weights = hidden_nodes(p.hidden)
+    at_zero = energy(p, v, np.zeros((1, len(p.hidden_bias))))
+    for j in range(len(p.hidden_bias)):
+        h = np.zeros((len(values), len(p.hidden_bias)))
+        h[:, j] = values
+        yield log_weights + at_zero - energy(p, v, h)
 
 
 def mean_visible(p, h):
@@ -265,6 +324,7 @@ def finite_difference_gradient(function, parameters, step=1e-4):
 
     names = ["weights", "visible_bias", "hidden_bias"]
     names += ["log_variance"] * (parameters.log_variance is not None)
+    names += ["threshold", "asymmetry"] * (parameters.hidden == "drelu")
     gradient = {name: np.zeros_like(getattr(parameters, name)) for name in names}
     for name in names:
         for index in np.ndindex(gradient[name].shape):
@@ -330,7 +390,7 @@ def sample_exact(p, n_samples, rng):
     hidden = hidden_states(p)
     if p.is_discrete:
         visible = visible_states(p)
-        probabilities = softmax(-energy(p, visible, hidden))
+        probabilities = softmax(hidden_log_measure(p) - energy(p, visible, hidden))
         drawn = rng.choice(probabilities.size, size=n_samples, p=probabilities.ravel())
         row, column = np.unravel_index(drawn, probabilities.shape)
         return visible[row], hidden[column]
@@ -370,16 +430,19 @@ def gauss_legendre(n_nodes):
 
 
 def _log_hidden_weights(p):
-    """Log of the sum or integral over v of exp(-E(v, h)), for all hidden states: (2 ** n_hidden,).
+    """Log of the sum or integral over v of exp(-E(v, h)), for all hidden states: (n_states,).
+
+    At nodes of a quadrature over h the logarithms of their weights are added.
 
     Given h the energy is a sum over visible units, so exp(-E) is a product of functions of one unit each: its
     value at a reference state times, per unit, the sum of the ratios to it.
     """
     h = hidden_states(p)
     if p.is_discrete:
-        return log_sum_exp(-energy(p, visible_states(p), h), axis=0)
+        return hidden_log_measure(p) + log_sum_exp(-energy(p, visible_states(p), h), axis=0)
     log_ratios = [log_ratio for _, _, log_ratio in _unit_laws(p, h)]
-    return np.sum(log_ratios, axis=0) - energy(p, np.zeros((1, len(p.weights))), h)[0]
+    at_zero = energy(p, np.zeros((1, len(p.weights))), h)[0]
+    return hidden_log_measure(p) + np.sum(log_ratios, axis=0) - at_zero
 
 
 def _unit_laws(p, h):

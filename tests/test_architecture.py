@@ -284,7 +284,8 @@ def test_no_test_replaces_a_name_of_a_module(path):
 
 def test_unit_types_are_found():
     types = {"Bernoulli", "Spin", "Gaussian", "Categorical", "Interval", "Mixture", "Composite"}
-    assert types | {"LinearUnits", "TwoStateUnits", "WideUnits"} == unit_types()
+    types |= {"StandardGaussian", "ReLU", "DReLU"}
+    assert types | {"LinearUnits", "TwoStateUnits", "WideUnits", "RealUnits"} == unit_types()
 
 
 def is_mixin(cls):

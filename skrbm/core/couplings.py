@@ -149,7 +149,9 @@ def effective_couplings(
     Parameters
     ----------
     machine : Machine
-        Visible units with two states, one-hot columns or numbers, hidden units with two states.
+        Visible units with two states, one-hot columns or numbers. Hidden units with more than two
+        states have couplings by the method "gaussian" alone: exact ones if they are normal given the
+        visible ones, since their log-partition is then a square.
     order : {2, 3}, default=2
         Largest number of units that interact.
     method : {"auto", "exact", "gaussian"}, default="auto"
@@ -166,7 +168,7 @@ def effective_couplings(
     Raises
     ------
     ValueError
-        If a layer has units of other types.
+        If the visible layer has units of other types, or the hidden ones have no such method.
 
     References
     ----------
@@ -177,7 +179,15 @@ def effective_couplings(
     machine = machine.astype(np.float64)
     senders = _Senders(machine)
     n_products = senders.n_nodes.sum() * len(senders.unit_of_column) ** order
-    if method == "auto":
+    if not senders.has_two_states:
+        if method == "exact" or len(senders.numbers.columns):
+            raise ValueError(
+                f"Exact couplings, and those of real values, need hidden units that have two states, got "
+                f"{type(machine.hidden).__name__} units. For visible units with states use the method "
+                f"'gaussian', which is exact for hidden units that are normal."
+            )
+        method = "gaussian"
+    elif method == "auto":
         is_affordable = n_products <= max_products
         method = "exact" if is_affordable or len(senders.numbers.columns) else "gaussian"
     add = {"exact": _integrate, "gaussian": _average_normal}[method]
@@ -201,15 +211,20 @@ class _Senders:
     """Signals of every value of every visible unit to the hidden units.
 
     All values of units with states stand one after the other, each with the number of its `unit`
-    among these. A hidden unit adds log 2cosh(bias + sum of sent) to log p, and a part that is linear
-    in what is sent, which is in `linear` together with the visible units' own. `columns` are the
-    values that stand for columns of the layer, `value_columns`: all of a categorical unit, the higher
-    one of two states. `numbers` are the other units.
+    among these. Hidden units add `log_partition` at the bias and the sum of what is sent to log p, and
+    a part that is linear in what is sent, which is in `linear` together with the visible units' own:
+    of two states log 2cosh(bias + sum of sent). `columns` are the values that stand for columns of the
+    layer, `value_columns`: all of a categorical unit, the higher one of two states. `numbers` are the
+    other units.
     """
 
     def __init__(self, machine: Machine) -> None:
-        visible = machine.visible
-        slope, bias, share = _two_state_form(machine.hidden)
+        visible, n_hidden = machine.visible, machine.hidden.n_columns
+        form = _two_state_form(machine.hidden)
+        self.has_two_states = form is not None
+        self.log_partition = sum_log_two_cosh if form else machine.hidden.log_partition
+        one, zero = np.ones(n_hidden), np.zeros(n_hidden)
+        slope, bias, share = (one, zero, zero) if form is None else form
         unit: list[int] = []
         columns: list[int] = []
         value_columns: list[int] = []
@@ -326,16 +341,16 @@ def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
     return s, weights / weights.sum(), states[:, None]
 
 
-def _two_state_form(hidden: Units) -> tuple[Array, Array, Array]:
-    """Slope, bias and share of log-partitions log 2cosh(slope x + bias) + share x + const."""
+def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
+    """Slope, bias and share of log-partitions log 2cosh(slope x + bias) + share x + const.
+
+    None if a unit has other states than two.
+    """
     forms = []
     for j in range(hidden.n_units):
         values, layer = hidden.unit_values(j), hidden.take(j)
         if values is None or values.shape != (2, 1):
-            raise ValueError(
-                f"Couplings need hidden units that have two states, got {type(hidden).__name__} "
-                f"units."
-            )
+            return None
         signal, energy = layer.signal(values)[:, 0], layer.energy(values)
         forms.append((np.ptp(signal) / 2, (energy[0] - energy[1]) / 2, signal.mean()))
     slope, bias, share = np.array(forms).T
@@ -392,7 +407,7 @@ def _average_normal(senders: _Senders, sums: list[Array]) -> None:
             for index in np.ndindex(averages.shape[:-1]):
                 chosen = [own[k] for own, k in zip(values, index, strict=True)]
                 shift = bias + deviation[chosen].sum(axis=0)
-                averages[index] = _normal_average(shift + deviation, spread)
+                averages[index] = _normal_average(senders, shift + deviation, spread)
             for axis in range(n_others):
                 averages -= averages.mean(axis=axis, keepdims=True)
             averages -= senders.mean(averages.T)[senders.unit].T
@@ -403,8 +418,8 @@ def _average_normal(senders: _Senders, sums: list[Array]) -> None:
             total[np.ix_(*places, np.arange(len(unit)))] = averages[np.ix_(*kept)]
 
 
-def _normal_average(mean: Array, spread: Array) -> Array:
-    """Sum over hidden units of the average of log 2cosh(mean + spread z) over normal z."""
+def _normal_average(senders: _Senders, mean: Array, spread: Array) -> Array:
+    """Average of the log-partition at mean + spread z over normal z, summed over hidden units."""
     nodes, weights = hermegauss(N_HERMITE_NODES)
-    averages = [sum_log_two_cosh(mean + node * spread) for node in nodes]
+    averages = [senders.log_partition(mean + node * spread) for node in nodes]
     return np.asarray(weights @ averages / weights.sum())

@@ -14,6 +14,10 @@ from skrbm.core.units import Units
 TURNED_ROWS = 16  # of a product with a transposed matrix, at most, that is faster turned round
 
 
+class NormalizationError(ValueError):
+    """States of a machine have no distribution: the weights outweigh the energies of the layers."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Machine:
@@ -81,6 +85,55 @@ class Machine:
     def transposed(self) -> Machine:
         """The same distribution with the layers' names exchanged."""
         return Machine(self.hidden, self.visible, self.weights.T)
+
+    @property
+    def curvature_scales(self) -> tuple[Array, Array]:
+        r"""Factors :math:`s / \sqrt{\kappa}` of `lost_curvature`, (n_visible,) and (n_hidden,)."""
+        layers = self.visible, self.hidden
+        left, right = (layer.affine_signal[1] / np.sqrt(layer.tail_curvature) for layer in layers)
+        return left, right
+
+    @property
+    def lost_curvature(self) -> float:
+        r"""Largest share of the layers' curvature that their coupling takes away; zero within bounds.
+
+        Where both layers have states without bounds, of curvatures :math:`\kappa` and signals of
+        slopes :math:`s`, the energy far from zero is least along the leading singular vectors of
+
+        .. math:: S_{ij} = \frac{s_i W_{ij} s_j}{\sqrt{\kappa_i \kappa_j}}
+
+        and the share is the square of its largest singular value. Below one, all states together
+        have a finite weight. For states with a bound on one side, that is sure, but not needed.
+        """
+        left, right = self.curvature_scales
+        if not (left.any() and right.any()):
+            return 0.0
+        scaled = left[:, None] * self.weights * right
+        gram = scaled @ scaled.T if len(left) <= len(right) else scaled.T @ scaled
+        return float(np.linalg.eigvalsh(gram)[-1]) if np.isfinite(gram).all() else np.inf
+
+    def check_normalizable(self) -> None:
+        """Refuse weights with which the states have no distribution.
+
+        Raises
+        ------
+        NormalizationError
+            If the energy is not surely bounded below far from zero.
+        """
+        for layer in (self.visible, self.hidden):
+            if not (layer.tail_curvature > 0).all():
+                raise NormalizationError(
+                    f"{type(layer).__name__} units expected an energy that rises far from zero, got "
+                    f"a curvature of {layer.tail_curvature.min():.3g} there."
+                )
+        lost = self.lost_curvature
+        if not lost < 1:
+            raise NormalizationError(
+                f"{type(self.visible).__name__} visible and {type(self.hidden).__name__} hidden units "
+                f"have no joint distribution with weights this large: these take {lost:.3g} of the "
+                f"curvature of the layers' energies, and less than 1 is needed. Divide the weights by "
+                f"more than {np.sqrt(lost):.3g}."
+            )
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Machine:
         """Machine with arrays of another precision, or with arrays of its own.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -22,12 +21,13 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.part import Part
-from skrbm.core.units import Units
+from skrbm.core.units import HIDDEN_TYPES, Units
 from skrbm.estimators.aliases import ScikitLearnAliases
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.fitting.problem import RowProblem
 from skrbm.estimators.inference.missing_values import average_over_draws
+from skrbm.estimators.inference.model import Place, hidden_arrays
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
 from skrbm.estimators.input.formats import ArrayRows, RowFormat, known_units
@@ -74,6 +74,11 @@ class BaseRBM(
     ----------
     n_components : int
         Number of hidden units.
+    hidden_units : {"binary", "gaussian", "relu", "drelu"}
+        Type of the hidden units. "binary" ones have the two states of the class. Others are real
+        numbers: "gaussian" ones couple the features by pairs, as a Hopfield network does; "relu" ones
+        are zero or more; "drelu" ones have a curvature and a threshold on either side of zero [5]_.
+        Their mean curvature is one, since a scale of theirs is one of the weights.
     learning_rate : float
         Initial learning rate.
     batch_size : int or "auto"
@@ -178,6 +183,9 @@ class BaseRBM(
         Biases of the hidden units.
     intercept_visible_ : ndarray of shape (n_features,)
         Biases of the visible units.
+    threshold_hidden_, asymmetry_hidden_ : ndarray of shape (n_components,)
+        Slope of the energy of "drelu" units in the magnitude of a state, positive where states near
+        zero are likelier, and half the difference of its curvatures above and below zero.
     h_samples_ : ndarray of shape (n_particles, n_components)
         Hidden states of the persistent chains.
     n_iter_ : int
@@ -218,10 +226,13 @@ class BaseRBM(
        Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
     .. [4] Melchior, Fischer, Wiskott (2016), "How to center deep Boltzmann machines", Journal
        of Machine Learning Research 17(99), 1-61.
+    .. [5] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence
+       data", eLife 8:e39397. :doi:`10.7554/eLife.39397`
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
+        "hidden_units": [StrOptions({"binary", *HIDDEN_TYPES})],
         "learning_rate": [Interval(Real, 0, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_iter": [Interval(Integral, 0, None, closed="left")],
@@ -259,6 +270,7 @@ class BaseRBM(
 
     # Parameters, and their values in a subclass whose signature leaves them out.
     n_components: int = 256
+    hidden_units: str = "binary"
     learning_rate: float = 0.4
     batch_size: int | str = "auto"
     n_iter: int = 10
@@ -298,12 +310,15 @@ class BaseRBM(
     @property
     @abstractmethod
     def _hidden_type(self) -> type[Units]:
+        """Unit type of the components that are "binary"."""
+
+    @property
+    def _hidden_layer_type(self) -> type[Units]:
         """Unit type of the components."""
+        return HIDDEN_TYPES.get(self.hidden_units, self._hidden_type)
 
     # Public arrays of one value per unit: layer, field of its units, maps from and to the field.
-    _layer_arrays: ClassVar[
-        dict[str, tuple[str, str, Callable[..., Array], Callable[..., Array]]]
-    ] = {
+    _layer_arrays: ClassVar[dict[str, Place]] = {
         "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
         "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
     }
@@ -408,7 +423,8 @@ class BaseRBM(
         Returns
         -------
         H : ndarray of shape (n_samples, n_components)
-            Probabilities of hidden units that are 0 or 1, means in (-1, 1) of spins; of the
+            Probabilities of hidden units that are 0 or 1, means in (-1, 1) of spins, of "relu" units
+            above zero and of others any; of the
             precision of `X`. Where values are missing, the average over ten draws of them, each
             after fifty Gibbs steps; the same in every call with the same incomplete rows.
         """
@@ -440,9 +456,14 @@ class BaseRBM(
         return len(self.components_)
 
     @property
+    def _array_places(self) -> dict[str, Place]:
+        """`_layer_arrays`, and the arrays that hidden units have besides their biases."""
+        return self._layer_arrays | hidden_arrays(self._hidden_layer_type)
+
+    @property
     def _public_names(self) -> tuple[str, ...]:
         """Names of the arrays that are the model."""
-        return ("components_", *self._layer_arrays)
+        return ("components_", *self._array_places)
 
     def __sklearn_is_fitted__(self) -> bool:
         return all(hasattr(self, name) for name in self._public_names)

@@ -19,7 +19,7 @@ class BernoulliRBM(BaseRBM):
         E(v, h) = -v^T a - v^T W h - h^T b, \qquad v, h \in \{0, 1\}
 
     with :math:`W` the transpose of `components_`, :math:`a` `intercept_visible_` and
-    :math:`b` `intercept_hidden_` [5]_. Values between 0 and 1, such as grey pixels, are
+    :math:`b` `intercept_hidden_` [6]_. Values between 0 and 1, such as grey pixels, are
     probabilities of a 1: see `draw_states`. The class is a drop-in replacement for
     ``sklearn.neural_network.BernoulliRBM``.
 
@@ -35,7 +35,7 @@ class BernoulliRBM(BaseRBM):
 
     References
     ----------
-    .. [5] Smolensky (1986), "Information processing in dynamical systems: foundations of
+    .. [6] Smolensky (1986), "Information processing in dynamical systems: foundations of
        harmony theory", in Parallel Distributed Processing, vol. 1, MIT Press, 194-281.
 
     Examples
@@ -63,6 +63,7 @@ class BernoulliRBM(BaseRBM):
         self,
         n_components: int = 256,
         *,
+        hidden_units: str = "binary",
         learning_rate: float = 0.4,
         batch_size: int | str = "auto",
         n_iter: int = 10,

@@ -90,6 +90,10 @@ def _plain(rbm: BaseRBM, expected: type[BaseRBM]) -> tuple[Array, Array, Array]:
         raise TypeError(
             f"Expected a {expected.__name__}, whose states can be mapped, got a {type(rbm).__name__}."
         )
+    if rbm.hidden_units != "binary":
+        raise ValueError(
+            f"Expected hidden_units='binary', whose states can be mapped, got {rbm.hidden_units!r}."
+        )
     machine = rbm._model.machine()
     return machine.weights.T, machine.visible.bias, machine.hidden.bias
 

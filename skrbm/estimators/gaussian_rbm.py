@@ -34,11 +34,11 @@ class GaussianBernoulliRBM(BaseRBM):
 
     .. math::
 
-        \text{krizhevsky [5]} \quad & E = \sum_i \frac{(v_i - a_i)^2}{2 \sigma_i^2}
+        \text{krizhevsky [6]} \quad & E = \sum_i \frac{(v_i - a_i)^2}{2 \sigma_i^2}
             - \sum_{ij} \frac{v_i}{\sigma_i} W_{ij} h_j - h^T b \\
-        \text{cho [6]} \quad & E = \sum_i \frac{(v_i - a_i)^2}{2 \sigma_i^2}
+        \text{cho [7]} \quad & E = \sum_i \frac{(v_i - a_i)^2}{2 \sigma_i^2}
             - \sum_{ij} \frac{v_i}{\sigma_i^2} W_{ij} h_j - h^T b \\
-        \text{goodfellow [7]} \quad & E = \sum_i \frac{(v_i - a_i)^2}{2 \sigma_i^2}
+        \text{goodfellow [8]} \quad & E = \sum_i \frac{(v_i - a_i)^2}{2 \sigma_i^2}
             - \sum_{ij} \frac{v_i - a_i}{\sigma_i^2} W_{ij} h_j - h^T b
 
     with :math:`W` the transpose of `components_`, :math:`a` `intercept_visible_`,
@@ -76,11 +76,11 @@ class GaussianBernoulliRBM(BaseRBM):
 
     References
     ----------
-    .. [5] Krizhevsky (2009), "Learning multiple layers of features from tiny images",
+    .. [6] Krizhevsky (2009), "Learning multiple layers of features from tiny images",
        technical report, University of Toronto, section 1.4.
-    .. [6] Cho, Ilin, Raiko (2011), "Improved learning of Gaussian-Bernoulli restricted
+    .. [7] Cho, Ilin, Raiko (2011), "Improved learning of Gaussian-Bernoulli restricted
        Boltzmann machines", ICANN, eq. 3. :doi:`10.1007/978-3-642-21735-7_2`
-    .. [7] Goodfellow, Bengio, Courville (2016), "Deep Learning", MIT Press, section 20.5.
+    .. [8] Goodfellow, Bengio, Courville (2016), "Deep Learning", MIT Press, section 20.5.
 
     Examples
     --------
@@ -113,6 +113,7 @@ class GaussianBernoulliRBM(BaseRBM):
         self,
         n_components: int = 256,
         *,
+        hidden_units: str = "binary",
         parameterization: str = "cho",
         learn_variance: bool = True,
         variance_rate: float = 1.0,

@@ -19,7 +19,7 @@ class SpinRBM(BaseRBM):
         E(v, h) = -v^T a - v^T W h - h^T b, \qquad v, h \in \{-1, +1\}
 
     with :math:`W` the transpose of `components_`, :math:`a` `intercept_visible_` and
-    :math:`b` `intercept_hidden_` [5]_. `transform` returns the means of the
+    :math:`b` `intercept_hidden_` [6]_. `transform` returns the means of the
     hidden units, :math:`\tanh(b + W^T v)`.
 
     Parameters
@@ -41,7 +41,7 @@ class SpinRBM(BaseRBM):
 
     References
     ----------
-    .. [5] Ackley, Hinton, Sejnowski (1985), "A learning algorithm for Boltzmann machines",
+    .. [6] Ackley, Hinton, Sejnowski (1985), "A learning algorithm for Boltzmann machines",
        Cognitive Science 9(1), 147-169. :doi:`10.1207/s15516709cog0901_7`
 
     Examples
@@ -67,6 +67,7 @@ class SpinRBM(BaseRBM):
         self,
         n_components: int = 256,
         *,
+        hidden_units: str = "binary",
         learning_rate: float = 0.025,
         batch_size: int | str = "auto",
         n_iter: int = 10,

@@ -10,6 +10,8 @@ from scipy.special import logsumexp
 from skrbm.core.machine import Machine
 from skrbm.core.units import Categorical, Composite
 
+SIDES = "hidden_threshold", "hidden_asymmetry"
+
 
 @dataclasses.dataclass(frozen=True)
 class Labelled:
@@ -29,16 +31,19 @@ class Labelled:
         energy = oracles.energy(self.features, v, h)[:, None]
         labels = np.eye(len(self.bias)) - self.offset
         energy = energy - labels @ self.weights @ (h - self.features.hidden_offset).T
-        return logsumexp(-energy, axis=2) + labels @ self.bias
+        measure = oracles.hidden_log_measure(self.features)
+        return logsumexp(measure - energy, axis=2) + labels @ self.bias
 
     def log_partition(self):
         """log Z of discrete features, in nats."""
         return logsumexp(self.log_joint(oracles.visible_states(self.features)))
 
 
-def random_labelled(kind, rng, *, n_visible=3, n_hidden=2, n_labels=3, offsets=True):
+def random_labelled(kind, rng, *, n_visible=3, n_hidden=2, n_labels=3, offsets=True, hidden=None):
     """Labelled machine with normal weights and biases."""
-    features = oracles.random_parameters(kind, n_visible, n_hidden, rng, offsets=offsets)
+    features = oracles.random_parameters(
+        kind, n_visible, n_hidden, rng, offsets=offsets, hidden=hidden
+    )
     return Labelled(
         features,
         rng.normal(0, 1, (n_labels, n_hidden)),
@@ -62,7 +67,9 @@ def renamed(gradient, n_visible):
     names = {"visible_0_bias": "visible_bias", "visible_0_log_variance": "log_variance"}
     plain = {own: gradient[name] for name, own in names.items() if name in gradient}
     label = {"label_weights": weights[n_visible:], "label_bias": gradient["visible_1_bias"]}
-    return plain | label | {"weights": weights[:n_visible], "hidden_bias": gradient["hidden_bias"]}
+    own = {name.removeprefix("hidden_"): gradient[name] for name in gradient if name in SIDES}
+    hidden = {"hidden_bias": gradient["hidden_bias"]} | own
+    return plain | label | {"weights": weights[:n_visible]} | hidden
 
 
 def finite_differences(q, objective):

@@ -15,9 +15,20 @@ from scipy.special import logsumexp, softmax
 
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.machine import Machine
-from skrbm.core.units import Bernoulli, Categorical, Composite, Gaussian, Interval, Spin
+from skrbm.core.units import (
+    Bernoulli,
+    Categorical,
+    Composite,
+    DReLU,
+    Gaussian,
+    Interval,
+    ReLU,
+    Spin,
+    StandardGaussian,
+)
 
 TWO_STATE = {"bernoulli": Bernoulli, "spin": Spin}
+REAL_HIDDEN = {"gaussian": StandardGaussian, "relu": ReLU, "drelu": DReLU}
 LINEAR = TWO_STATE | {"categorical": Categorical, "interval": Interval, "count": Count}
 SIZES = {"categorical": 5, "composite": 8}  # columns: 3 + 2 categories, and a spin, an interval...
 SHAPES = {
@@ -30,6 +41,11 @@ CASES = [
     for kind in oracles.KINDS
     for shape in SHAPES.get(kind, ((3, 2), (2, 4), (4, 3)))
     for offsets in (0, 1)
+]
+REAL_HIDDEN_CASES = [  # of visible units that can be enumerated
+    ("spin", 3, 2, 1, "gaussian"),
+    ("categorical", 5, 2, 0, "relu"),
+    ("bernoulli", 3, 2, 1, "drelu"),
 ]
 GAUSSIAN_CASES = [case for case in CASES if case[0] in oracles.GAUSSIAN_ENERGIES]
 SPARSE = [("bernoulli", 6), ("spin", 6), ("categorical", 7), ("count", 4), ("composite", 6)]
@@ -50,17 +66,16 @@ def sized(kind, n_visible, n_hidden, offsets=0):
 
 def case_id(case):
     """Readable name of a case."""
-    kind, n_visible, n_hidden, offsets = case
-    return f"{kind}-{n_visible}x{n_hidden}-{'offsets' if offsets else 'plain'}"
+    kind, n_visible, n_hidden, offsets, *hidden = case
+    return "-".join([kind, f"{n_visible}x{n_hidden}", "offsets" if offsets else "plain", *hidden])
 
 
 def model(case, seed, scale=0.8):
     """Random oracle Parameters of a case."""
-    kind, n_visible, n_hidden, offsets = case
+    kind, n_visible, n_hidden, offsets, *hidden = case
     rng = np.random.default_rng([seed, n_visible, n_hidden, oracles.KINDS.index(kind)])
-    return oracles.random_parameters(
-        kind, n_visible, n_hidden, rng, offsets=bool(offsets), scale=scale
-    )
+    options = {"offsets": bool(offsets), "scale": scale, "hidden": hidden[0] if hidden else None}
+    return oracles.random_parameters(kind, n_visible, n_hidden, rng, **options)
 
 
 def balanced_model(case, seed, strength=1.0):
@@ -97,12 +112,16 @@ def balanced_model(case, seed, strength=1.0):
 
 def machine_from(p, dtype=np.float64, **gaussian_options):
     """Machine of the package with copies of the oracle's parameters; zero offsets become None."""
-    beta = p.hidden_offset.astype(dtype) if p.hidden_offset.any() else None
-    hidden = TWO_STATE["spin" if p.kind == "spin" else "bernoulli"](
-        np.array(p.hidden_bias, dtype=dtype), offset=beta
-    )
     weights = np.array(p.weights, dtype=dtype)
-    return Machine(visible_layer(p, dtype, **gaussian_options), hidden, weights)
+    return Machine(visible_layer(p, dtype, **gaussian_options), hidden_layer(p, dtype), weights)
+
+
+def hidden_layer(p, dtype=np.float64):
+    """Hidden layer of the package with copies of the oracle's parameters."""
+    beta = p.hidden_offset.astype(dtype) if p.hidden_offset.any() else None
+    kind = REAL_HIDDEN.get(p.hidden) or TWO_STATE["spin" if p.kind == "spin" else "bernoulli"]
+    names = ("hidden_bias", "threshold", "asymmetry")[: 3 if p.hidden == "drelu" else 1]
+    return kind(*(np.array(getattr(p, name), dtype=dtype) for name in names), offset=beta)
 
 
 def visible_layer(p, dtype=np.float64, **gaussian_options):
@@ -156,7 +175,8 @@ def renamed(gradient):
     """Gradient of the package under the oracle's names, parts of a layer side by side."""
     columns = {}
     for name, array in gradient.items():
-        plain = re.sub(r"_\d+_", "_", name).replace("visible_log_variance", "log_variance")
+        plain = re.sub(r"_\d+_", "_", name)
+        plain = re.sub(r"visible_(log_variance)|hidden_(threshold|asymmetry)", r"\1\2", plain)
         columns.setdefault(plain, []).append(array)
     return {name: np.concatenate(arrays) for name, arrays in columns.items()}
 
@@ -226,7 +246,7 @@ def visible_law(p, h, units=None):
 def hidden_given_visible(p, v):
     """Probabilities p(h | v) of every hidden state: (n_samples, n_states)."""
     log_weights = oracles.free_energy(p, v)[:, None] - oracles.energy(p, v, hidden_states(p))
-    return np.exp(log_weights)
+    return np.exp(log_weights + oracles.hidden_log_measure(p))
 
 
 def uncoupled_like(p, rng):
@@ -327,6 +347,7 @@ def fields(p):
     """Oracle Parameters as a dict of arrays."""
     names = ["weights", "visible_bias", "hidden_bias", "visible_offset", "hidden_offset"]
     names += ["log_variance"] * (p.log_variance is not None)
+    names += ["threshold", "asymmetry"] * (p.hidden == "drelu")
     return {name: getattr(p, name) for name in names}
 
 

@@ -168,4 +168,5 @@ def test_units_without_couplings_are_refused_by_name(kind, seed):
         with pytest.raises(ValueError, match="one-hot columns or real values, got unit 0 of Count"):
             effective_couplings(machine)
     with pytest.raises(ValueError, match=f"hidden units that have two states, got {name} units"):
-        effective_couplings(machine.transposed)
+        effective_couplings(machine.transposed, method="exact")
+    assert effective_couplings(machine.transposed).method == "gaussian"

@@ -8,6 +8,7 @@ import pytest
 from core.models import (
     CASES,
     GAUSSIAN_CASES,
+    REAL_HIDDEN_CASES,
     SPARSE,
     TWO_STATE,
     assert_same_arrays,
@@ -26,7 +27,7 @@ from skrbm.core.likelihood.exact import exchange_layers, log_partition
 from skrbm.core.likelihood.pseudo import pseudo_likelihood
 
 
-@pytest.fixture(params=CASES, ids=case_id)
+@pytest.fixture(params=CASES + REAL_HIDDEN_CASES, ids=case_id)
 def p(request, seed):
     return model(request.param, seed)
 
@@ -126,7 +127,10 @@ def test_permuting_units_permutes_answers(p, v, h, rng):
     # Slip: weights, biases or categories of one unit taken for another's.
     rows, columns = symmetry(p, rng), rng.permutation(p.weights.shape[1])
     changes = {name: getattr(p, name)[rows] for name in ("visible_bias", "visible_offset")}
-    changes |= {name: getattr(p, name)[columns] for name in ("hidden_bias", "hidden_offset")}
+    of_hidden = ["hidden_bias", "hidden_offset"] + ["threshold", "asymmetry"] * (
+        p.hidden == "drelu"
+    )
+    changes |= {name: getattr(p, name)[columns] for name in of_hidden}
     if p.is_gaussian:
         changes["log_variance"] = p.log_variance[rows]
     twin = machine_from(p.replace(weights=p.weights[rows][:, columns], **changes))

@@ -6,20 +6,24 @@ import numpy as np
 import oracles
 import pytest
 from core.count_units import Count
-from core.models import assert_mean
+from core.models import FALSE_ALARM, assert_mean
 from scipy import sparse
-from scipy.special import expit, logsumexp
+from scipy.special import erfcx, expit, logsumexp
+from scipy.stats import kstest, norm
 
 from skrbm.core.units import (
     PARAMETERIZATIONS,
     Bernoulli,
     Categorical,
     Composite,
+    DReLU,
     Gaussian,
     Interval,
     Mixture,
     QuadratureError,
+    ReLU,
     Spin,
+    StandardGaussian,
 )
 
 N_UNITS = 3
@@ -39,6 +43,11 @@ def gaussian(parameterization):
         )
 
     return create
+
+
+def double_rectified(rng, offset):
+    threshold, asymmetry = rng.normal(size=N_UNITS), rng.uniform(-0.6, 0.6, N_UNITS)
+    return DReLU(rng.normal(size=N_UNITS), threshold, asymmetry, offset=offset(N_UNITS))
 
 
 def categorical(rng, offset):
@@ -70,6 +79,9 @@ UNITS = {  # a new unit type joins here
     "categorical": categorical,
     **{name: gaussian(name) for name in (*PARAMETERIZATIONS, "natural")},
     "mixture": mixture,
+    "standard gaussian": linear(StandardGaussian),
+    "relu": linear(ReLU),
+    "drelu": double_rectified,
     "composite": composite,
 }
 
@@ -93,12 +105,15 @@ def nodes(unit):
     """Values of one unit, (n_values, n_own), with their log measure: states, or a fine grid."""
     if unit.is_discrete:
         return unit.unit_values(0), 0.0
-    if np.isfinite(unit.support.low):
+    if np.isfinite(unit.support.high):
         values, weights = oracles.gauss_legendre(64)
         return values[:, None], np.log(weights)
-    grid, atoms = np.linspace(-60, 60, 2401), unit.unit_atoms(0)  # that are no nodes
-    measure = np.append(np.full(len(grid), np.log(grid[1] - grid[0])), np.zeros(len(atoms)))
-    return np.append(grid, atoms)[:, None], measure
+    atoms = unit.unit_atoms(0)
+    edges = np.arange(max(-60, unit.support.low), 61)  # a density may have a kink at zero
+    values, weights = oracles.gauss_legendre(20)  # whose nodes are no atoms
+    log_weights = np.broadcast_to(np.log(weights), (len(edges) - 1, 20))
+    values = np.append((edges[:-1, None] + values).ravel(), atoms)[:, None]
+    return values, np.append(log_weights.ravel(), np.zeros(len(atoms)))
 
 
 def laws(units, field):
@@ -167,6 +182,55 @@ def test_interval_keeps_its_precision_where_its_formulas_are_zero_over_zero(dtyp
     steep = np.array([[-1e4], [1e4]], dtype)
     np.testing.assert_allclose(unit.mean(steep)[:, 0], [1e-4, 1 - 1e-4], rtol=8 * eps)
     np.testing.assert_allclose(unit.log_partition(steep), [0, 1e4] - np.log(1e4), rtol=8 * eps)
+
+
+STEEP = [-1e6, -300, -31, -29, -11, -9, -3, 0.0, 3, 300]  # fields, in standard deviations
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rectified_units_keep_their_precision_far_below_zero(dtype):
+    # Slips: z + phi(z) / Phi(z), whose terms cancel; exp(-x^2 / 2), which is zero.
+    x = np.array(STEEP, dtype=dtype)
+    unit, exact = ReLU(np.zeros(1, dtype)), x.astype(np.float64)
+    s, weights = oracles.gauss_legendre(400)
+    low = np.maximum(exact - 12, 0)
+    width = np.maximum(exact, 0) + 40 / np.maximum(3, -exact) - low  # all of it but exp(-40)
+    s = low[:, None] + s * width[:, None]
+    exponent = exact[:, None] * s - s**2 / 2
+    log_weights = exponent + np.log(weights * width[:, None])
+    total = logsumexp(log_weights, axis=1)
+    mean = (np.exp(log_weights - total[:, None]) * s).sum(axis=1)
+    rtol = max(4 * np.finfo(dtype).eps, 1e-11)
+    np.testing.assert_allclose(unit.mean(x[:, None])[:, 0], mean, rtol=rtol)
+    np.testing.assert_allclose(unit.log_partition(x[:, None]), total, rtol=rtol, atol=1e-12)
+
+
+@pytest.mark.parametrize("x", STEEP)
+def test_draws_of_rectified_units_follow_their_law(x, rng):
+    # Slips: an inverse distribution function that is minus infinity in the tail, a law that is
+    # exponential throughout, the same number for the side of a unit and for its state.
+    draws = ReLU(np.zeros(1)).sample(np.full((5000, 1), x), rng)[:, 0]
+    assert (draws >= 0).all()
+    t = np.sort(draws)
+    if x < -20:  # the survival function relative to its value at zero, without underflow
+        survival = np.exp(x * t - t**2 / 2) * erfcx((t - x) / 2**0.5) / erfcx(-x / 2**0.5)
+    else:
+        survival = norm.sf(t - x) / norm.sf(-x)
+    assert kstest(survival, "uniform").pvalue > FALSE_ALARM
+    sides = DReLU(np.zeros(1), np.full(1, -0.3), np.full(1, 0.5))
+    field = np.full((5000, 1), np.clip(x, -0.3, 0.3))  # neither side is rare
+    states = sides.sample(field, rng)[:, 0]
+    assert_mean(states, sides.mean(field[:1])[0, 0])
+    assert_mean((states > 0) * 1.0, sides._sides(field[:1]).probabilities[0, 0, 0])
+
+
+def test_double_rectified_units_alike_on_both_sides_are_gaussian(rng):
+    # Slips: a side's share of the law that is not its own, thresholds of one sign.
+    bias, field = rng.normal(size=3), rng.normal(0, 3, (50, 3))
+    one, other = DReLU(bias, np.zeros(3), np.zeros(3)), StandardGaussian(bias)
+    for question in ("log_partition", "mean", "energy"):
+        answers = getattr(one, question)(field), getattr(other, question)(field)
+        np.testing.assert_allclose(*answers, rtol=1e-12, atol=1e-10)
 
 
 @pytest.mark.every_kind
@@ -406,6 +470,10 @@ def test_conditional_values_give_the_whole_sum_over_states(units, rng):
     for i in range(units.n_units):
         unit = units.take(i)
         low, high = np.full(unit.n_columns, -3.0), np.full(unit.n_columns, 5.0)
+        if isinstance(unit, (StandardGaussian, ReLU, DReLU)):  # hidden units need no quadrature
+            with pytest.raises(QuadratureError, match="have no quadrature"):
+                unit.conditional_values(drawn_states(unit, 4, rng), low, high)
+            continue
         values, log_measure = unit.conditional_values(drawn_states(unit, 4, rng), low, high)
         assert values.shape[1] in (1, 4)
         assert np.broadcast_shapes(log_measure.shape, values.shape[:2]) == values.shape[:2]
@@ -474,6 +542,7 @@ def started(name, mean, variance, n_samples):
         options = mixture(np.random.default_rng(0), lambda n: None).start_options
         return Mixture.start(mean, variance, n_samples, **options)
     types = {"bernoulli": Bernoulli, "spin": Spin, "interval": Interval, "count": Count}
+    types |= {"standard gaussian": StandardGaussian, "relu": ReLU, "drelu": DReLU}
     if name in types:
         return types[name].start(mean, variance, n_samples)
     return Gaussian.start(mean, variance, n_samples, parameterization=name)
@@ -500,6 +569,7 @@ def test_start_resembles_the_data(name, rng):
     np.testing.assert_allclose(units.mean(no_field)[0], mean, rtol=0, atol=1e-12)
     square = expectation(units, no_field, lambda unit, s: s**2)[0] - mean**2
     is_real = np.isinf(like.column_bounds[0]) & (name != "mixture")  # whose base has a variance
+    is_real &= not isinstance(like, (StandardGaussian, DReLU))
     np.testing.assert_allclose(square[is_real], variance[is_real], rtol=0, atol=1e-9)
 
 

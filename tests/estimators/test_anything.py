@@ -35,6 +35,7 @@ LAYOUTS = {
 USUAL_LAYOUTS = ("C", "F", "strided", "reversed", "list", "csr", "csc", "coo")
 PARAMETERS = {  # valid values, and invalid ones
     "n_components": ((2, 1, 5, 20), (0, 2.5)),
+    "hidden_units": (("gaussian", "relu", "drelu", "binary"), ("softplus", None)),
     "learning_rate": ((0.4, 0, 1e-3, 10.0, 1e10, 1e300), (-1.0, "fast", np.nan)),
     "batch_size": (("auto", 1, 3, 1000), (0, 2.5)),
     "n_iter": ((1, 2, 5, 0), (-1, None)),

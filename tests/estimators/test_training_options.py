@@ -31,6 +31,7 @@ from skrbm.core.training.update import Trainer
 FORMS = [(kind, form) for kind in KINDS for form in ("dense", "sparse")]
 FORMS = [(kind, form) for kind, form in FORMS if kind in DISCRETE_KINDS or form == "dense"]
 OPTIONS = {
+    "hidden_units": ["binary", "relu"],
     "optimizer": list(OPTIMIZERS),
     "momentum": [0.0, 0.9],
     "learning_rate_schedule": list(SCHEDULES),

@@ -116,7 +116,7 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
     """
     h = machine.sample_hidden(v, rng)
     one = h[rng.integers(len(h), size=n_samples)]
-    other = h[(one[:, None] != h).sum(axis=2).argmax(axis=1)]
+    other = h[np.abs(one[:, None] - h).sum(axis=2).argmax(axis=1)]
     takes_other = machine.hidden.by_column(rng.random((n_samples, machine.hidden.n_units)) < 0.5)
     return np.asarray(machine.sample_visible(np.where(takes_other, other, one), rng))
 

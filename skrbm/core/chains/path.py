@@ -29,7 +29,7 @@ class TemperedPath:
     with :math:`E_0` the sum of the layers' own energies at the base and :math:`E_1` the machine's.
     At :math:`\beta = 0` the states are independent and the partition function is known. Both ends
     are natural: signals are the states themselves, so that the laws between are of the same type.
-    The hidden units have to be discrete.
+    The hidden units have to be tempered exactly: their energies between are not sampled alone.
 
     Parameters
     ----------
@@ -79,12 +79,13 @@ class TemperedPath:
         Raises
         ------
         ValueError
-            If the hidden units are not discrete.
+            If the energies of the hidden units are not known exactly on the way.
         """
-        if not machine.hidden.is_discrete:
+        if not machine.hidden.is_tempered_exactly:
             raise ValueError(
-                f"Annealing and tempering need discrete hidden units, whose energies are known "
-                f"exactly on the way, got {type(machine.hidden).__name__} units."
+                f"Annealing and tempering need hidden units whose energies are known exactly on the "
+                f"way, got {type(machine.hidden).__name__} units, for which is_tempered_exactly is "
+                f"False."
             )
         natural, energy_shift = natural_machine(machine)
         return cls(

@@ -6,6 +6,70 @@ import numpy as np
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.units import QuadratureError, UnknownRangeError
+
+# Of a quadrature over a unit's law, where hidden units have no bounds: depth in nats of its ends below
+# the present state, and standard deviations of the field that the hidden units exert.
+LAW_DEPTH, FIELD_MARGIN = 37.0, 8.0
+CURVATURE_ROUNDING = 1e-3  # a unit of this curvature everywhere has at most one over it as variance
+
+
+def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
+    r"""Ranges of the fields that visible units feel from the hidden ones, given all others.
+
+    Bounded hidden units exert a field between the same bounds whatever the others are. Of others
+    the variance given any field is known to be at most :math:`s_j^2`, so that the law of a visible
+    unit of slope :math:`\sigma_i` and curvature :math:`\kappa_i` given the others is no wider than a
+    normal one of the precision
+
+    .. math:: \kappa_i - \sigma_i^2 q_i, \qquad q_i = \sum_j W_{ij}^2 s_j^2
+
+    around the present state, whose gradient is known, and the field's variance is :math:`q_i`.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states, about which the laws are known.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n_visible,) or (n_samples, n_visible)
+        Bounds for all samples or, without bounds of the hidden states, for each of them.
+
+    Raises
+    ------
+    QuadratureError
+        If a law may be wider than any normal one.
+    """
+    visible, hidden = machine.visible, machine.hidden
+    low, high = hidden.field_bounds(machine.weights)
+    if np.isfinite(high - low).all():
+        return low, high
+    spread = machine.weights**2 @ (hidden.affine_signal[1] ** 2 * hidden.largest_variance)
+    field, slope = machine.visible_field(machine.mean_hidden(v)), visible.affine_signal[1]
+    down, up = (bound - v for bound in visible.column_bounds)
+    (real,) = np.isfinite(visible.tail_curvature).nonzero()
+    own = visible.tail_curvature[real]
+    if not (own * visible.largest_variance[real] < 1 + CURVATURE_ROUNDING).all():
+        raise UnknownRangeError(
+            f"The distribution of a {type(visible).__name__} unit given the others has no known range: "
+            f"its energy is not convex, and {type(hidden).__name__} hidden units have no bounds. Use "
+            f"log-likelihoods or free energies, or hidden units with two states."
+        )
+    curvature = own - slope[real] ** 2 * spread[real]
+    if not (curvature > 0).all():
+        raise QuadratureError(
+            f"The law of a {type(visible).__name__} unit given the others expected its own curvature "
+            f"to be more than {type(hidden).__name__} hidden units can take away, got "
+            f"{curvature.min():.3g} more."
+        )
+    pull = own * (visible.mean(field) - v)[:, real] / curvature
+    reach = np.sqrt(pull**2 + 2 * LAW_DEPTH / curvature)
+    down[:, real], up[:, real] = pull - reach, pull + reach
+    margin = FIELD_MARGIN * np.sqrt(spread)
+    return field + slope * spread * down - margin, field + slope * spread * up + margin
 
 
 def conditional_distribution(
@@ -42,7 +106,7 @@ def conditional_distribution(
     states, weights = v[:, columns], machine.weights[columns]
     values, log_measure = unit.unit_values(0), np.zeros((1, 1))
     if values is None:
-        values, log_measure = unit.conditional_values(states, *machine.hidden.field_bounds(weights))
+        values, log_measure = unit.conditional_values(states, *_own_ranges(machine, v, columns))
         if refinement > 1:
             n_nodes = refinement * (len(values) - 1) + 1
             values = np.linspace(values[0], values[-1], n_nodes, dtype=values.dtype)
@@ -57,6 +121,12 @@ def conditional_distribution(
     log_weight += log_measure
     log_weight -= np.logaddexp.reduce(log_weight, axis=0)
     return values, np.exp(log_weight)
+
+
+def _own_ranges(machine: Machine, v: Array, columns: Array) -> tuple[Array, Array]:
+    """Ranges of the fields of one unit's columns."""
+    low, high = field_ranges(machine, v)
+    return low[..., columns], high[..., columns]
 
 
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:

@@ -82,8 +82,10 @@ def log_partition_at_least(machine: Machine, h: Array) -> float:
     Returns
     -------
     log_partition : float
-        In nats.
+        In nats; minus infinity for continuous hidden units, whose states have a density alone.
     """
+    if not machine.hidden.is_discrete:
+        return -np.inf
     states = np.unique(h, axis=0)
     n_rows = n_summed_rows(machine)
     blocks = np.array_split(states, range(n_rows, len(states), n_rows))

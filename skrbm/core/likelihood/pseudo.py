@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skrbm.core.likelihood.conditional import field_ranges
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
 from skrbm.core.parallel import map_blocks
-from skrbm.core.units import QuadratureError, Units
+from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
 MONITOR_ROWS = 100, 1000  # at least and at most
 MONITOR_FLIPS = 8  # units of a row, before more rows are asked
@@ -54,12 +55,12 @@ def pseudo_likelihood(
        179-195. :doi:`10.2307/2987782`
     """
     n_visible, n_hidden = machine.weights.shape
-    bounds = machine.hidden.field_bounds(machine.weights)
+    bounds = _bounds(machine, v)
     widest = max(n_hidden, _most_others(machine, bounds))
     n_rows = max(1, min(_Rows.max_elements // widest, DENSE_ELEMENTS // n_visible))
 
     def scores(begin: int) -> Array:
-        rows = _Rows(machine, v[begin : begin + n_rows], bounds)
+        rows = _Rows(machine, v[begin : begin + n_rows])
         total = np.zeros(len(rows))
         for units in _unit_blocks(machine, len(rows)):
             counted = 1 if is_counted is None else is_counted[begin : begin + n_rows, units].T
@@ -76,7 +77,6 @@ def estimate_pseudo_likelihood(
     n_flips: int,
     rng: np.random.Generator,
     *,
-    bounds: tuple[Array, Array] | None = None,
     is_counted: Array | None = None,
 ) -> Array:
     """Unbiased estimate of the log pseudo-likelihood from a few units of every row.
@@ -94,8 +94,6 @@ def estimate_pseudo_likelihood(
         Number of visible units of every row to look at, at most all of them.
     rng : numpy.random.Generator
         Source of random numbers.
-    bounds : tuple of two ndarray of shape (n_visible,), default=None
-        From `Units.field_bounds` of the hidden layer, when they are already known.
     is_counted : ndarray of bool of shape (n_samples, n_units), default=None
         Which conditional laws of each row to sum; None for all.
 
@@ -112,12 +110,11 @@ def estimate_pseudo_likelihood(
     n_units = machine.visible.n_units
     first = rng.integers(n_units, size=v.shape[0])
     spacing = np.arange(n_flips)[:, None] * n_units // n_flips
-    bounds = machine.hidden.field_bounds(machine.weights) if bounds is None else bounds
     total = np.zeros(len(first))
     n_rows = max(1, DENSE_ELEMENTS // machine.visible.n_columns)
     for begin in range(0, len(first), n_rows):
         own = slice(begin, begin + n_rows)
-        rows = _Rows(machine, v[own], bounds)
+        rows = _Rows(machine, v[own])
         n_together = max(1, _Rows.max_elements // (len(rows) * machine.hidden.n_columns))
         for flip in range(0, n_flips, n_together):
             units = (first[own] + spacing[flip : flip + n_together]) % n_units
@@ -164,10 +161,9 @@ def monitor(
     """
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
-    bounds = machine.hidden.field_bounds(machine.weights)
     try:
         n_evaluations = np.clip(work, *evaluations)
-        n_others = _most_others(machine, bounds)
+        n_others = _most_others(machine, _bounds(machine, v))
         if n_others > MONITOR_NODES:
             return float("nan")
         n_pairs = int(n_evaluations // (n_hidden * n_others + MONITOR_OVERHEAD))
@@ -176,10 +172,8 @@ def monitor(
         n_flips = min(max(n_pairs // rows.shape[0], 1), n_units)
         rng = np.random.default_rng(0)
         counted = None if is_counted is None else spread_rows(is_counted, n_rows)
-        scores = estimate_pseudo_likelihood(
-            machine, rows, n_flips, rng, bounds=bounds, is_counted=counted
-        )
-    except QuadratureError:
+        scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, is_counted=counted)
+    except (QuadratureError, UnknownRangeError):
         return float("nan")
     weight = None if sample_weight is None else spread_rows(sample_weight, n_rows)
     return mean_of_rows(scores, weight)
@@ -191,8 +185,8 @@ class _Rows:
     max_elements: ClassVar[int] = 2**19  # of a temporary array: below, the time goes between calls
     max_paired: ClassVar[int] = 10  # values of a unit: more are not compared by pairs
 
-    def __init__(self, machine: Machine, v: Any, bounds: tuple[Array, Array]) -> None:
-        self._machine, self._bounds = machine, bounds
+    def __init__(self, machine: Machine, v: Any) -> None:
+        self._machine = machine
         v = v.astype(machine.dtype, copy=False)
         self._v, self._field = dense(v), machine.hidden_field(v)
 
@@ -202,6 +196,10 @@ class _Rows:
     @cached_property
     def _changes(self) -> Callable[[Array], Array]:
         return self._machine.hidden.log_partition_shifts(self._field)
+
+    @cached_property
+    def _bounds(self) -> tuple[Array, Array]:
+        return field_ranges(self._machine, self._v)
 
     @cached_property
     def _log_partition(self) -> Array:
@@ -268,8 +266,9 @@ class _Rows:
 
     def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:
         """Rows whose units are compared with all that they could be."""
-        weights, low, high = self._machine.weights[columns], *self._bounds
-        values, log_measure = unit.conditional_values(states, low[columns], high[columns])
+        weights, (low, high) = self._machine.weights[columns], self._bounds
+        places: Any = columns if low.ndim == 1 else (rows[:, None], columns)
+        values, log_measure = unit.conditional_values(states, low[places], high[places])
         field, hidden = self._field[rows], self._machine.hidden
         own = self._log_partition[rows] - unit.energy(states)
         log_odds = np.empty((len(values), len(states)), dtype=field.dtype)
@@ -296,6 +295,13 @@ def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
 def _products(change: Array, weights: Array) -> Array:
     """Change of the field (n_samples, n_hidden), with the same weights or own ones for each."""
     return change @ weights if weights.ndim == 2 else np.einsum("nc,nch->nh", change, weights)
+
+
+def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
+    """Bounds of the fields on the visible units of all rows, from at most a few of them."""
+    some = dense(spread_rows(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)
+    low, high = field_ranges(machine, some)
+    return (low, high) if low.ndim == 1 else (low.min(axis=0), high.max(axis=0))
 
 
 def _most_others(machine: Machine, bounds: tuple[Array, Array]) -> int:

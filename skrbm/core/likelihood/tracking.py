@@ -51,7 +51,7 @@ class PartitionTracker:
     base : Units
         Visible layer without a field, of the type of the machine's, from which the chains start.
     machine : Machine
-        First model to follow, whose hidden units are discrete.
+        First model to follow, whose hidden units are tempered exactly.
     rng : numpy.random.Generator
         Source of random numbers.
     dtype : dtype, default=numpy.float64

@@ -74,11 +74,13 @@ class LabelledRows(DataExpectation):
         signal = np.empty_like(self.field)  # of the hidden units, summed over the labels
         label_signal = np.zeros((labels.n_labels, signal.shape[1]), signal.dtype)
         hidden: Gradient = {}
+        # Fields are those of the plain machine, whose biases are others.
+        absorbed = self.machine.hidden.bias - machine.hidden.bias
         for rows, fields in labels.blocks(self.field):
             probabilities = softmax(labels.log_odds(fields), axis=1)
             own = weight[rows] = self._label_weights(known[rows], probabilities, share[rows])
             mean = self.machine.hidden.mean(fields)
-            moments = machine.hidden.expected_moments(mean, fields, own.ravel())
+            moments = machine.hidden.expected_moments(mean, fields + absorbed, own.ravel())
             for name, array in moments.items():
                 hidden[name] = hidden.get(name, 0) + array
             signals = machine.hidden.signal(mean).reshape(*own.shape, -1)

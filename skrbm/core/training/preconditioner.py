@@ -41,6 +41,11 @@ class Preconditioner:
     unit: float = 1.0
     max_norm: float | None = None
     _fixed: dict[str, Any] | None = field(default=None, init=False)
+    _hidden_variance: Array | None = field(default=None, init=False)
+
+    def scale_hidden(self, variance: Array) -> None:
+        """Measure steps from now on in a variance of the hidden states, of shape (n_hidden,)."""
+        self._hidden_variance, self._fixed = variance, None
 
     def direction(self, machine: Machine, gradient: Gradient) -> Gradient:
         """Direction of a step, not longer than allowed.
@@ -73,7 +78,8 @@ class Preconditioner:
 
     def metrics(self, machine: Machine) -> tuple[Metric, Metric]:
         """Metric of the visible and of the hidden layer, without the unit."""
-        return machine.visible.metric(self.variance, self.kurtosis), machine.hidden.metric(None)
+        visible = machine.visible.metric(self.variance, self.kurtosis)
+        return visible, machine.hidden.metric(self._hidden_variance)
 
     def _multiples(self, machine: Machine, gradient: Gradient) -> dict[str, Any]:
         """Multiples of those parts of the gradient that the metric changes."""

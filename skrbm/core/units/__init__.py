@@ -8,21 +8,34 @@ from skrbm.core.units.gaussian import PARAMETERIZATIONS, Gaussian
 from skrbm.core.units.interval import Interval
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.mixture import Mixture
+from skrbm.core.units.real import DReLU, ReLU, StandardGaussian
 from skrbm.core.units.spin import Spin
-from skrbm.core.units.support import Metric, QuadratureError, Support
+from skrbm.core.units.support import Metric, QuadratureError, Support, UnknownRangeError
+
+# Hidden types besides those with two states, by the names that users give them.
+HIDDEN_TYPES: dict[str, type[Units]] = {
+    "gaussian": StandardGaussian,
+    "relu": ReLU,
+    "drelu": DReLU,
+}
 
 __all__ = [
+    "HIDDEN_TYPES",
     "PARAMETERIZATIONS",
     "Bernoulli",
     "Categorical",
     "Composite",
+    "DReLU",
     "Gaussian",
     "Interval",
     "LinearUnits",
     "Metric",
     "Mixture",
     "QuadratureError",
+    "ReLU",
     "Spin",
+    "StandardGaussian",
     "Support",
     "Units",
+    "UnknownRangeError",
 ]

@@ -49,6 +49,8 @@ class Units(ABC):
         Whether neither the signal nor the `metric` depends on a parameter of the layer.
     is_mean_sufficient : bool
         Whether `expected_moments` needs no field.
+    is_tempered_exactly : bool
+        Whether the energies of `tempered` are exact, not up to a constant alone.
 
     See Also
     --------
@@ -60,6 +62,7 @@ class Units(ABC):
     support: Support
     is_signal_fixed: bool = True
     is_mean_sufficient: bool = False
+    is_tempered_exactly: bool = False
 
     # What every type must answer.
 
@@ -139,7 +142,7 @@ class Units(ABC):
         r"""Layer on the way from another one to this one, both natural.
 
         Its energy is :math:`(1 - \beta)` times that of `base` plus :math:`\beta` times its own:
-        exactly for discrete units, up to a constant for continuous ones. The inverse temperature
+        exactly where `is_tempered_exactly`, up to a constant elsewhere. The inverse temperature
         is a number, or of shape (n_samples, 1).
         """
 
@@ -213,6 +216,27 @@ class Units(ABC):
         tables: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
         digits = np.unravel_index(np.arange(begin, end), [*map(len, tables)])
         return np.concatenate([t[own] for t, own in zip(tables, digits, strict=True)], axis=1)
+
+    @property
+    def tail_curvature(self) -> Array:
+        """Least second derivative of the energy far from zero, (n_columns,): infinite within bounds.
+
+        Types without bounds answer it: two such layers make a distribution only if it is more than
+        their coupling takes away.
+        """
+        low, high = self.column_bounds
+        if not np.isfinite(high - low).all():
+            raise NotImplementedError(
+                f"{type(self).__name__} units have no bounds, and do not say how steep their energy "
+                f"is far from zero. Give them a tail_curvature."
+            )
+        return np.full_like(low, np.inf)
+
+    @property
+    def largest_variance(self) -> Array:
+        """Bound of the variance of each column's states given any field, (n_columns,)."""
+        low, high = self.column_bounds
+        return np.asarray(((high - low) / 2) ** 2)
 
     @property
     def column_bounds(self) -> tuple[Array, Array]:

@@ -99,6 +99,18 @@ class Composite(WideUnits):
         return all(part.is_discrete for part in self.parts)
 
     @property
+    def is_tempered_exactly(self) -> bool:  # type: ignore[override]  # that of the parts
+        return all(part.is_tempered_exactly for part in self.parts)
+
+    @property
+    def tail_curvature(self) -> Array:
+        return self._join([part.tail_curvature for part in self.parts])
+
+    @property
+    def largest_variance(self) -> Array:
+        return self._join([part.largest_variance for part in self.parts])
+
+    @property
     def n_columns(self) -> int:
         return sum(part.n_columns for part in self.parts)
 

@@ -121,6 +121,14 @@ class Gaussian(Units):
             learned["log_variance"] = self.log_variance
         return learned
 
+    @property
+    def tail_curvature(self) -> Array:
+        return 1 / self._variance
+
+    @property
+    def largest_variance(self) -> Array:
+        return self._variance
+
     def signal(self, states: Any, out: Array | None = None) -> Any:
         signal = dense(states)
         if self.offset is not None:

@@ -55,6 +55,7 @@ class LinearUnits(Units):
     offset: Array | None = field(default=None, kw_only=True)
 
     is_mean_sufficient = True  # for the moments, which are the states themselves
+    is_tempered_exactly = True
 
     @property
     @abstractmethod
@@ -78,9 +79,11 @@ class LinearUnits(Units):
         """Find the bias of each mean by bisection: means grow with the bias."""
         units = cls(np.zeros_like(mean), **options)
         low, high = units.column_bounds
-        middle, reach = (low + high) / 2, (high - low) / 2
-        extreme = n_samples / (n_samples + 1)
-        target = middle + reach * np.clip((mean - middle) / reach, -extreme, extreme)
+        target = mean
+        if np.isfinite(high - low).all():
+            middle, reach = (low + high) / 2, (high - low) / 2
+            extreme = n_samples / (n_samples + 1)
+            target = middle + reach * np.clip((mean - middle) / reach, -extreme, extreme)
         low, high = np.full_like(mean, -LARGEST_START), np.full_like(mean, LARGEST_START)
         for _ in range(N_BISECTIONS):
             bias = (low + high) / 2
@@ -143,10 +146,11 @@ class LinearUnits(Units):
         return replace(self, bias=self.gauge(self.bias[:, None])[:, 0])
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        bias = self.bias - base.bias
-        bias = bias * inverse_temperature
-        bias += base.bias
-        return self._with(bias=bias)
+        own, arrays = self.parameters, dict[str, Array]()
+        for name, there in base.parameters.items():
+            arrays[name] = (own[name] - there) * inverse_temperature
+            arrays[name] += there
+        return self._with(**arrays)
 
     def _with(self, **arrays: Array | None) -> Self:
         """Layer with other arrays: `replace` takes ten times as long, at each step of a chain."""

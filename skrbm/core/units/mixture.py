@@ -134,6 +134,14 @@ class Mixture(Units):
             learned["log_variance"] = self.log_variance
         return learned
 
+    @property
+    def tail_curvature(self) -> Array:
+        # That of the widest component, which is the likeliest far from zero.
+        precision = np.full_like(self.spread, np.inf)
+        is_normal = (self.spread > 0) & np.isfinite(self.log_weight)
+        np.divide(1, self.spread, out=precision, where=is_normal)
+        return np.asarray(precision.min(axis=-1) + self._tilt)
+
     def unit_atoms(self, index: int) -> Array:
         return np.asarray(self.center[index][self._is_atom[index]])
 

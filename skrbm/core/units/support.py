@@ -24,6 +24,10 @@ class QuadratureError(ValueError):
     """The law of a unit spreads over more values than can be summed."""
 
 
+class UnknownRangeError(ValueError):
+    """The values that a unit may take have no known range, whatever the data."""
+
+
 @dataclass(frozen=True)
 class Support:
     """Values that a column can take: a few, or all from `low` to `high` where `values` is empty."""

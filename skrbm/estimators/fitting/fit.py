@@ -19,6 +19,7 @@ from skrbm.core.training.parts.average import averaged
 from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.parts.normalization import hold_normalizable
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.callbacks import FitTask
@@ -200,6 +201,7 @@ class Fit:
             machine = averaged(self.machine, self.state)
             if machine is not self.machine:  # an average of what was allowed before may not be now
                 Constraints(self.problem.model.rbm.max_norm).enforce(machine.parameters)
+                hold_normalizable(machine)
             self.reached = self.state.n_updates, gauged(machine)
         return self.reached[1]
 

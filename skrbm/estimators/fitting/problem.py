@@ -21,10 +21,16 @@ from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.parts.missing import CompletedRows
 from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.training.state import TrainingState
-from skrbm.core.units import Units
+from skrbm.core.units import HIDDEN_TYPES, Units
 from skrbm.estimators.fitting.recording import Columns, History, Recorder, RowRecorder, ScoredRows
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
-from skrbm.estimators.inference.model import ArrayModel, Model, Statistics, open_streams
+from skrbm.estimators.inference.model import (
+    ArrayModel,
+    Model,
+    Statistics,
+    hidden_arrays,
+    open_streams,
+)
 from skrbm.estimators.input.formats import known_units
 from skrbm.estimators.input.validation import (
     check_weights,
@@ -327,7 +333,9 @@ def machine_attributes(rbm: Any, result: FitResult) -> dict[str, Any]:
     """
     learned = {name: getattr(rbm, name, None) for name in rbm._row_format.learned}
     arrays = {name: result.arrays[name] for name in rbm._public_names}
+    absent = dict.fromkeys(name for kind in HIDDEN_TYPES.values() for name in hidden_arrays(kind))
     return {
+        **absent,
         **learned,
         **arrays,
         "h_samples_": result.h_samples,

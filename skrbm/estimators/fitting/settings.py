@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.part import Part
@@ -15,8 +16,10 @@ from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.damping import Damping
 from skrbm.core.training.parts.grey_values import GreyValues
 from skrbm.core.training.parts.guard import Guard
+from skrbm.core.training.parts.hidden_scale import HiddenScale
 from skrbm.core.training.parts.jump_to_data import MIXED_SHARE, N_FAR_ROWS, JumpToData
 from skrbm.core.training.parts.missing import CompletedRows, MissingValues
+from skrbm.core.training.parts.normalization import Normalization
 from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.update import Trainer
@@ -60,13 +63,8 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         )
     _, variance = model.moments(start.data["all"])
     kurtosis = model.kurtosis(start.data["kurtosis"])
-    bounds = {}
-    for name, (low, high) in machine.visible.bounds(variance).items():
-        present = machine.parameters.get(f"visible_{name}")
-        if present is not None:  # values assigned by hand are left where they are
-            bounds[f"visible_{name}"] = np.minimum(low, present), np.maximum(high, present)
-    is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
-    is_alike = is_discrete or rbm._row_format.is_standardized
+    is_alike = machine.visible.is_discrete or rbm._row_format.is_standardized
+    bounds = _bounds(machine, variance)
     n_states = (problem.n_batch + len(start.state.particles)) * sum(machine.weights.shape)
     is_large = machine.weights.size + n_states > MAX_DOUBLE_ELEMENTS
     is_rounded = is_large and is_alike and not phases.is_exact
@@ -87,10 +85,12 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
             0.0 if "mixed rows" in rbm._left_out else MIXED_SHARE,
             0 if "anchors" in rbm._left_out else N_FAR_ROWS,
         ),
+        *([HiddenScale(preconditioner)] if np.any(machine.curvature_scales[1]) else ()),
         Damping(preconditioner, optimizer.momentum_gain),
         *([penalties] if penalties else ()),
         *rbm._added_parts,
         *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
+        *([Normalization()] if all(map(np.any, machine.curvature_scales)) else ()),
         *([Average()] if rbm.average else ()),
         *([MissingValues(rows, buffers)] if isinstance(rows, CompletedRows) else ()),
     )
@@ -108,3 +108,18 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         centering=rbm.centering,
         buffers=buffers,
     )
+
+
+def _bounds(machine: Machine, variance: Array) -> dict[str, tuple[Array, Array]]:
+    """Ranges of the parameters of both layers, given the variance of the data."""
+    hidden_variance = np.ones(machine.hidden.n_columns)
+    ranges = {f"visible_{name}": own for name, own in machine.visible.bounds(variance).items()}
+    ranges |= {
+        f"hidden_{name}": own for name, own in machine.hidden.bounds(hidden_variance).items()
+    }
+    bounds = {}
+    for name, (low, high) in ranges.items():
+        present = machine.parameters.get(name)
+        if present is not None:  # values assigned by hand are left where they are
+            bounds[name] = np.minimum(low, present), np.maximum(high, present)
+    return bounds

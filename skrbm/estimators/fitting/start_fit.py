@@ -118,7 +118,7 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
         data["table"] = rbm._data["table"]
     found = _pretrained(problem, visible, statistics, varying, rng)
     if found is None:
-        hidden = initial_hidden_layer(rbm._hidden_type, rbm.n_components)
+        hidden = initial_hidden_layer(rbm._hidden_layer_type, rbm.n_components)
         machine = initial_machine(visible, hidden, *model.moments(statistics), rng)
         state: dict[str, Any] = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
     else:
@@ -144,8 +144,8 @@ def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
         for name, array in arrays.items():
             if not np.isfinite(array).all():
                 raise ValueError(f"{name} would be infinite.")
-            if name in model.rbm._layer_arrays:
-                model.rbm._layer_arrays[name][2](array)
+            if name in model.rbm._array_places:
+                model.rbm._array_places[name][2](array)
     except ValueError as error:
         raise ValueError(
             f"The statistics of X are beyond the range of {dtype}: {error} Rescale X, for "
@@ -167,8 +167,9 @@ def _pretrained(
     """
     rbm, model, n_hidden = problem.model.rbm, problem.model, problem.model.rbm.n_components
     n_samples, mean, variance = statistics
+    kind: type[Units] = rbm._hidden_layer_type
     step = None if "clusters" in rbm._left_out else visible.value_step
-    if step is None:
+    if step is None or len(kind.support.values) != 2:  # clusters are patterns of units that are on
         return None
     # Not spawned: before NumPy 2 a copied generator has forgotten its seed.
     most, (learned, _), stream = max(n_hidden, 2), problem.split, new_streams(deepcopy(rng), 1)[0]
@@ -177,7 +178,6 @@ def _pretrained(
         if modes is None:
             return None
         within = model.base_layer((n_samples, modes.origin, modes.variance), varying)
-        kind = rbm._hidden_type
         machine = pretrained_machine(visible, within, kind, modes, n_hidden, variance, rng)
     if machine is None or not _is_allowed(rbm, machine, visible, modes):
         return None

@@ -7,7 +7,8 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, ClassVar, final
+from dataclasses import fields
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -37,6 +38,8 @@ N_MODE_ROWS = 100  # rows, or persistent chains, that stand for the modes of a m
 N_EXPLORERS, N_EXPLORER_STEPS, N_EXPLORER_TEMPERATURES = 50, 50, 10
 OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
 
+# Layer that an array belongs to, field of its units, maps from and to the field.
+Place = tuple[str, str, Callable[..., Array], Callable[..., Array]]
 Statistics = tuple[float, Array, Array]  # number of rows, mean and variance of every feature
 
 
@@ -109,7 +112,7 @@ class ArrayModel(Model):
         weights = check_parameter(rbm, "components_", 2).T
         layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
         sizes = dict(zip(layers, weights.shape, strict=True))
-        for name, (layer, own, to_own, _) in rbm._layer_arrays.items():
+        for name, (layer, own, to_own, _) in rbm._array_places.items():
             array, size = check_parameter(rbm, name, 1), sizes[layer]
             if layer == "visible":
                 size = rbm._row_format.array_length(rbm, name, size)
@@ -121,15 +124,16 @@ class ArrayModel(Model):
             layers[layer][own] = to_own(array)
         machine = Machine(
             rbm._visible_type.from_arrays(layers["visible"], **rbm._unit_options(varying)),
-            rbm._hidden_type(**layers["hidden"]),
+            rbm._hidden_layer_type.from_arrays(layers["hidden"]),
             weights,
         )
+        machine.check_normalizable()
         return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
         """Public arrays of a plain machine."""
         arrays = {"components_": machine.weights.T}
-        for name, (layer, own, _, from_own) in self.rbm._layer_arrays.items():
+        for name, (layer, own, _, from_own) in self.rbm._array_places.items():
             arrays[name] = from_own(getattr(machine, layer).arrays[own])
         return arrays
 
@@ -268,12 +272,12 @@ class ArrayModel(Model):
         H = check_array(
             H,
             dtype="numeric",
-            ensure_all_finite=compared_domain(self.rbm._hidden_type, self.rbm) is None,
+            ensure_all_finite=compared_domain(self.rbm._hidden_layer_type, self.rbm) is None,
             estimator=self.rbm,
             input_name=name,
         )
         check_width(H, parameter_shape(self.rbm, "components_", 2)[0], self.rbm, what="components")
-        check_domain(H, self.rbm._hidden_type, self.rbm, name=name)
+        check_domain(H, self.rbm._hidden_layer_type, self.rbm, name=name)
         return np.asarray(H)
 
     def map_rows(
@@ -314,6 +318,23 @@ class ModelMixin:
     @property
     def _model(self) -> ArrayModel:
         return ArrayModel(self)
+
+
+def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
+    """Public arrays of a hidden type besides the biases: a parameter of each unit, by its name.
+
+    Parameters
+    ----------
+    kind : type
+        Of the hidden units.
+
+    Returns
+    -------
+    places : dict of str to tuple
+        Name of the public array, and its place in the machine.
+    """
+    names = [f.name for f in fields(cast(Any, kind)) if f.name not in ("bias", "offset")]
+    return {f"{name}_hidden_": ("hidden", name, np.asarray, np.asarray) for name in names}
 
 
 def open_streams(random_state: Any) -> dict[str, Any]:

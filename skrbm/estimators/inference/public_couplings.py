@@ -42,6 +42,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         n_components times n_columns to the power `order` times a number that grows with the
         weights. "gaussian" takes what all other features send to a hidden unit for a normal
         variable, which a few large weights break. "auto" is "exact" unless that takes minutes.
+        Hidden units that are not binary have couplings by "gaussian" alone, which is exact for
+        `hidden_units="gaussian"`.
 
     Returns
     -------
@@ -58,7 +60,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     Raises
     ------
     ValueError
-        If a feature is a number that is not scaled, or `method` is "gaussian" and one is a number.
+        If a feature is a number that is not scaled, if `method` is "gaussian" and one is a number, or
+        if it is "exact" and the hidden units are not binary.
 
     References
     ----------

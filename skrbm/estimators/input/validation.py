@@ -273,7 +273,7 @@ def check_domain(
     rounding = 4 * np.finfo(floating_type(X, np.float64)).eps
     if allow_nan and np.isnan(lowest):  # nothing is known
         return
-    is_inside = lowest >= low - rounding and highest <= high + rounding
+    is_inside = lowest >= low - rounding and highest <= high + rounding and np.isfinite(highest)
     if is_inside and not ((lowest, highest) == (0, 1) and low < 0 and _are_bits(X)):
         return
     assert_all_finite(
@@ -284,6 +284,11 @@ def check_domain(
             f"{units.__name__} units expect {low:g} and {high:g}, but {name} has only 0 and 1, and 0 "
             f"would be read as undecided. Pass 2 * {name} - 1, take BernoulliRBM, or set "
             f"check_input='ignore'."
+        )
+    elif np.isinf(high):
+        message = (
+            f"{units.__name__} units expect values of at least {low:g}, but {name} has values from "
+            f"{lowest:.9g}. Pass states of these units, or set check_input='ignore'."
         )
     else:
         scaler = "MaxAbsScaler(), make counts 0 and 1 with sklearn.preprocessing.Binarizer()"

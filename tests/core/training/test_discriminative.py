@@ -70,6 +70,16 @@ def test_gradient_of_the_labels_is_that_of_their_log_probability(
     assert_same_arrays(gradient, expected, atol=1e-8)
 
 
+def test_gradient_of_the_labels_moves_both_sides_of_hidden_units(rng):
+    # Slip: moments of the hidden units at fields without the offsets that their biases have.
+    q = random_labelled("bernoulli", rng, n_visible=1, n_hidden=1, hidden="drelu")
+    v, weight = draw_rows(q.features, N_ROWS, rng), rng.dirichlet(np.ones(N_ROWS))
+    expected = finite_differences(q, objective_of(v, LABELS, weight, 0.7, 0.4))
+    objective = LabelObjective(Exact(), 0.7, 0.4)
+    _, gradient = gradient_of(q, rows_of(v, LABELS), weight, objective)
+    assert_same_arrays(gradient, expected, atol=1e-8)
+
+
 @pytest.mark.parametrize("offsets", [False, True])
 @pytest.mark.parametrize("kind", TWO_STATE)
 def test_hybrid_gradient_counts_rows_without_a_label_by_themselves(kind, offsets, rng):

@@ -67,11 +67,14 @@ class Guard(Part):
             rows = spread_rows(v, N_GUARD_ROWS).astype(machine.dtype, copy=False)
             hidden_field = machine.hidden_field(rows)
             largest = np.abs(hidden_field - hidden_field.mean(axis=0)).max()
+            lost = machine.lost_curvature
         if not largest < MAX_FIELD:
             return (
                 f"weights exploded, expected fields of hidden units below {MAX_FIELD:g} nats, got "
                 f"{largest:.3g}"
             )
+        if not lost < 1:
+            return f"weights left no distribution of the states, got a lost_curvature of {lost:.3g}"
         return ""
 
 

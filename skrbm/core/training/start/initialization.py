@@ -15,6 +15,8 @@ from skrbm.core.units import Units
 # slowly, and make the variance of a continuous layer too large.
 START_FIELD = 0.5  # nats, standard deviation of the hidden fields under the data
 START_ACTIVITY = 0.1  # of the way from the low to the high state
+START_HEIGHT = 0.8  # mean over the least state of units without a greatest one: no field, no bias
+MAX_START_LOSS = 0.25  # share of the layers' curvature that random weights may take away
 MIN_VARIANCE = 0.25  # that of a fair bit: rare ones may be moved as little
 MEAN_DIFFERENCE_STEP = 0.03  # standard deviations
 N_CG_STEPS, CG_TOLERANCE = 50, 1e-3  # steps of conjugate gradients, residual relative to the target
@@ -27,10 +29,12 @@ def initial_hidden_layer(
 ) -> Units:
     """Hidden layer whose units are rarely in the higher of their states without a field.
 
+    Units without bounds are at zero, or at `START_HEIGHT` over their least state.
+
     Parameters
     ----------
     kind : type
-        Of the units, whose states have bounds.
+        Of the units.
     n_columns : int
         How many.
     activity : float, default=START_ACTIVITY
@@ -39,20 +43,13 @@ def initial_hidden_layer(
     Returns
     -------
     units : Units
-        Plain; `activity` of the way from the least to the greatest state on average.
-
-    Raises
-    ------
-    ValueError
-        If the states have no bounds.
+        Plain; of bounded states `activity` of the way from the least to the greatest on average.
     """
     low, high = kind.support.low, kind.support.high
-    if not np.isfinite(high - low):
-        raise ValueError(
-            f"Hidden units expected to have bounded states, got {kind.__name__} units."
-        )
-    mean = np.full(n_columns, low + activity * (high - low))
-    return kind.start(mean, np.zeros(n_columns), N_ASSUMED_ROWS)
+    mean = low + activity * (high - low)
+    if np.isinf(high):
+        mean = low + START_HEIGHT if np.isfinite(low) else 0.0
+    return kind.start(np.full(n_columns, mean), np.zeros(n_columns), N_ASSUMED_ROWS)
 
 
 def initial_machine(
@@ -84,7 +81,8 @@ def initial_machine(
     machine : Machine
         Plain. Under data of independent columns the log-odds of hidden units with two states have
         standard deviation `START_FIELD`; less where the data hardly vary, or where the fields of
-        the visible units, in their standard deviations, would be larger.
+        the visible units, in their standard deviations, would be larger; and of two layers without
+        bounds, so small that they have a distribution.
 
     References
     ----------
@@ -103,6 +101,9 @@ def initial_machine(
     weights = rng.standard_normal(shape)
     weights *= START_FIELD * np.sqrt(metric / largest)[:, None]
     weights *= np.sqrt(hidden_metric)
+    lost = Machine(visible, hidden, weights).lost_curvature
+    if lost > MAX_START_LOSS:
+        weights *= np.sqrt(MAX_START_LOSS / lost)
     coupling = _self_coupling(visible, visible_variance, weights, hidden_variance)
     centred = Machine(
         visible.recentered(mean, -coupling),

@@ -1,0 +1,384 @@
+"""Real-valued units of curvature one: Gaussian, rectified, and rectified on both sides."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from scipy.special import erfcx, expit, ndtr, ndtri
+
+from skrbm.core.draws import draw_normal
+from skrbm.core.numerics import Array, dense, last_rows, placed
+from skrbm.core.units.base import Outs
+from skrbm.core.units.linear import LinearUnits
+from skrbm.core.units.support import Metric, Support
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
+# Standard deviations below zero of a cut normal variable, beyond which means are a continued fraction
+# of so many terms, and draws a fixed point of so many steps: both are then exact to 1e-13.
+FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
+FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
+# Fields at which the variance of a unit with two modes is asked, and what may be missed between them.
+N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN = 201, 1.01
+LARGEST_ASYMMETRY = 0.9  # of learned curvatures: they differ by a factor of 19 at most
+
+
+class RealUnits(LinearUnits):
+    r"""Real-valued units with a signal linear in their columns, and an energy of curvature one.
+
+    .. math:: A(s) = \tfrac12 |s|^2 - (s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
+
+    The curvature fixes the scale of the states: multiples of it are multiples of the weights.
+    """
+
+    def energy(self, states: Any) -> Array:
+        square = np.square(dense(states)).sum(axis=1)
+        return np.asarray(super().energy(states) + square / 2)
+
+    @property
+    def tail_curvature(self) -> Array:
+        return np.ones_like(self.bias)
+
+    @property
+    def largest_variance(self) -> Array:
+        return 1 / self.tail_curvature
+
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+        # One over the Fisher information of the bias, which is the variance of the states.
+        share = np.ones_like(self.bias)
+        if variance is not None:
+            share /= np.maximum(variance, 1)
+        return Metric(share, {"bias": share})
+
+    @property
+    @abstractmethod
+    def support(self) -> Support:  # type: ignore[override]  # a subclass declares a constant
+        """Values that every column can take, declared by the type."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StandardGaussian(RealUnits):
+    r"""Real-valued units of variance one, with :math:`p(s \mid f) = \mathcal{N}(b + f, 1)`.
+
+    Unlike `Gaussian` of that variance, the energy is linear in the bias, so that all energies
+    between two layers are known exactly. As a hidden layer they couple the visible units by pairs,
+    with the couplings :math:`W W^T` [1]_.
+
+    Parameters
+    ----------
+    bias : ndarray of shape (n_columns,)
+        Mean of each unit without a field.
+    offset : ndarray of shape (n_columns,), default=None
+        Constant subtracted from the states in the energy; None for a plain layer.
+
+    References
+    ----------
+    .. [1] Barra, Bernacchia, Santucci, Contucci (2012), "On the equivalence of Hopfield networks and
+       Boltzmann machines", Neural Networks 34, 1-9. :doi:`10.1016/j.neunet.2012.06.003`
+
+    Examples
+    --------
+    >>> unit = StandardGaussian(np.array([1.0]))
+    >>> float(unit.mean(np.array([[0.5]]))[0, 0])
+    1.5
+    """
+
+    support = Support(-np.inf, np.inf)
+
+    def log_normaliser(self, x: Array) -> Array:
+        square = np.einsum("ij,ij->i", x, x, dtype=np.float64)
+        return np.asarray(x.shape[1] * HALF_LOG_TWO_PI + 0.5 * square)
+
+    def expectation(self, x: Array) -> Array:
+        return x
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        return draw_normal(x, np.ones(x.shape[1]), rng, out=x)
+
+    def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
+        signal = self.signal(field + self.bias)
+        return lambda d: np.asarray(d @ signal.T + 0.5 * np.square(d).sum(axis=1)[:, None])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ReLU(RealUnits):
+    r"""Rectified linear units: :math:`s \ge 0`, the normal law of mean :math:`b + f` cut at zero.
+
+    .. math::
+
+        L(x) = \tfrac12 \log 2 \pi + \tfrac12 x^2 + \log \Phi(x), \qquad
+        \mathrm{E}[s \mid x] = x + \frac{\phi(x)}{\Phi(x)}
+
+    with :math:`\phi` and :math:`\Phi` of the standard normal law.
+
+    Parameters
+    ----------
+    bias : ndarray of shape (n_columns,)
+        Mean without a field of the law that is cut.
+    offset : ndarray of shape (n_columns,), default=None
+        Constant subtracted from the states in the energy; None for a plain layer.
+
+    References
+    ----------
+    .. [1] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence data",
+       eLife 8:e39397. :doi:`10.7554/eLife.39397`
+
+    Examples
+    --------
+    >>> unit = ReLU(np.array([0.0]))
+    >>> unit.mean(np.array([[-10.0], [0.0], [10.0]])).round(2)
+    array([[ 0.1],
+           [ 0.8],
+           [10. ]])
+    """
+
+    support = Support(0.0, np.inf)
+
+    def log_normaliser(self, x: Array) -> Array:
+        return np.asarray(half_normal(x.astype(np.float64))[0].sum(axis=1))
+
+    def expectation(self, x: Array) -> Array:
+        _, x[...] = half_normal(x.astype(np.float64))
+        return x
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        x[...] = half_normal_quantile(x.astype(np.float64), 1 - rng.random(x.shape))
+        return x
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DReLU(RealUnits):
+    r"""Double rectified linear units: the two sides of zero have a curvature and a threshold each.
+
+    .. math::
+
+        A(s) = \tfrac12 \gamma_+ s_+^2 + \tfrac12 \gamma_- s_-^2 + \theta (s_+ - s_-) - (s - o)^T b,
+        \qquad \gamma_\pm = 1 \pm \eta
+
+    with :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. The four parameters of the sides [1]_
+    have two freedoms too many, a scale and a bias: their curvatures have the mean one, and their
+    thresholds are opposite. So the energy is linear in all parameters. A positive threshold
+    :math:`\theta` makes states near zero likelier, a negative one makes two modes.
+
+    Parameters
+    ----------
+    bias : ndarray of shape (n_columns,)
+        Slope of minus the energy that both sides share.
+    threshold : ndarray of shape (n_columns,)
+        :math:`\theta`, in nats for a state of one.
+    asymmetry : ndarray of shape (n_columns,)
+        :math:`\eta`, between -1 and 1.
+    offset : ndarray of shape (n_columns,), default=None
+        Constant subtracted from the states in the energy; None for a plain layer.
+
+    References
+    ----------
+    .. [1] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence data",
+       eLife 8:e39397. :doi:`10.7554/eLife.39397`
+
+    Examples
+    --------
+    Without thresholds and asymmetry, it is Gaussian:
+
+    >>> unit = DReLU(np.array([1.0]), np.zeros(1), np.zeros(1))
+    >>> round(float(unit.mean(np.array([[0.5]]))[0, 0]), 12)
+    1.5
+    """
+
+    threshold: Array
+    asymmetry: Array
+
+    support = Support(-np.inf, np.inf)
+    is_mean_sufficient = False
+
+    @classmethod
+    def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
+        return cls(np.array(mean), np.zeros_like(mean), np.zeros_like(mean), **options)
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        own = {"threshold": self.threshold, "asymmetry": self.asymmetry}
+        return super().parameters | own
+
+    @property
+    def tail_curvature(self) -> Array:
+        return 1 - np.abs(self.asymmetry)
+
+    @property
+    def largest_variance(self) -> Array:
+        if (self.threshold >= 0).all():  # a convex energy
+            return super().largest_variance
+        # Largest where both sides are about alike, which is within the thresholds.
+        reach = np.abs(self.threshold) + 4
+        sides = self._sides(np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None] * reach)
+        up, down = sides.second_moments
+        variance = up + down - np.square(sides.mean)
+        largest = np.maximum(variance.max(axis=0), super().largest_variance)
+        return np.asarray(VARIANCE_GRID_MARGIN * largest, dtype=self.bias.dtype)
+
+    def energy(self, states: Any) -> Array:
+        size = np.abs(dense(states))
+        own = size * (self.threshold + 0.5 * self.asymmetry * states)
+        return np.asarray(super().energy(states) + own.sum(axis=1))
+
+    def log_normaliser(self, x: Array) -> Array:
+        return np.asarray(np.logaddexp(*self._sides(x).log_normalisers).sum(axis=1))
+
+    def expectation(self, x: Array) -> Array:
+        x[...] = self._sides(x).mean
+        return x
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        x[...] = self._sides(x).draw(rng)
+        return x
+
+    def mean_and_sample(
+        self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
+    ) -> tuple[Array, Array]:
+        sides = self._sides(field + self.bias)
+        mean, states = sides.mean.astype(field.dtype), sides.draw(rng).astype(field.dtype)
+        return placed(mean, out[0]), placed(last_rows(states, out[1]), out[1])
+
+    def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
+        size = np.abs(dense(states))
+        own = {"threshold": -size, "asymmetry": -0.5 * size * states}
+        return super().moments(states, sample_weight) | {
+            name: np.asarray(sample_weight @ values) for name, values in own.items()
+        }
+
+    def expected_moments(
+        self, mean: Array, field: Array | None, sample_weight: Array
+    ) -> dict[str, Array]:
+        sides = self._sides(self.bias if field is None else field + self.bias)
+        size, (up, down) = sides.magnitudes.sum(axis=0), sides.second_moments
+        own = {"threshold": -size, "asymmetry": -0.5 * (up - down)}
+        return super().moments(mean, sample_weight) | {
+            name: np.asarray(sample_weight @ values).astype(mean.dtype)
+            for name, values in own.items()
+        }
+
+    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+        # Likewise of states that are normal: their magnitudes, of which the threshold is the factor,
+        # vary no more than they do, half their signed squares by 3/4 of the square of that.
+        metric = super().metric(variance)
+        own = {"threshold": metric.signal, "asymmetry": 4 / 3 * np.square(metric.signal)}
+        return Metric(metric.signal, {**metric.parameters, **own})
+
+    def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
+        largest = np.full_like(variance, LARGEST_ASYMMETRY)
+        return {"asymmetry": (-largest, largest)}
+
+    def _sides(self, x: Array) -> Sides:
+        """Laws of both sides in double precision."""
+        x, eta, theta = x.astype(np.float64), self.asymmetry.astype(np.float64), self.threshold
+        gamma = np.stack([1 + eta, 1 - eta])
+        gamma = gamma.reshape(2, -1, x.shape[-1])  # also of rows with a layer each
+        z = np.stack([x - theta, -x - theta]) / np.sqrt(gamma)
+        return Sides(z, np.broadcast_to(gamma, z.shape))
+
+
+@final
+class Sides:
+    """Laws of double rectified units above and below zero, along a first axis.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (2, n_samples, n_columns)
+        Means of the normal laws that are cut at zero, in their standard deviations.
+    curvatures : ndarray of shape (2, n_samples, n_columns)
+        One over the variances of these laws.
+    """
+
+    def __init__(self, scores: Array, curvatures: Array) -> None:
+        self._scores, self._scale = scores, 1 / np.sqrt(curvatures)
+        log_normaliser, self._means = half_normal(scores)
+        self.log_normalisers = log_normaliser + np.log(self._scale)
+        up, down = self.log_normalisers
+        self.probabilities = expit(np.stack([up - down, down - up]))
+
+    @property
+    def magnitudes(self) -> Array:
+        """Mean of the states' magnitudes where they are on a side, zero elsewhere."""
+        return np.asarray(self.probabilities * self._scale * self._means)
+
+    @property
+    def mean(self) -> Array:
+        """Expected states, (n_samples, n_columns)."""
+        up, down = self.magnitudes
+        return np.asarray(up - down)
+
+    @property
+    def second_moments(self) -> Array:
+        """Mean of the states' squares where they are on a side, zero elsewhere."""
+        return np.asarray(
+            self.probabilities * np.square(self._scale) * (1 + self._scores * self._means)
+        )
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """States, (n_samples, n_columns)."""
+        u = 1 - rng.random(self._scores.shape)
+        is_up = u[0] <= self.probabilities[0]
+        size = half_normal_quantile(np.where(is_up, self._scores[0], self._scores[1]), u[1])
+        size *= np.where(is_up, self._scale[0], self._scale[1])
+        return np.where(is_up, size, -size)
+
+
+def half_normal(z: Array) -> tuple[Array, Array]:
+    r"""Normal law of mean z and variance one that is cut at zero.
+
+    With :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z / \sqrt{2})`, whose two factors
+    are finite below zero, and none but their product above.
+
+    Parameters
+    ----------
+    z : ndarray
+        Double precision.
+
+    Returns
+    -------
+    log_normaliser : ndarray
+        :math:`\log \int_0^\infty e^{-s^2 / 2 + z s} ds = \tfrac12 \log 2 \pi + z^2 / 2 + \log \Phi(z)`.
+    mean : ndarray
+        :math:`z + \phi(z) / \Phi(z)`.
+    """
+    half_square = 0.5 * np.square(z)
+    below, peak = 0.5 * erfcx(np.abs(z) / math.sqrt(2)), np.exp(-half_square)
+    is_above = z > 0
+    # Phi(z) / exp(-z^2 / 2) below zero, Phi(z) above.
+    share = np.where(is_above, 1 - below * peak, below)
+    log_normaliser = HALF_LOG_TWO_PI + np.where(is_above, half_square, 0) + np.log(share)
+    mean = z + math.sqrt(0.5 / math.pi) * np.where(is_above, peak, 1) / share
+    is_far = z < FAR_MEAN
+    if is_far.any():  # where both terms cancel: Laplace's continued fraction of Mills' ratio
+        far = -z[is_far]
+        rest = far
+        for k in range(N_FRACTION_TERMS, 1, -1):
+            rest = far + k / rest
+        mean[is_far] = 1 / rest
+    return log_normaliser, mean
+
+
+def half_normal_quantile(z: Array, u: Array) -> Array:
+    r"""State that a normal variable of mean z, cut at zero, exceeds with probability u.
+
+    Far below zero :math:`z s` is compared with the logarithm of u, as for an exponential law, and
+    the rest of the law's logarithm, which hardly varies, is that of the last approximation.
+    """
+    near = np.maximum(z, FAR_DRAW)
+    states = np.maximum(near - ndtri(u * ndtr(near)), 0)
+    is_far = z < FAR_DRAW
+    if is_far.any():
+        far, depth = -z[is_far], -np.log(u[is_far])
+        own, scale = np.zeros_like(far), erfcx(far / math.sqrt(2))
+        for _ in range(N_FIXED_POINT_STEPS):
+            left = 2 * np.maximum(depth + np.log(erfcx((far + own) / math.sqrt(2)) / scale), 0)
+            own = left / (far + np.sqrt(far**2 + left))
+        states[is_far] = own
+    return np.asarray(states)

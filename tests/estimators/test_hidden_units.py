@@ -1,0 +1,247 @@
+"""Hidden units with real values in every estimator: each route works, or is refused by name."""
+
+import pickle
+
+import numpy as np
+import pytest
+from estimators.instances import arrays, assert_same_arrays, learned_bits
+from sklearn.base import clone
+
+from skrbm import (
+    BernoulliRBM,
+    GaussianBernoulliRBM,
+    RBMClassifier,
+    RBMImputer,
+    RBMOutlierDetector,
+    SpinRBM,
+    TabularRBM,
+    chain_diagnostics,
+    effective_couplings,
+    to_bernoulli,
+)
+from skrbm.core.units import HIDDEN_TYPES, UnknownRangeError
+
+FITS = {
+    "bernoulli-drelu": (BernoulliRBM, "drelu"),
+    "spin-gaussian": (SpinRBM, "gaussian"),
+    "cho-relu": (GaussianBernoulliRBM, "relu"),
+    "table-drelu": (TabularRBM, "drelu"),
+}
+
+
+def rows_for(cls, n_rows=60, seed=0):
+    """Rows of correlated columns in the domain of an estimator."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 1)) + rng.normal(size=(n_rows, 5))
+    X = {BernoulliRBM: 1.0 * (X > 0), SpinRBM: np.where(X > 0, 1.0, -1.0)}.get(cls, X)
+    if cls is TabularRBM:
+        X = X.astype(object)
+        X[:, 0] = np.where(X[:, 0] > 0, "up", "down")
+    return X
+
+
+@pytest.fixture(params=FITS)
+def fitted(request):
+    """Estimator that has made a few epochs, and its rows."""
+    cls, hidden = FITS[request.param]
+    X = rows_for(cls)
+    kinds = {"kinds": {0: "categorical"}} if cls is TabularRBM else {}
+    return cls(3, hidden_units=hidden, n_iter=3, random_state=0, **kinds).fit(X), X
+
+
+@pytest.mark.slow
+def test_every_method_answers_finite_numbers(fitted):
+    # Slip: a route that lists two states of every hidden unit.
+    rbm, X = fitted
+    H = rbm.transform(X)
+    is_table = isinstance(rbm, TabularRBM)
+    answers = [H, rbm.score_samples(X), rbm.free_energy(X), rbm.energy(X, H)]
+    answers += [rbm.log_partition(m, n_temperatures=60).value for m in ("ais", "bar", "auto")]
+    answers += [rbm.log_partition("reverse_ais", n_temperatures=60).std_error]
+    answers += [rbm.log_likelihood(X, 100.0), rbm.h_samples_]
+    answers += [np.concatenate(list(chain_diagnostics(rbm, n_steps=20).traces.values()))]
+    tables = [rbm.sample(4, 5), rbm.sample(4, 5, n_temperatures=3), rbm.inverse_transform(H)]
+    tables += [rbm.gibbs(X), rbm.impute(X, n_gibbs_steps=3)]
+    answers += [table[:, 1:] if is_table else table for table in tables]
+    for answer in answers:
+        assert np.isfinite(np.asarray(answer, dtype=np.float64)).all()
+    if rbm.hidden_units == "relu":
+        assert (H > 0).all()
+
+
+def test_public_arrays_are_the_model(fitted):
+    # Slips: a curvature that is carried in a private array alone; a stream that is not resumed.
+    rbm, X = fitted
+    twin = clone(rbm)
+    for name in ("columns_", "kinds_", "categories_", "n_features_in_", "_data"):  # of a table
+        if hasattr(rbm, name):
+            setattr(twin, name, getattr(rbm, name))
+    for name in rbm._public_names:
+        setattr(twin, name, getattr(rbm, name))
+    np.testing.assert_array_equal(twin.free_energy(X), rbm.free_energy(X))
+    copied = pickle.loads(pickle.dumps(rbm)).partial_fit(X)
+    rbm.partial_fit(X)
+    for name in rbm._public_names:
+        np.testing.assert_array_equal(getattr(copied, name), getattr(rbm, name), err_msg=name)
+    sides = {"threshold_hidden_", "asymmetry_hidden_"}
+    assert (sides <= arrays(rbm).keys()) == (rbm.hidden_units == "drelu")
+    rbm.set_params(hidden_units="binary").fit(X)
+    assert not sides & arrays(rbm).keys()
+
+
+@pytest.mark.parametrize(
+    "options", [{"algorithm": "cd"}, {"algorithm": "pt"}, {"optimizer": "adam"}]
+)
+@pytest.mark.parametrize("hidden", HIDDEN_TYPES)
+def test_algorithms_move_every_parameter(hidden, options):
+    X = rows_for(SpinRBM)
+    rbm = SpinRBM(3, hidden_units=hidden, n_iter=0, random_state=0).fit(X)
+    before = arrays(rbm)
+    after = arrays(rbm.set_params(warm_start=True, n_iter=3, **options).fit(X))
+    for name in rbm._public_names:
+        assert np.isfinite(after[name]).all()
+        assert (before[name] != after[name]).any(), name
+
+
+@pytest.mark.parametrize("hidden", HIDDEN_TYPES)
+def test_exact_training_reaches_the_likelihood_of_the_rows(hidden):
+    # Slips: a gradient without one of the parameters; steps that overshoot where states are large.
+    X = np.repeat([[0.0, 0, 1], [1, 1, 0], [1, 1, 1]], [20, 10, 10], axis=0)
+    options = {"algorithm": "exact", "n_iter": 100, "random_state": 0}
+    rbm = BernoulliRBM(2, hidden_units=hidden, **options).fit(X)
+    entropy = -(0.5 * np.log(0.5) + 0.5 * np.log(0.25))
+    likelihood = rbm.log_likelihood(X).mean()
+    assert -entropy - 0.15 < likelihood < -entropy
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"missing": "marginalize", "centering": False},
+        {"early_stopping": True, "track_likelihood": True},
+        {"momentum": 0.5, "l1": 1e-3, "l2": 1e-3, "max_norm": 1.0, "average": False},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_training_options_go_with_real_hidden_units(options):
+    X = rows_for(BernoulliRBM)
+    if "missing" in options:
+        X[::3, 1] = np.nan
+    rbm = BernoulliRBM(3, hidden_units="drelu", n_iter=3, random_state=0, **options).fit(X)
+    assert np.isfinite(rbm.score_samples(X)).all()
+    assert_same_arrays(clone(rbm).fit(X), rbm)
+
+
+@pytest.mark.slow
+def test_meta_estimators_take_real_hidden_units():
+    X = rows_for(BernoulliRBM)
+    y = X[:, 0].astype(int)
+    rbm = BernoulliRBM(3, hidden_units="drelu", learning_rate=1, n_iter=10, random_state=0)
+    classifier = RBMClassifier(rbm).fit(X, y)
+    assert classifier.score(X, y) > 0.95
+    np.testing.assert_allclose(classifier.predict_proba(X).sum(axis=1), 1)
+    X[0, 1] = np.nan
+    assert np.isfinite(RBMImputer(rbm, random_state=0).fit_transform(X)).all()
+    detector = RBMOutlierDetector(rbm).fit(X[1:])
+    assert set(detector.predict(X[1:])) <= {-1, 1}
+
+
+def test_unknown_hidden_units_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"'hidden_units' parameter of BernoulliRBM must be a str"):
+        BernoulliRBM(hidden_units="softplus").fit(rows_for(BernoulliRBM))
+
+
+def test_weights_without_a_distribution_are_refused_by_name():
+    # Slip: chains that run away, and likelihoods of a density that has no integral.
+    X = rows_for(GaussianBernoulliRBM)
+    rbm = GaussianBernoulliRBM(2, hidden_units="gaussian", n_iter=2, random_state=0).fit(X)
+    rbm.components_ = 100 * rbm.components_
+    message = "Gaussian visible and StandardGaussian hidden units have no joint distribution"
+    for call in (rbm.free_energy, rbm.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            call(X)
+
+
+def test_training_stays_where_the_distribution_exists():
+    # Slip: a step beyond, after which all chains run away. Rows of one strong factor.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1)) * [3.0, 2.0, -4.0, 1.0] + 0.05 * rng.normal(size=(300, 4))
+    for optimizer, rate in (("sgd", 0.4), ("adam", 0.1)):
+        rbm = GaussianBernoulliRBM(2, hidden_units="gaussian", n_iter=5, random_state=0)
+        rbm.set_params(optimizer=optimizer, learning_rate=rate).fit(X)
+        assert 0.5 < rbm._model.machine().lost_curvature < 0.96
+
+
+def test_exact_sums_over_real_layers_are_refused_by_name():
+    X = rows_for(GaussianBernoulliRBM)
+    rbm = GaussianBernoulliRBM(2, hidden_units="relu", algorithm="exact", n_iter=1)
+    with pytest.raises(ValueError, match="2 hidden ReLU, continuous, units"):
+        rbm.fit(X)
+
+
+def test_conversion_of_real_hidden_units_is_refused_by_name():
+    rbm = SpinRBM(2, hidden_units="relu", n_iter=1, random_state=0).fit(rows_for(SpinRBM))
+    with pytest.raises(ValueError, match=r"Expected hidden_units='binary', .* got 'relu'"):
+        to_bernoulli(rbm)
+
+
+def test_states_below_zero_of_rectified_units_are_refused_by_name():
+    X = rows_for(SpinRBM)
+    rbm = SpinRBM(2, hidden_units="relu", n_iter=1, check_input="raise", random_state=0).fit(X)
+    with pytest.raises(ValueError, match="ReLU units expect values of at least 0, but H has"):
+        rbm.energy(X, np.full((len(X), 2), -1.0))
+    with pytest.raises(ValueError, match="H contains infinity"):
+        rbm.energy(X, np.full((len(X), 2), np.inf))
+
+
+def test_binary_hidden_units_are_the_default():
+    X = rows_for(SpinRBM)
+    one, other = (
+        SpinRBM(2, n_iter=2, random_state=0, **o) for o in ({}, {"hidden_units": "binary"})
+    )
+    assert learned_bits(one.fit(X)) == learned_bits(other.fit(X))
+
+
+@pytest.mark.slow
+def test_patterns_of_a_hopfield_network_are_recovered():
+    """Gaussian hidden units learn the couplings that the rows were drawn with."""
+    rng = np.random.default_rng(0)
+    weights = rng.choice([-1.0, 1.0], (2, 12)) * [[0.32], [0.28]]
+    network = SpinRBM(2, hidden_units="gaussian", random_state=0)
+    network.components_ = weights
+    network.intercept_visible_, network.intercept_hidden_ = np.zeros(12), np.zeros(2)
+    X, held_out = (network.sample(2000, 100, n_temperatures=5) for _ in range(2))
+    rbm = SpinRBM(2, hidden_units="gaussian", n_iter=15, random_state=0).fit(X)
+    best = network.log_likelihood(held_out).mean()
+    assert best - rbm.log_likelihood(held_out).mean() < 0.05
+    learned, true = (effective_couplings(model).pairs for model in (rbm, network))
+    assert np.corrcoef(learned.ravel(), true.ravel())[0, 1] > 0.98
+
+
+@pytest.mark.slow
+def test_a_factor_model_is_recovered():
+    """Two Gaussian layers learn the covariance of the rows: most of what factors tell."""
+    rng = np.random.default_rng(0)
+    loadings, noise = rng.normal(size=(8, 2)), rng.uniform(0.5, 1, 8)
+    C = loadings @ loadings.T + np.diag(noise)
+    X, held_out = (rng.multivariate_normal(np.zeros(8), C, n) for n in (2000, 2000))
+    rbm = GaussianBernoulliRBM(2, hidden_units="gaussian", n_iter=30, random_state=0).fit(X)
+    U = rbm.components_.T / rbm.noise_variance_[:, None]
+    precision = np.diag(1 / rbm.noise_variance_) - U @ U.T
+    best, learned, independent = (
+        np.linalg.slogdet(P)[1] / 2 - np.einsum("ij,jk,ik->i", held_out, P, held_out).mean() / 2
+        for P in (np.linalg.inv(C), precision, np.diag(1 / X.var(axis=0)))
+    )
+    assert learned > best - 0.15 * (best - independent)
+
+
+def test_pseudo_likelihoods_of_mixtures_are_refused_by_name():
+    # Slip: the range of a convex energy, which a second mode lies outside of; advice about the data.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) + 5 * rng.integers(2, size=(60, 1))
+    rbm = TabularRBM(
+        2, hidden_units="gaussian", numeric_scale="mixture", n_iter=2, random_state=0
+    ).fit(X)
+    assert np.isfinite(rbm.log_likelihood(X, rbm.log_partition("ais", n_temperatures=100))).all()
+    with pytest.raises(UnknownRangeError, match=r"hidden units with two states\.$"):
+        rbm.score_samples(X)
