@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import oracles
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from estimators.instances import (
@@ -18,7 +17,6 @@ from estimators.instances import (
     new,
     random_machine,
 )
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import Binarizer, MaxAbsScaler
 
@@ -28,7 +26,6 @@ from skrbm import (
     GaussianBernoulliRBM,
     SpinRBM,
     TabularRBM,
-    effective_couplings,
     to_bernoulli,
     to_spin,
 )
@@ -577,15 +574,3 @@ def test_rows_of_nothing_known_are_refused(estimator, method):
     known = np.vstack([X[:3], np.eye(4).repeat(10, axis=0) * 2 - (estimator is SpinRBM) - 1])
     rbm = estimator(2, missing="marginalize", n_iter=1, check_input="ignore").fit(known)
     assert np.isfinite(rbm.set_params(check_input="raise").transform(X)).all()
-
-
-def test_couplings_of_numbers_in_tables_name_the_columns():
-    """Slip: unit 2 of Composite units."""
-    X = pd.DataFrame({"age": np.arange(40) / 7, "port": ["C", "Q"] * 20})
-    rbm = TabularRBM(2, n_iter=1, random_state=0).fit(X)
-    with pytest.raises(ValueError, match=r"got numbers in columns \['age'\]"):
-        effective_couplings(rbm)
-    rbm.fit(np.arange(80.0).reshape(40, 2) % 7)
-    with pytest.raises(ValueError, match=r"got numbers in columns \[0, 1\]"):
-        effective_couplings(rbm)
-    assert effective_couplings(clone(rbm).fit(X[["port"]])).fields.shape == (2,)
