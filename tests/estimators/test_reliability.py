@@ -60,7 +60,7 @@ def fit_interrupted_at(n_lines, rbm, X):
             signal.raise_signal(signal.SIGINT)
         name = frame.f_globals.get("__name__", "")
         is_training = name.startswith(("skrbm.core.training", "skrbm.core.centering"))
-        is_start = name.endswith(("initialization", "statistics"))
+        is_start = name.startswith("skrbm.core.training.start")  # there Ctrl-C ends the fit
         return trace if is_training and not is_start else None
 
     before = sys.gettrace()
