@@ -45,8 +45,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         by the standard deviation. With "normal", skewed columns and frequent values such as zeros
         are reproduced and samples stay in the column's range; `inverse_transform` gives the number
         of the mean score. "mixture" gives values that come often, such as zeros, a probability, and
-        all others a density: a mixture of normal laws behind one of Johnson's maps [9]_, which the
-        field of the hidden units tilts.
+        all others a density: a mixture of normal distributions behind one of Johnson's maps [9]_,
+        which the field of the hidden units tilts.
     handle_unknown : {"missing", "error"}
         Treatment of a category that was not in the first rows: a missing value, with a warning in
         further training, or a ValueError.

@@ -88,9 +88,9 @@ def posterior_draws(
 ) -> Array:
     r"""Draw a hidden state for each row given its known units, from some states of the machine.
 
-    State k is drawn with probability proportional to :math:`p(v_\text{known} \mid h_k)`: the law of
-    h given the known units, as far as the states are a sample of the machine [1]_. So a chain starts
-    in a mode that the known units allow, which Gibbs steps would not lead to.
+    State k is drawn with probability proportional to :math:`p(v_\text{known} \mid h_k)`: the
+    distribution of h given the known units, as far as the states are a sample of the machine [1]_.
+    So a chain starts in a mode that the known units allow, which Gibbs steps would not lead to.
 
     Parameters
     ----------

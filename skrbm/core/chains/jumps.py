@@ -1,4 +1,4 @@
-"""Jumps of Markov chains to the surroundings of given rows, which leave the law as it is."""
+"""Metropolis moves of Markov chains to given rows, which leave the model invariant."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
         \text{accept } h' \text{ with probability }
         \min\left(1, \frac{p(h')\, q(h)}{p(h)\, q(h')}\right)
 
-    whatever the rows, the machine's law of :math:`h` stays as it is. Its ratio is known exactly: with
-    the layers' log-partitions :math:`L` and the rows' fields :math:`f_k`,
+    whatever the rows, the machine's distribution of :math:`h` stays as it is. Its ratio is known
+    exactly: with the layers' log-partitions :math:`L` and the rows' fields :math:`f_k`,
 
     .. math::
 

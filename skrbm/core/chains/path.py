@@ -28,8 +28,9 @@ class TemperedPath:
 
     with :math:`E_0` the sum of the layers' own energies at the base and :math:`E_1` the machine's.
     At :math:`\beta = 0` the states are independent and the partition function is known. Both ends
-    are natural: signals are the states themselves, so that the laws between are of the same type.
-    The hidden units have to be tempered exactly: their energies between are not sampled alone.
+    are natural: signals are the states themselves, so that the distributions between are of the
+    same type. The hidden units have to be tempered exactly: their energies between are not sampled
+    alone.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def sample_tempered(
         Source of random numbers.
     n_warm_steps : int, default=0
         Steps before those of the other chains among themselves: as long as they do not have their
-        laws, exchanges with them disturb states that come from the machine's.
+        distributions, exchanges with them disturb states that come from the machine's.
 
     Returns
     -------

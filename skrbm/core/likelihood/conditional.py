@@ -8,9 +8,9 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import QuadratureError, UnknownRangeError
 
-# Of a quadrature over a unit's law, where hidden units have no bounds: depth in nats of its ends below
-# the present state, and standard deviations of the field that the hidden units exert.
-LAW_DEPTH, FIELD_MARGIN = 37.0, 8.0
+# Of a quadrature where hidden units have no bounds: depth in nats of its ends below the present
+# state, and standard deviations of the field that the hidden units exert.
+QUADRATURE_DEPTH, FIELD_MARGIN = 37.0, 8.0
 CURVATURE_ROUNDING = 1e-3  # a unit of this curvature everywhere has at most one over it as variance
 
 
@@ -18,9 +18,9 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     r"""Ranges of the fields that visible units feel from the hidden ones, given all others.
 
     Bounded hidden units exert a field between the same bounds whatever the others are. Of others
-    the variance given any field is known to be at most :math:`s_j^2`, so that the law of a visible
-    unit of slope :math:`\sigma_i` and curvature :math:`\kappa_i` given the others is no wider than a
-    normal one of the precision
+    the variance given any field is known to be at most :math:`s_j^2`, so that the distribution of a
+    visible unit of slope :math:`\sigma_i` and curvature :math:`\kappa_i` given the others is no
+    wider than a normal one of the precision
 
     .. math:: \kappa_i - \sigma_i^2 q_i, \qquad q_i = \sum_j W_{ij}^2 s_j^2
 
@@ -31,7 +31,7 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states, about which the laws are known.
+        Visible states, about which the distributions are known.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     Raises
     ------
     QuadratureError
-        If a law may be wider than any normal one.
+        If a distribution may be wider than any normal one.
     """
     visible, hidden = machine.visible, machine.hidden
     low, high = hidden.field_bounds(machine.weights)
@@ -54,19 +54,19 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     own = visible.tail_curvature[real]
     if not (own * visible.largest_variance[real] < 1 + CURVATURE_ROUNDING).all():
         raise UnknownRangeError(
-            f"The distribution of a {type(visible).__name__} unit given the others has no known range: "
-            f"its energy is not convex, and {type(hidden).__name__} hidden units have no bounds. Use "
+            f"A {type(visible).__name__} unit given the others has no known range: its energy is not "
+            f"convex, and {type(hidden).__name__} hidden units have no bounds. Use "
             f"log-likelihoods or free energies, or hidden units with two states."
         )
     curvature = own - slope[real] ** 2 * spread[real]
     if not (curvature > 0).all():
         raise QuadratureError(
-            f"The law of a {type(visible).__name__} unit given the others expected its own curvature "
+            f"A {type(visible).__name__} unit given the others expected its own curvature "
             f"to be more than {type(hidden).__name__} hidden units can take away, got "
             f"{curvature.min():.3g} more."
         )
     pull = own * (visible.mean(field) - v)[:, real] / curvature
-    reach = np.sqrt(pull**2 + 2 * LAW_DEPTH / curvature)
+    reach = np.sqrt(pull**2 + 2 * QUADRATURE_DEPTH / curvature)
     down[:, real], up[:, real] = pull - reach, pull + reach
     margin = FIELD_MARGIN * np.sqrt(spread)
     return field + slope * spread * down - margin, field + slope * spread * up + margin
@@ -100,7 +100,7 @@ def conditional_distribution(
     Raises
     ------
     QuadratureError
-        If a continuous unit's law is too wide to be integrated.
+        If a continuous unit's distribution is too wide to be integrated.
     """
     unit, columns = machine.visible.take(number), machine.visible.unit_columns(number)
     states, weights = v[:, columns], machine.weights[columns]

@@ -18,7 +18,7 @@ MONITOR_ROWS = 100, 1000  # at least and at most
 MONITOR_FLIPS = 8  # units of a row, before more rows are asked
 MONITOR_EVALUATIONS = 2**15, 2**22  # at least and at most, of a hidden unit's log-partition
 MONITOR_OVERHEAD = 32  # of a row and unit, whatever the number of hidden units, in evaluations
-MONITOR_NODES = 1000  # of a quadrature: wider laws are those of models that have exploded
+MONITOR_NODES = 1000  # of a quadrature: wider distributions are those of models that have exploded
 MONITOR_SHARE = 1536  # products of states and weights in a pass for one evaluation: about 3 %
 DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
 
@@ -30,7 +30,7 @@ def pseudo_likelihood(
 
     .. math:: \log \mathrm{PL}(v) = \sum_i \log p(v_i \mid v_{-i})
 
-    Each conditional law is a sum, or for continuous units a quadrature, of
+    Each conditional distribution is a sum, or for continuous units a quadrature, of
     :math:`e^{-F}` over the values of one unit.
 
     Parameters
@@ -42,7 +42,7 @@ def pseudo_likelihood(
     n_jobs : int, default=None
         Number of threads over blocks of rows; the result does not depend on it.
     is_counted : ndarray of bool of shape (n_samples, n_units), default=None
-        Which conditional laws of each row to sum; None for all.
+        Which conditional distributions of each row to sum; None for all.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def estimate_pseudo_likelihood(
     rng : numpy.random.Generator
         Source of random numbers.
     is_counted : ndarray of bool of shape (n_samples, n_units), default=None
-        Which conditional laws of each row to sum; None for all.
+        Which conditional distributions of each row to sum; None for all.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def estimate_pseudo_likelihood(
     Raises
     ------
     QuadratureError
-        If a continuous unit's law is too wide to be integrated.
+        If a continuous unit's distribution is too wide to be integrated.
     """
     n_units = machine.visible.n_units
     first = rng.integers(n_units, size=v.shape[0])
@@ -150,14 +150,14 @@ def monitor(
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows; None weighs them alike.
     is_counted : ndarray of bool of shape (n_samples, n_units), default=None
-        Which conditional laws of each row to sum; None for all.
+        Which conditional distributions of each row to sum; None for all.
     evaluations : tuple of int, default=MONITOR_EVALUATIONS
         Least and largest number of evaluations of a hidden unit's log-partition.
 
     Returns
     -------
     score : float
-        In nats per row; NaN where a continuous unit's law is too wide to be integrated.
+        In nats per row; NaN where a continuous unit's distribution is too wide to be integrated.
     """
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
@@ -228,8 +228,8 @@ class _Rows:
     def _compared(self, units: Array, columns: Array, values: Array, own: Array) -> Array:
         """Units whose values, of the numbers `own`, are each compared with all others.
 
-        The change from any value to any other is asked for in all rows, and one in n_values is used:
-        for one matrix product that is less work than picking the rows of each value.
+        The change from any value to any other is asked for in all rows, and one in n_values is
+        used: for one matrix product that is less work than picking the rows of each value.
         """
         layer, weights = self._machine.visible.take(units), self._machine.weights[columns]
         others = np.array([np.delete(np.arange(len(values)), k) for k in range(len(values))])

@@ -41,7 +41,7 @@ def record(
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the data; None weighs them alike.
     is_counted : ndarray of bool of shape (n_rows, n_units), default=None
-        Units of each row whose conditional laws are scored; None for all.
+        Units of each row whose conditional distributions are scored; None for all.
 
     Returns
     -------

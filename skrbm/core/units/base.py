@@ -257,7 +257,7 @@ class Units(ABC):
         """Values that the unit of a layer of one could take in place of its own.
 
         Discrete units: every state, its own included. Continuous units: nodes of a quadrature that
-        is exact for every law of the unit given a field between `low` and `high`, of shape
+        is exact for every distribution of the unit given a field between `low` and `high`, of shape
         (n_columns,) or (n_samples, n_columns).
 
         Returns
@@ -274,13 +274,13 @@ class Units(ABC):
         """
         values = self.unit_values(0)
         if values is None:
-            raise QuadratureError(f"{type(self).__name__} units have no quadrature over their law.")
+            raise QuadratureError(f"{type(self).__name__} units have no quadrature.")
         return values[:, None], np.zeros((1, 1), dtype=states.dtype)
 
     # What follows, and may be overridden.
 
     def natural(self) -> Self:
-        """Plain layer whose signal is its states: the same law, given a field of the same effect."""
+        """Plain layer whose signal is its states: the same distribution for equal effects."""
         return self.recentered(None, self.zero_field(1)[0])
 
     def heated(self, temperature: float) -> Self:
@@ -325,9 +325,10 @@ class Units(ABC):
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
-        """Expected states, and draws; a type whose mean tells the law may draw from that.
+        """Expected states, and draws; a type whose mean tells the distribution may draw from that.
 
-        Of `out` the first may be the field itself; draws are of as many last rows as the second has.
+        Of `out` the first may be the field itself; draws are of as many last rows as the second
+        has.
         """
         states = self.sample(last_rows(field, out[1]), rng, out=out[1])
         return self.mean(field, out=out[0]), states
@@ -359,7 +360,7 @@ class Units(ABC):
         return rows
 
     def gauged(self) -> Self:
-        """Layer of the same law whose bias is without it too."""
+        """Layer of the same distribution whose bias is without it too."""
         return self
 
     # Layers as records of arrays.

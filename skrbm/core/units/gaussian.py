@@ -57,7 +57,7 @@ KINDS = PARAMETERIZATIONS | {NATURAL: Parameterization(power=0.0, subtracts_bias
 @final
 @dataclass(frozen=True, eq=False)
 class Gaussian(Units):
-    r"""Real-valued units with a normal law given the field.
+    r"""Real-valued units with a normal distribution given the field.
 
     .. math::
 
@@ -251,8 +251,8 @@ class Gaussian(Units):
         worst = np.argmax(n_steps)
         if not n_steps.flat[worst] < MAX_QUADRATURE_NODES:
             raise QuadratureError(
-                f"The law of a visible unit of standard deviation {deviation.flat[worst]:.3g} given "
-                f"the others ranges from {first.flat[worst]:.3g} to {last.flat[worst]:.3g}, more than "
+                f"A visible unit of standard deviation {deviation.flat[worst]:.3g} given the others "
+                f"ranges from {first.flat[worst]:.3g} to {last.flat[worst]:.3g}, more than "
                 f"the {MAX_QUADRATURE_NODES} quadrature nodes that are allowed can cover."
             )
         n_nodes = int(n_steps.flat[worst]) + 1

@@ -29,7 +29,7 @@ class Interval(LinearUnits):
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Slope of the log-density without a field; zero for a uniform law.
+        Slope of the log-density without a field; zero for a uniform distribution.
     offset : ndarray of shape (n_columns,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 

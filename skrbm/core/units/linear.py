@@ -283,7 +283,7 @@ class TwoStateUnits(LinearUnits):
         return self.distance
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # States measured in their distance: steps move the same law whatever the states are.
+        # States measured in their distance: steps move the distribution alike for all states.
         share = self.distance**-2.0
         return Metric(signal=share, parameters={"bias": share})
 

@@ -22,7 +22,7 @@ from skrbm.core.units.support import (
     Support,
 )
 
-MIN_PRECISION = 0.1  # of a component relative to the base: below zero a law has no normaliser
+MIN_PRECISION = 0.1  # of a component relative to the base: below zero there is no normaliser
 
 
 class Components(NamedTuple):
@@ -44,7 +44,7 @@ class Components(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Mixture(Units):
-    r"""Real-valued units with an exponentially tilted mixture of normal laws and atoms as their law.
+    r"""Real-valued units with an exponentially tilted mixture of normal components and atoms.
 
     .. math::
 
@@ -53,8 +53,8 @@ class Mixture(Units):
 
     The base :math:`p_0 = \sum_k \pi_k \mathcal{N}(\mu_k, \sigma_k^2)` does not change in training.
     Components without variance are atoms: values with a probability, where all others have a
-    density. The law given the field is a mixture again. With :math:`x = (a + f) e^{-z}` and
-    :math:`D_k = 1 + (e^{-z} - 1) \sigma_k^2`,
+    density. The distribution given the field is a mixture again. With :math:`x = (a + f) e^{-z}`
+    and :math:`D_k = 1 + (e^{-z} - 1) \sigma_k^2`,
 
     .. math::
 
@@ -64,14 +64,16 @@ class Mixture(Units):
         - (e^{-z} - 1) \mu_k^2 / 2}{D_k}
 
     With a single standard normal component these are Gaussian units of the energy "cho". Everything
-    is linear in :math:`a` and :math:`e^{-z}`, so that tempered laws are of the type as well.
+    is linear in :math:`a` and :math:`e^{-z}`, so that tempered distributions are of the type as
+    well.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Field :math:`a` of the unit itself.
     log_variance : ndarray of shape (n_columns,)
-        Logarithm :math:`z` of the variance that a standard normal component has given the other layer.
+        Logarithm :math:`z` of the variance that a standard normal component has given the other
+        layer.
     log_weight, center, spread : ndarray of shape (n_columns, n_parts)
         Logarithms of the weights, means and variances of the base's components. Columns with fewer
         are filled up with components of a log-weight of minus infinity and no variance.
@@ -249,7 +251,7 @@ class Mixture(Units):
         n_steps = ((last - first) / (QUADRATURE_STEP * deviation.min(axis=-1))).max()
         if not n_steps < MAX_QUADRATURE_NODES:
             raise QuadratureError(
-                f"The law of a visible unit given the others ranges from {first.min():.3g} to "
+                f"A visible unit given the others ranges from {first.min():.3g} to "
                 f"{last.max():.3g}, more than the {MAX_QUADRATURE_NODES} quadrature nodes that are "
                 f"allowed can cover."
             )

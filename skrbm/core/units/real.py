@@ -78,7 +78,8 @@ class StandardGaussian(RealUnits):
 
     References
     ----------
-    .. [1] Barra, Bernacchia, Santucci, Contucci (2012), "On the equivalence of Hopfield networks and
+    .. [1] Barra, Bernacchia, Santucci, Contucci (2012), "On the equivalence of Hopfield networks
+    and
        Boltzmann machines", Neural Networks 34, 1-9. :doi:`10.1016/j.neunet.2012.06.003`
 
     Examples
@@ -108,25 +109,26 @@ class StandardGaussian(RealUnits):
 @final
 @dataclass(frozen=True, eq=False)
 class ReLU(RealUnits):
-    r"""Rectified linear units: :math:`s \ge 0`, the normal law of mean :math:`b + f` cut at zero.
+    r"""Rectified linear units: :math:`s \ge 0`, normal of mean :math:`b + f` and cut at zero.
 
     .. math::
 
         L(x) = \tfrac12 \log 2 \pi + \tfrac12 x^2 + \log \Phi(x), \qquad
         \mathrm{E}[s \mid x] = x + \frac{\phi(x)}{\Phi(x)}
 
-    with :math:`\phi` and :math:`\Phi` of the standard normal law.
+    with :math:`\phi` and :math:`\Phi` of the standard normal distribution.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Mean without a field of the law that is cut.
+        Mean without a field of the distribution that is cut.
     offset : ndarray of shape (n_columns,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 
     References
     ----------
-    .. [1] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence data",
+    .. [1] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence
+    data",
        eLife 8:e39397. :doi:`10.7554/eLife.39397`
 
     Examples
@@ -162,9 +164,9 @@ class DReLU(RealUnits):
         A(s) = \tfrac12 \gamma_+ s_+^2 + \tfrac12 \gamma_- s_-^2 + \theta (s_+ - s_-) - (s - o)^T b,
         \qquad \gamma_\pm = 1 \pm \eta
 
-    with :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. The four parameters of the sides [1]_
-    have two freedoms too many, a scale and a bias: their curvatures have the mean one, and their
-    thresholds are opposite. So the energy is linear in all parameters. A positive threshold
+    with :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. The four parameters of the sides
+    [1]_ have two freedoms too many, a scale and a bias: their curvatures have the mean one, and
+    their thresholds are opposite. So the energy is linear in all parameters. A positive threshold
     :math:`\theta` makes states near zero likelier, a negative one makes two modes.
 
     Parameters
@@ -180,7 +182,8 @@ class DReLU(RealUnits):
 
     References
     ----------
-    .. [1] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence data",
+    .. [1] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence
+    data",
        eLife 8:e39397. :doi:`10.7554/eLife.39397`
 
     Examples
@@ -276,7 +279,7 @@ class DReLU(RealUnits):
         return {"asymmetry": (-largest, largest)}
 
     def _sides(self, x: Array) -> Sides:
-        """Laws of both sides in double precision."""
+        """Distributions of both sides in double precision."""
         x, eta, theta = x.astype(np.float64), self.asymmetry.astype(np.float64), self.threshold
         gamma = np.stack([1 + eta, 1 - eta])
         gamma = gamma.reshape(2, -1, x.shape[-1])  # also of rows with a layer each
@@ -286,14 +289,14 @@ class DReLU(RealUnits):
 
 @final
 class Sides:
-    """Laws of double rectified units above and below zero, along a first axis.
+    """Distributions of double rectified units above and below zero, along a first axis.
 
     Parameters
     ----------
     scores : ndarray of shape (2, n_samples, n_columns)
-        Means of the normal laws that are cut at zero, in their standard deviations.
+        Means of the normal distributions that are cut at zero, in their standard deviations.
     curvatures : ndarray of shape (2, n_samples, n_columns)
-        One over the variances of these laws.
+        One over the variances of these distributions.
     """
 
     def __init__(self, scores: Array, curvatures: Array) -> None:
@@ -331,10 +334,10 @@ class Sides:
 
 
 def half_normal(z: Array) -> tuple[Array, Array]:
-    r"""Normal law of mean z and variance one that is cut at zero.
+    r"""Normal distribution of mean z and variance one that is cut at zero.
 
-    With :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z / \sqrt{2})`, whose two factors
-    are finite below zero, and none but their product above.
+    With :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z / \sqrt{2})`, whose two
+    factors are finite below zero, and none but their product above.
 
     Parameters
     ----------
@@ -344,7 +347,8 @@ def half_normal(z: Array) -> tuple[Array, Array]:
     Returns
     -------
     log_normaliser : ndarray
-        :math:`\log \int_0^\infty e^{-s^2 / 2 + z s} ds = \tfrac12 \log 2 \pi + z^2 / 2 + \log \Phi(z)`.
+        :math:`\log \int_0^\infty e^{-s^2 / 2 + z s} ds = \tfrac12 \log 2 \pi + z^2 / 2 + \log
+        \Phi(z)`.
     mean : ndarray
         :math:`z + \phi(z) / \Phi(z)`.
     """
@@ -368,8 +372,9 @@ def half_normal(z: Array) -> tuple[Array, Array]:
 def half_normal_quantile(z: Array, u: Array) -> Array:
     r"""State that a normal variable of mean z, cut at zero, exceeds with probability u.
 
-    Far below zero :math:`z s` is compared with the logarithm of u, as for an exponential law, and
-    the rest of the law's logarithm, which hardly varies, is that of the last approximation.
+    Far below zero :math:`z s` is compared with the logarithm of u, as for an exponential
+    distribution, and the rest of the distribution's logarithm, which hardly varies, is that of the
+    last approximation.
     """
     near = np.maximum(z, FAR_DRAW)
     states = np.maximum(near - ndtri(u * ndtr(near)), 0)

@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 
 from skrbm.core.numerics import Array
 
-# Of normal laws, in standard deviations; the trapezoid rule of this step errs by
+# Of normal distributions, in standard deviations; the trapezoid rule of this step errs by
 # 2 exp(-2 pi^2 / step^2) = 8e-14, and the margin beyond the outermost means leaves out
 # exp(-margin^2 / 2) = 1e-14.
 QUADRATURE_STEP = 0.8
@@ -21,7 +21,7 @@ SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 
 
 class QuadratureError(ValueError):
-    """The law of a unit spreads over more values than can be summed."""
+    """The distribution of a unit spreads over more values than can be summed."""
 
 
 class UnknownRangeError(ValueError):

@@ -1,4 +1,4 @@
-"""Numbers as a smooth map of a column, and the mixture of normal laws and atoms that they are."""
+"""Numbers as a smooth map of a column whose values are a mixture of normals and atoms."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ class MixtureScale:
 
     A value that comes often beside its neighbours, such as zero among debts, is an atom: it has a
     probability. A column of few values that all come often has only atoms. All other values are a
-    mixture of normal laws behind one of the maps by which a normal law becomes Johnson's
-    distributions [1]_; map and number of components are the best by Schwarz's criterion [2]_.
+    mixture of normal distributions behind one of the maps by which a normal distribution becomes
+    Johnson's distributions [1]_; map and number of components are the best by Schwarz's criterion
+    [2]_.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def stacked_bases(scales: Sequence[MixtureScale | None]) -> dict[str, Array]:
 
 
 class Fit(NamedTuple):
-    """Mixture of normal laws behind a map, of values in standard deviations of its result."""
+    """Mixture of normals behind a map, of values in standard deviations of its result."""
 
     kind: str
     place: float
@@ -236,8 +237,8 @@ def _fits(x: Array, weight: Array) -> Iterator[Fit]:
             if criterion >= least:
                 break
             least = criterion
-            law = log_weight, mean, variance, float(criterion)
-            yield Fit(kind, place, unit, origin, scale, *law)
+            components = log_weight, mean, variance
+            yield Fit(kind, place, unit, origin, scale, *components, float(criterion))
 
 
 def _argument_scale(kind: str, x: Array, weight: Array) -> tuple[float, float]:

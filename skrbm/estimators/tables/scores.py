@@ -24,12 +24,12 @@ class NormalScores:
     r"""Monotone map of the numbers of a column to scores that are about standard normal.
 
     The values are cut into cells with about as many values in each; a value that fills a cell alone
-    has its own. Between cells, where a share :math:`F` of the values is below, the score is the normal
-    quantile of :math:`F` [1]_; in a cell it is linear, and in the first and the last one, which are
-    open, such that the mean of the values has the mean of the scores. The density of a number is then
-    that of its score times the slope of its cell. The number of cells, at most the square root of that
-    of values, is the best by Akaike's criterion [2]_, and one linear map serves all values where no
-    number of cells is better.
+    has its own. Between cells, where a share :math:`F` of the values is below, the score is the
+    normal quantile of :math:`F` [1]_; in a cell it is linear, and in the first and the last one,
+    which are open, such that the mean of the values has the mean of the scores. The density of a
+    number is then that of its score times the slope of its cell. The number of cells, at most the
+    square root of that of values, is the best by Akaike's criterion [2]_, and one linear map serves
+    all values where no number of cells is better.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class NormalScores:
        Automatic Control 19, 716-723. :doi:`10.1109/TAC.1974.1100705`
     """
 
-    is_mixture: ClassVar[bool] = False  # of normal laws and atoms, in place of one normal law
+    is_mixture: ClassVar[bool] = False  # of normals and atoms, in place of one normal
 
     edges: Array
     scores: Array

@@ -150,10 +150,10 @@ def _self_coupling(
 ) -> Array:
     r"""Constant field that moves the visible means as their coupling to themselves does.
 
-    Hidden units of variances :math:`s_j^2` multiply the law of each visible unit by
-    :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order that moves its mean by
-    half the second derivatives along the rows of weights. The field that does the same is found by
-    conjugate gradients, in which units of one column take a single step; `variances` has the
+    Hidden units of variances :math:`s_j^2` multiply the distribution of each visible unit by
+    :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order that moves its mean
+    by half the second derivatives along the rows of weights. The field that does the same is found
+    by conjugate gradients, in which units of one column take a single step; `variances` has the
     visible columns' own.
     """
     n_visible, n_hidden = weights.shape

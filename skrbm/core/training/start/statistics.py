@@ -169,7 +169,8 @@ def column_kurtosis(
     Returns
     -------
     kurtosis : ndarray of shape (n_visible,)
-        In double precision: 3 for a normal law, zero for a column without variance or known values.
+        In double precision: 3 for a normal distribution, zero for a column without variance or
+        known values.
     """
     total, n_known = np.zeros((2, v.shape[1]))
     per_deviation = np.where(variance > 0, variance, np.inf) ** -0.5
