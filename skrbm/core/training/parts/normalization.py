@@ -15,8 +15,9 @@ from skrbm.core.training.part import Part, Step
 # Share of the layers' curvature that learned weights may take away: chains take some 1 / (1 - share)
 # steps to forget, and the gradient of longer ones is not known.
 MAX_LOST_CURVATURE = 0.95
-MAX_EXACT_COLUMNS = 32  # of the smaller layer, whose eigenvalues take no time
-MAX_POWER_STEPS, POWER_TOLERANCE = 30, 1e-3  # of the iteration where both are larger
+MAX_EXACT_COLUMNS = 32  # of the smaller layer, whose singular values take no time
+N_DIRECTIONS = 4  # followed where both layers are larger: so many values may pass the limit at once
+MAX_ITERATIONS, TOLERANCE = 10, 1e-2  # of the leading value, in an update
 
 
 @final
@@ -24,8 +25,8 @@ MAX_POWER_STEPS, POWER_TOLERANCE = 30, 1e-3  # of the iteration where both are l
 class Normalization(Part):
     """Singular values of the weights held where the layers' energies keep some of their curvature.
 
-    In the coordinates of `Machine.lost_curvature`. The leading singular vectors hardly move in an
-    update: of large layers, the power iteration follows the first alone.
+    In the coordinates of `Machine.lost_curvature`. The singular vectors hardly move in an update: of
+    large layers, a subspace iteration follows the leading ones from update to update.
     """
 
     name: ClassVar[str] = "normalization"
@@ -44,13 +45,8 @@ class Normalization(Part):
         if min(machine.weights.shape) <= MAX_EXACT_COLUMNS:
             memory["lost"] = hold_normalizable(machine)
             return
-        left, right = machine.curvature_scales
-        lost, direction = _leading(machine.weights, left, right, memory.get("direction"))
-        memory["lost"], memory["direction"] = lost, direction
-        if lost > MAX_LOST_CURVATURE:
-            share = 1 - np.sqrt(MAX_LOST_CURVATURE / lost)
-            image = machine.weights @ (right * direction)
-            machine.weights[...] -= share * np.outer(image, _inverse(right) * direction)
+        memory["directions"] = directions = _leading_directions(machine, memory.get("directions"))
+        memory["lost"] = _hold_within(machine, directions)
 
 
 def hold_normalizable(machine: Machine) -> float:
@@ -79,22 +75,40 @@ def hold_normalizable(machine: Machine) -> float:
     return lost
 
 
-def _leading(
-    weights: Array, left: Array, right: Array, direction: Array | None
-) -> tuple[float, Array]:
-    """Lost curvature by power iteration from a direction, and the direction that it ends in."""
-    lost, before = 0.0, -1.0
-    if direction is None:
-        direction = np.random.default_rng(0).standard_normal(len(right)).astype(weights.dtype)
-    for _ in range(MAX_POWER_STEPS):
-        image = right * ((left**2 * (weights @ (right * direction))) @ weights)
-        before, lost = lost, float(np.linalg.norm(image))
-        if lost == 0:  # weights that are zero
+def _leading_directions(machine: Machine, directions: Array | None) -> Array:
+    """Orthonormal hidden directions (n_hidden, n_directions) that span the leading singular vectors.
+
+    By subspace iteration from the directions of the update before, or from random ones.
+    """
+    left, right = machine.curvature_scales
+    if directions is None:
+        directions = np.random.default_rng(0).standard_normal((len(right), N_DIRECTIONS))
+        directions = directions.astype(machine.weights.dtype)
+    before = 0.0
+    for _ in range(MAX_ITERATIONS):
+        image = machine.weights @ (right[:, None] * directions)
+        image = right[:, None] * (machine.weights.T @ (left[:, None] ** 2 * image))
+        directions, triangle = np.linalg.qr(image)
+        lost = np.abs(triangle[0, 0])
+        if abs(lost - before) <= TOLERANCE * lost:
             break
-        direction = image / lost
-        if abs(lost - before) < POWER_TOLERANCE * lost:
-            break
-    return lost, direction
+        before = lost
+    return directions
+
+
+def _hold_within(machine: Machine, directions: Array) -> float:
+    """Lower the singular values within a span of hidden directions; all of them if none is left."""
+    left, right = machine.curvature_scales
+    image = left[:, None] * (machine.weights @ (right[:, None] * directions))
+    U, values, V = np.linalg.svd(image, full_matrices=False)
+    excess = np.maximum(values - np.sqrt(MAX_LOST_CURVATURE), 0)
+    if excess[-1] > 0:
+        return hold_normalizable(machine)
+    if excess[0] > 0:
+        k = np.count_nonzero(excess)
+        lowered = (U[:, :k] * excess[:k]) @ (V[:k] @ directions.T)
+        machine.weights[...] -= _inverse(left)[:, None] * lowered * _inverse(right)
+    return float(values[0] ** 2)
 
 
 def _inverse(scales: Array) -> Array:
