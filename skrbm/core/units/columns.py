@@ -13,7 +13,7 @@ from skrbm.core.units.base import Units
 
 
 class WideUnits(Units):
-    """Layer in which the columns of a unit lie side by side, as many as the unit needs."""
+    """Layer whose units take one or several adjacent columns."""
 
     @property
     @abstractmethod
