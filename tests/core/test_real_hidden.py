@@ -195,7 +195,7 @@ def test_two_modes_of_a_hidden_unit_may_leave_no_quadrature(rng):
     hidden = DReLU(np.zeros(1), np.full(1, -3.0), np.zeros(1))
     visible = Gaussian(np.zeros(1), np.zeros(1), parameterization="cho")
     machine = Machine(visible, hidden, np.full((1, 1), 0.9))
-    with pytest.raises(QuadratureError, match="more than DReLU hidden units can take away"):
+    with pytest.raises(QuadratureError, match="exceeds the reduction by DReLU hidden units"):
         pseudo_likelihood(machine, np.zeros((1, 1)))
 
 
