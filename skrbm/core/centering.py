@@ -83,7 +83,7 @@ def _gauged_visible(machine: Machine) -> Machine:
     weights = layer.gauge(machine.weights)
     if weights is machine.weights:
         return machine
-    # The removed part is the same for all columns of a unit, so its field is the same in all states.
+    # The removed part is equal in all columns of a unit, so its field is the same in all states.
     state = layer.signal(layer.mean(layer.zero_field(1)))[0]
     absorbed = hidden.recentered(hidden.offset, state @ (machine.weights - weights))
     # The signal of the other layer may depend on its bias, which has changed.

@@ -15,8 +15,8 @@ from skrbm.core.numerics import Array, sum_log_two_cosh
 from skrbm.core.units import Units
 
 ORDERS = (2, 3)
-LAST_FREQUENCY = 26.0  # 1 / sinh(pi t / 2) is below 1e-17 from there on
-SATURATION = 20.0  # log(2 cosh x) equals |x| to 1e-17 from there on
+LAST_FREQUENCY = 26.0  # 1 / sinh(pi t / 2) is below 1e-17 for larger t
+SATURATION = 20.0  # log(2 cosh x) equals |x| to 1e-17 for larger x
 N_HERMITE_NODES = 64  # for the average over a normal variable
 SPAN = 2 * np.sqrt(3.0)  # range of a uniform variable, in standard deviations
 NORMAL_BOUND = 9.0  # standard deviations; a normal variable exceeds it with probability 1e-18
@@ -145,7 +145,7 @@ def effective_couplings(
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
     summed over hidden units. The midpoint rule is exact to rounding, at a cost proportional to the
-    sum of the weights and independent of the number of states.
+    sum of the absolute weights and independent of the number of states.
 
     Parameters
     ----------
@@ -186,8 +186,8 @@ def effective_couplings(
         if method == "exact" or len(signals.reals.columns):
             raise ValueError(
                 f"Exact couplings, and couplings of real values, need hidden units that have two "
-                f"states, got {type(machine.hidden).__name__} units. For discrete visible units use "
-                f"the method 'gaussian', which is exact for hidden units that are normal."
+                f"states, got {type(machine.hidden).__name__} units. For discrete visible units "
+                f"use the method 'gaussian', which is exact for hidden units that are normal."
             )
         method = "gaussian"
     elif method == "auto":
@@ -243,7 +243,7 @@ class _VisibleSignals:
             if (n_values, width) not in {(2, 1), (width, width)} or not width:
                 raise ValueError(
                     f"Couplings need visible units that have two states, one-hot columns or real "
-                    f"values, got unit {i} of {type(visible).__name__} units, which is none of these."
+                    f"values, got unit {i} of {type(visible).__name__} units."
                 )
             begin = len(unit)
             columns += [begin + 1] if width == 1 else range(begin, begin + n_values)

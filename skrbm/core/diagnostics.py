@@ -72,8 +72,8 @@ class ChainDiagnostics:
         """Conclusion from the diagnostics, in words."""
         n_chains, n_steps = self.free_energy.shape
         numbers = (
-            f"R-hat is {self.r_hat:.3f}, the autocorrelation time {self.autocorrelation_time:.1f} of "
-            f"{n_steps} steps, the effective sample size {self.effective_sample_size:.0f} of "
+            f"R-hat is {self.r_hat:.3f}, the autocorrelation time {self.autocorrelation_time:.1f} "
+            f"of {n_steps} steps, the effective sample size {self.effective_sample_size:.0f} of "
             f"{n_chains} chains"
         )
         if self.r_hat > MIN_UNMIXED_R_HAT or WINDOW * self.autocorrelation_time > n_steps:
@@ -128,7 +128,9 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
     :math:`\rho(n)` is therefore a mixture of powers :math:`\lambda^n` with
     :math:`0 \le \lambda \le 1`; its logarithm is convex in n, and
 
-    .. math:: \rho(n) \ge \rho(t) \left( \frac{\rho(2 t)}{\rho(t)} \right)^{(n - t) / t}, \quad n \ge 2 t
+    .. math::
+
+        \rho(n) \ge \rho(t) \left( \frac{\rho(2 t)}{\rho(t)} \right)^{(n - t) / t}, \quad n \ge 2 t
 
     The autocorrelation is measured for the first principal component of the expected hidden states.
 

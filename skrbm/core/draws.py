@@ -13,8 +13,8 @@ MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each
 def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
     """Draw independent Bernoulli variables with the given probabilities.
 
-    Single and double precision use the same random numbers, and no probability is rounded: each
-    draw takes 16 bits, and the few draws that these do not decide a double-precision number.
+    Single and double precision use the same random numbers, and no probability is rounded. Each
+    draw uses 16 bits; the few draws that remain undecided use a double-precision number as well.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
             rests.append(exact - threshold.ravel()[undecided])
         np.less(words, threshold, out=out[rows])
         first += scaled.size
-    # Their number is the same for every precision, and far above the expected number of undecided draws.
+    # As many for every precision, and far more than the expected number of undecided draws.
     spare = _random_bits(rng, 16 + size // 2**14)
     if places:
         rest = np.concatenate(rests)

@@ -48,7 +48,7 @@ def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrup
     ----------
     stops_for_sigterm : bool, default=False
         Whether a SIGTERM that would kill the process raises KeyboardInterrupt instead, as Ctrl-C
-        does. Not in processes started by `multiprocessing`, whose parents wait for their end.
+        does. Processes started by `multiprocessing` are still killed: their parents wait for that.
 
     Yields
     ------

@@ -98,8 +98,9 @@ class Machine:
     def lost_curvature(self) -> float:
         r"""Largest fraction by which the coupling reduces the curvature of the energy.
 
-        Zero if a layer is bounded. For two unbounded layers of curvatures :math:`\kappa` and signal
-        slopes :math:`s`, it is the square of the largest singular value of
+        Zero if all units of a layer are bounded. For two unbounded layers of curvatures
+        :math:`\kappa` and signal slopes :math:`s`, it is the square of the largest singular value
+        of
 
         .. math:: S_{ij} = \frac{s_i W_{ij} s_j}{\sqrt{\kappa_i \kappa_j}}
 
@@ -125,16 +126,16 @@ class Machine:
         for layer in (self.visible, self.hidden):
             if not (layer.tail_curvature > 0).all():
                 raise NormalizationError(
-                    f"{type(layer).__name__} units expected an energy that rises far from zero, got "
-                    f"a curvature of {layer.tail_curvature.min():.3g} there."
+                    f"{type(layer).__name__} units expected an energy that rises far from zero, "
+                    f"got a curvature of {layer.tail_curvature.min():.3g}."
                 )
         lost = self.lost_curvature
         if not lost < 1:
             raise NormalizationError(
-                f"{type(self.visible).__name__} visible and {type(self.hidden).__name__} hidden units "
-                f"have no joint distribution with weights this large: they reduce the curvature of "
-                f"the energy by a fraction of {lost:.3g}, which must be less than 1. Divide the "
-                f"weights by more than {np.sqrt(lost):.3g}."
+                f"{type(self.visible).__name__} visible and {type(self.hidden).__name__} hidden "
+                f"units have no joint distribution with weights this large: they reduce the "
+                f"curvature of the energy by a fraction of {lost:.3g}, which must be less than 1. "
+                f"Divide the weights by more than {np.sqrt(lost):.3g}."
             )
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Machine:

@@ -81,7 +81,7 @@ def _call(errors: Any, function: Callable[..., T], block: tuple[Any, ...]) -> T:
 
 
 class _BlasLimit:
-    """Limit of one BLAS thread: set by the first holder, removed when the last holder releases it."""
+    """Limit of one BLAS thread, set by the first holder and removed by the last one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -73,9 +73,9 @@ def sample_tempered(
 ) -> Array:
     """Draw visible states by parallel tempering, with one ladder for each sample.
 
-    The ladder is adapted after 1, 2, 4... steps and fixed for at least the second half of the
-    steps. Every `LADDER_JUMP_PAUSE` steps the chains at inverse temperature 1 may jump to the
-    anchors of the path.
+    The ladder is adapted after rounds of 1, 2, 4... steps and fixed for at least the second half
+    of the steps. Every `LADDER_JUMP_PAUSE` steps the chains at inverse temperature 1 may jump to
+    the anchors of the path.
 
     Parameters
     ----------

@@ -14,9 +14,7 @@ from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 
 N_FIRST_BETAS = 8  # temperatures of the first ladder
-TARGET_REJECTION = (
-    0.3  # rejection rate of swaps of neighbours, which sets the number of temperatures
-)
+TARGET_REJECTION = 0.3  # rejection rate of swaps; it sets the number of temperatures
 MIN_LADDER_STEPS = 20  # smallest number of steps of a ladder; bounds the number of temperatures
 N_RATIO_BISECTIONS = 100  # the last interval is 1e-30 of the first
 N_DRIFT_ERRORS = 2  # standard errors by which the two halves of the steps may differ
@@ -106,14 +104,14 @@ def _advance(
 
 
 def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array) -> Array:
-    """Hidden states after jumps at all temperatures; so few swaps would not carry a mode down."""
+    """Hidden states after jumps at all temperatures; few swaps alone would not spread modes."""
     return np.stack(
         [path.jump(states, rng, beta) for states, beta in zip(h, betas.tolist(), strict=True)]
     )
 
 
 def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
-    """Ladder with the rejection rate `TARGET_REJECTION` between all neighbours."""
+    """Ladder for equal rejection rates of about `TARGET_REJECTION` between all neighbours."""
     barrier = communication_barrier(acceptance)
     n_betas = int(np.clip(1 + np.ceil(barrier[-1] / TARGET_REJECTION), 2, max_betas))
     return equal_acceptance_ladder(betas, barrier, n_betas)
@@ -176,7 +174,7 @@ def _solve(at_upper: Array, at_lower: Array) -> float:
     """Log-ratio of two partition functions, by bisection; the balance increases with it."""
     both = np.concatenate([at_upper, at_lower])
     low, high = both.min() - 1, both.max() + 1
-    # Brent's method may stop early if the states do not overlap: the balance is then flat near zero.
+    # Brent's method may stop early if the states do not overlap: the balance is then flat.
     for _ in range(N_RATIO_BISECTIONS):
         middle = (low + high) / 2
         balance = expit(middle - at_upper).mean() - expit(at_lower - middle).mean()

@@ -15,7 +15,7 @@ CURVATURE_ROUNDING = 1e-3  # tolerance of curvature times largest variance <= 1 
 
 
 def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
-    r"""Ranges of the fields of the hidden units on the visible units, given the other visible units.
+    r"""Ranges of the fields of the hidden units on each visible unit, given the other units.
 
     For bounded hidden units the bounds of the field are the same for all states. For unbounded ones
     the variance of a hidden unit is at most :math:`s_j^2` given any field. The distribution of a
@@ -57,8 +57,8 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     tail_curvature = visible.tail_curvature[real]
     if not (tail_curvature * visible.largest_variance[real] < 1 + CURVATURE_ROUNDING).all():
         raise UnknownRangeError(
-            f"A {type(visible).__name__} unit given the others has no known range: its energy is not "
-            f"convex, and {type(hidden).__name__} hidden units have no bounds. Use "
+            f"A {type(visible).__name__} unit given the others has no known range: its energy is "
+            f"not convex, and {type(hidden).__name__} hidden units have no bounds. Use "
             f"log-likelihoods or free energies, or hidden units with two states."
         )
     curvature = tail_curvature - slope[real] ** 2 * spread[real]

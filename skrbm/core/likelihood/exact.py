@@ -59,7 +59,7 @@ def log_partition(
     n_blocks = int(marginal.visible.n_states) // n_low
     begins = range(0, n_blocks, blocks[1])
     tasks = ((marginal, n_low, begin, min(begin + blocks[1], n_blocks)) for begin in begins)
-    # Threads compete for the interpreter between short operations; processes take a second to start.
+    # Threads wait for the interpreter between short operations; processes take a second to start.
     is_long = marginal.visible.n_states >= MIN_PROCESS_STATES
     return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
@@ -149,7 +149,7 @@ def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> 
 
 
 def _n_low(marginal: Machine, max_elements: int) -> int:
-    """Number of joint states of the last units, of as many units as fit a block."""
+    """Number of joint states of as many of the last units as fit a block."""
     n_low = 1
     for i in reversed(range(marginal.visible.n_units)):
         values: Any = marginal.visible.unit_values(i)

@@ -16,10 +16,7 @@ from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
 MONITOR_ROWS = 100, 1000  # smallest and largest number of rows
 MONITOR_FLIPS = 8  # units of each row, before the number of rows is increased
-MONITOR_EVALUATIONS = (
-    2**15,
-    2**22,
-)  # smallest and largest number of log-partitions of one hidden unit
+MONITOR_EVALUATIONS = 2**15, 2**22  # smallest and largest number, of a unit's log-partition
 MONITOR_OVERHEAD = 32  # fixed cost of a row and unit, in evaluations
 MONITOR_NODES = 1000  # of a quadrature; wider distributions occur only if training diverges
 MONITOR_SHARE = 1536  # products of states and weights in an epoch per evaluation: about 3 % of it

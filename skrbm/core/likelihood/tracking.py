@@ -132,8 +132,8 @@ class PartitionTracker:
         Returns
         -------
         log_partition : LogPartition
-            Estimate with its standard error, which includes a term of 1 / n_chains: no chain may be
-            in a mode of a probability below that.
+            Estimate with its standard error, which includes a term of 1 / n_chains, since all
+            chains may miss a mode of smaller probability.
         """
         if anchors is not None:
             self._anchors = anchors.astype(self._dtype, copy=False)

@@ -87,7 +87,7 @@ class Population:
 
     @property
     def _family_variance(self) -> float:
-        """Relative variance of the mean weight, from the total weights of each ancestor's chains."""
+        """Relative variance of the mean weight, from the total weight of each ancestor's chains."""
         n = len(self._ancestors)
         shares = np.bincount(self._ancestors, self.shares, minlength=n)
         return float(np.sum((shares - 1 / n) ** 2) * n / (n - 1))

@@ -31,8 +31,8 @@ class Units(ABC):
     the abstract methods. The other methods have default implementations, which a type overrides
     for speed or to support more. Throughout, `states`, `field` and `mean` are of shape
     (n_samples, n_columns); energies and log-partitions are of shape (n_samples,), in nats. Arrays
-    of a layer are of shape (n_columns,); those of layers returned by `take` and `tempered` may
-    have a row for each sample.
+    of a layer have an entry for each column. In layers returned by `take` and `tempered`, they may
+    also have a row for each sample.
 
     As in NumPy, `out` is the array that receives the result, and may be an input; None allocates
     a new array.
@@ -383,9 +383,7 @@ class Units(ABC):
     @property
     def arrays(self) -> dict[str, Array]:
         """Arrays of the layer, by attribute name; not copied."""
-        layer: Any = (
-            self  # `dataclasses.fields` takes as long as the matrix product of a small layer
-        )
+        layer: Any = self  # `dataclasses.fields` takes as long as a product of small layers
         values = {name: vars(self).get(name) for name in layer.__dataclass_fields__}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 

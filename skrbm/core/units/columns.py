@@ -27,7 +27,7 @@ class WideUnits(Units):
 
     @cached_property
     def unit_of_column(self) -> Array:
-        """Number of the unit that each column belongs to, (n_columns,)."""
+        """Index of the unit of each column, (n_columns,)."""
         return np.repeat(np.arange(self.n_units), self.widths)
 
     @property

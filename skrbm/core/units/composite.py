@@ -71,7 +71,10 @@ class Composite(WideUnits):
         """Arrays of the parts, concatenated over the parts that have an array of that name."""
         arrays = [part.arrays for part in self.parts]
         names = sorted(set().union(*arrays))
-        return {name: self._join([of[name] for of in arrays if name in of]) for name in names}
+        return {
+            name: self._join([of_part[name] for of_part in arrays if name in of_part])
+            for name in names
+        }
 
     @property
     def start_options(self) -> dict[str, Any]:
@@ -257,7 +260,7 @@ class Composite(WideUnits):
 
     @cached_property
     def _first_units(self) -> Array:
-        """Number of the first unit of each part."""
+        """Index of the first unit of each part."""
         n_units = [part.n_units for part in self.parts]
         return np.cumsum(n_units) - n_units
 

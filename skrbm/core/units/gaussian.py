@@ -198,10 +198,10 @@ class Gaussian(Units):
         return replace(self, bias=self._location, offset=None, parameterization=NATURAL)
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        here = inverse_temperature / self._variance
-        there = (1 - inverse_temperature) / base._variance
-        precision = here + there
-        bias = (here * self.bias + there * base.bias) / precision
+        share = inverse_temperature / self._variance
+        base_share = (1 - inverse_temperature) / base._variance
+        precision = share + base_share
+        bias = (share * self.bias + base_share * base.bias) / precision
         return replace(self, bias=bias, log_variance=-np.log(precision))
 
     @property
@@ -250,9 +250,9 @@ class Gaussian(Units):
         worst = np.argmax(n_steps)
         if not n_steps.flat[worst] < MAX_QUADRATURE_NODES:
             raise QuadratureError(
-                f"A visible unit of standard deviation {deviation.flat[worst]:.3g} given the others "
-                f"ranges from {first.flat[worst]:.3g} to {last.flat[worst]:.3g}, which needs more "
-                f"than the {MAX_QUADRATURE_NODES} quadrature nodes that are allowed."
+                f"A visible unit of standard deviation {deviation.flat[worst]:.3g} given the "
+                f"others ranges from {first.flat[worst]:.3g} to {last.flat[worst]:.3g}, which "
+                f"needs more than the {MAX_QUADRATURE_NODES} quadrature nodes that are allowed."
             )
         n_nodes = int(n_steps.flat[worst]) + 1
         values, step = np.linspace(

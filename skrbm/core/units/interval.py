@@ -73,8 +73,8 @@ class Interval(LinearUnits):
         steepest = float(max(np.abs(low + self.bias).max(), np.abs(high + self.bias).max()))
         if not steepest + SPARE_NODES < MAX_LEGENDRE_NODES:
             raise QuadratureError(
-                f"The log-density of an interval unit given the others rises by up to {steepest:.3g} "
-                f"nats, too steep for a quadrature of {MAX_LEGENDRE_NODES} nodes."
+                f"The log-density of an interval unit given the others rises by up to "
+                f"{steepest:.3g} nats, too steep for a quadrature of {MAX_LEGENDRE_NODES} nodes."
             )
         nodes, log_weights = _gauss_legendre(2 ** int(np.ceil(np.log2(steepest + SPARE_NODES))))
         return nodes[:, None, None].astype(states.dtype), log_weights[:, None].astype(states.dtype)

@@ -153,7 +153,7 @@ class LinearUnits(Units):
         return self._with(**arrays)
 
     def _with(self, **arrays: Array | None) -> Self:
-        """Layer with other arrays; `dataclasses.replace` is ten times slower, at each Gibbs step."""
+        """Layer with other arrays; ten times faster than `dataclasses.replace`."""
         layer = object.__new__(type(self))
         vars(layer).update(vars(self), **arrays)
         return layer
@@ -283,7 +283,7 @@ class TwoStateUnits(LinearUnits):
         return self.distance
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # Steps change the distribution equally for all pairs of states.
+        # Makes training the same for all pairs of states.
         share = self.distance**-2.0
         return Metric(signal=share, parameters={"bias": share})
 

@@ -269,7 +269,7 @@ class Mixture(Units):
 
     @property
     def _tilt(self) -> Array:
-        """Precision added to that of the base, in standard units."""
+        """Precision that the tilt adds to each component."""
         return np.expm1(-self.log_variance)
 
     @property

@@ -18,12 +18,12 @@ from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
-# Scores below which the mean of a truncated normal variable is computed by a continued fraction, and
-# its draws by a fixed-point iteration; with these numbers of terms both are exact to 1e-13.
+# Scores below which the mean of a truncated normal variable is computed by a continued fraction,
+# and its draws by a fixed-point iteration; with these numbers of terms both are exact to 1e-13.
 FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
 FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
-# Grid of fields on which the variance of a bimodal unit is maximized; the factor covers the error of
-# the grid.
+# Grid of fields on which the variance of a bimodal unit is maximized; the factor covers the error
+# of the grid.
 N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN = 201, 1.01
 LARGEST_ASYMMETRY = 0.9  # learned curvatures differ by a factor of 19 at most
 
@@ -331,7 +331,7 @@ class Sides:
 
 
 def half_normal(z: Array) -> tuple[Array, Array]:
-    r"""Log-normaliser and mean of a normal distribution, mean z and variance 1, truncated to s > 0.
+    r"""Log-normaliser and mean of the normal distribution N(z, 1) truncated to positive values.
 
     Uses :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z / \sqrt{2})`, whose
     factors are bounded for z below zero, where Phi itself would underflow.

@@ -108,7 +108,7 @@ def _blocks(spans: Array) -> Iterator[slice]:
 
 
 def _of_states(off: Array, on: Array) -> Array:
-    """Products of the factors of each group's units in its states, (n_groups, 2^GROUP, n_samples)."""
+    """Products of a group's factors in each joint state, (n_groups, 2^GROUP, n_samples)."""
     products = np.ones_like(off[:, :1])
     for j in range(GROUP):
         halves = products * off[:, j, None], products * on[:, j, None]

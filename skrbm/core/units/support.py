@@ -21,7 +21,7 @@ SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 
 
 class QuadratureError(ValueError):
-    """The distribution of a unit needs more quadrature nodes than are allowed, or has none."""
+    """The distribution of a unit has no quadrature, or needs more nodes than are allowed."""
 
 
 class UnknownRangeError(ValueError):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skrbm.core.numerics import Array
 
-N_ROUNDINGS = 16  # roundings of exponentials, numbers and products, of one epsilon each
+N_ROUNDINGS = 16  # of exponentials, numbers and products, one epsilon each; sums have more
 N_CALLS = 30  # NumPy calls for a table of one block; every two further blocks add as many
 
 
@@ -77,7 +77,7 @@ class ValueTable:
         return np.concatenate(columns)
 
     def chosen_columns(self, x: Array, number: Array) -> NDArray[np.intp]:
-        r"""Draw the column of each unit by inversion, with probabilities proportional to :math:`e^x`.
+        r"""Draw the column of each unit, with probabilities proportional to :math:`e^x`.
 
         The column of a unit is the first whose cumulative probability exceeds its uniform number.
         Nearly all columns are determined in the precision of `x`; the few that depend on rounding
