@@ -258,17 +258,17 @@ def _check_tails(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 def _check_conditional_values(units: Units, field: Array, rng: np.random.Generator) -> None:
     for i in range(units.n_units):
-        unit, pulls = units.take(i), field[:, units.unit_columns(i)]
-        states, (low, high) = unit.sample(pulls, rng), np.sort(pulls[:2], axis=0)
+        unit, fields = units.take(i), field[:, units.unit_columns(i)]
+        states, (low, high) = unit.sample(fields, rng), np.sort(fields[:2], axis=0)
         try:
             values, log_measure = unit.conditional_values(states, low, high)
         except QuadratureError as error:  # allowed for unbounded values, in hidden layers
             _require(bool(np.isinf(unit.column_bounds).any()), str(error))
             continue
-        for pull in np.linspace(low, high, 5):
-            exponents = [(unit.signal(s) @ pull) - unit.energy(s) for s in values]
+        for unit_field in np.linspace(low, high, 5):
+            exponents = [(unit.signal(s) @ unit_field) - unit.energy(s) for s in values]
             total = np.logaddexp.reduce(exponents + log_measure, axis=0)
-            expected = np.broadcast_to(unit.log_partition(pull[None])[0], total.shape)
+            expected = np.broadcast_to(unit.log_partition(unit_field[None])[0], total.shape)
             _close(total, expected, "conditional_values: the sum of their probabilities")
 
 
@@ -296,12 +296,12 @@ def _check_start(units: Units, field: Array, rng: np.random.Generator) -> None:
 def _integrals(units: Units, field: Array, power: int) -> Iterator[tuple[float, Array]]:
     """Yield the log-normaliser and the mean of a power of each unit, by summation or quadrature."""
     for i in range(units.n_units):
-        unit, pull = units.take(i), field[units.unit_columns(i)]
+        unit, unit_field = units.take(i), field[units.unit_columns(i)]
         values = unit.unit_values(0)
         if values is None:
-            yield _quadrature(unit, pull, power)
+            yield _quadrature(unit, unit_field, power)
             continue
-        exponent = unit.signal(values) @ pull - unit.energy(values)
+        exponent = unit.signal(values) @ unit_field - unit.energy(values)
         total = np.logaddexp.reduce(exponent)
         yield float(total), np.exp(exponent - total) @ values**power
 
@@ -310,15 +310,15 @@ def _moment(units: Units, field: Array, power: int) -> Array:
     return np.concatenate([moment for _, moment in _integrals(units, field, power)])
 
 
-def _quadrature(unit: Units, pull: Array, power: int) -> tuple[float, Array]:
+def _quadrature(unit: Units, unit_field: Array, power: int) -> tuple[float, Array]:
     """Log-normaliser and mean of a power of a continuous unit, by quadrature plus its atoms."""
 
     def exponent(s: float) -> float:
         state = np.array([[s]])
-        return float((unit.signal(state) @ pull - unit.energy(state))[0])
+        return float((unit.signal(state) @ unit_field - unit.energy(state))[0])
 
     (low,), (high,) = unit.column_bounds
-    centre = float(np.clip(unit.mean(pull[None])[0, 0], low, high))
+    centre = float(np.clip(unit.mean(unit_field[None])[0, 0], low, high))
     top, kink = exponent(centre), np.clip(0.0, low, high)  # densities may have a kink at zero
     spans = list(pairwise(np.unique([low, kink, centre, high])))
 

@@ -42,8 +42,8 @@ def recenter(
         Shares its weights with the given machine.
     """
     layer, hidden_layer, weights = machine.visible, machine.hidden, machine.weights
-    lost = _offset_change(hidden_layer, hidden_offset)
-    visible = layer.recentered(visible_offset, weights @ lost)
+    change = _offset_change(hidden_layer, hidden_offset)
+    visible = layer.recentered(visible_offset, weights @ change)
     hidden = hidden_layer.recentered(hidden_offset, layer.lost_signal(visible) @ weights)
     return Machine(visible, hidden, weights)
 
@@ -87,5 +87,5 @@ def _gauged_visible(machine: Machine) -> Machine:
     state = layer.signal(layer.mean(layer.zero_field(1)))[0]
     absorbed = hidden.recentered(hidden.offset, state @ (machine.weights - weights))
     # The signal of the other layer may depend on its bias, which has changed.
-    lost = weights @ hidden.lost_signal(absorbed)
-    return Machine(layer.gauged().recentered(layer.offset, lost), absorbed, weights)
+    change = weights @ hidden.lost_signal(absorbed)
+    return Machine(layer.gauged().recentered(layer.offset, change), absorbed, weights)

@@ -129,13 +129,13 @@ class Machine:
                     f"{type(layer).__name__} units expected an energy that rises far from zero, "
                     f"got a curvature of {layer.tail_curvature.min():.3g}."
                 )
-        lost = self.lost_curvature
-        if not lost < 1:
+        fraction = self.lost_curvature
+        if not fraction < 1:
             raise NormalizationError(
                 f"{type(self.visible).__name__} visible and {type(self.hidden).__name__} hidden "
                 f"units have no joint distribution with weights this large: they reduce the "
-                f"curvature of the energy by a fraction of {lost:.3g}, which must be less than 1. "
-                f"Divide the weights by more than {np.sqrt(lost):.3g}."
+                f"curvature of the energy by a fraction of {fraction:.3g}, which must be less than 1. "
+                f"Divide the weights by more than {np.sqrt(fraction):.3g}."
             )
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Machine:
@@ -309,14 +309,14 @@ class Machine:
             sample_weight = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
         visible = self.visible.moments(v, sample_weight)
         hidden = self.hidden.expected_moments(mean, field, sample_weight)
-        spent = None if out is None else mean
-        signal = self.hidden.signal(mean, out=spent)
-        signal = np.multiply(signal, sample_weight[:, None], out=spent)
+        buffer = None if out is None else mean
+        signal = self.hidden.signal(mean, out=buffer)
+        signal = np.multiply(signal, sample_weight[:, None], out=buffer)
         weights = self.signal_product(v, signal, out=out)
         if not self.hidden.is_signal_fixed:
-            pull = sample_weight @ field
+            total_field = sample_weight @ field
             work = np.einsum("ij,ij->j", self.weights, weights)
-            _add(hidden, self.hidden.signal_gradient(pull, work))
+            _add(hidden, self.hidden.signal_gradient(total_field, work))
         return self.assembled_gradient(weights, visible, hidden, signal)
 
     def assembled_gradient(
@@ -329,9 +329,9 @@ class Machine:
         (n_samples, n_hidden).
         """
         if not self.visible.is_signal_fixed:
-            pull = self.weights @ signal.sum(axis=0)
+            total_field = self.weights @ signal.sum(axis=0)
             work = np.einsum("ij,ij->i", self.weights, weights)
-            _add(visible, self.visible.signal_gradient(pull, work))
+            _add(visible, self.visible.signal_gradient(total_field, work))
         return _named(weights, visible, hidden)
 
     def signal_product(self, v: Any, h: Array, out: Array | None = None) -> Array:

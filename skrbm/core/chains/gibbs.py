@@ -10,7 +10,7 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 
-MAX_PULL = 8.0  # nats; fewer than one hidden unit in a thousand is then in the other state
+MAX_INITIAL_FIELD = 8.0  # nats; fewer than one hidden unit in a thousand is then in the other state
 
 
 def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
@@ -54,8 +54,8 @@ def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator)
         Visible states.
     """
     hidden = machine.hidden.map_arrays(np.zeros_like)
-    pull = np.linspace(-MAX_PULL, MAX_PULL, n_samples, dtype=machine.dtype)
-    h = hidden.sample(hidden.zero_field(n_samples) + pull[:, None], rng)
+    field = np.linspace(-MAX_INITIAL_FIELD, MAX_INITIAL_FIELD, n_samples, dtype=machine.dtype)
+    h = hidden.sample(hidden.zero_field(n_samples) + field[:, None], rng)
     return machine.sample_visible(h, rng)
 
 

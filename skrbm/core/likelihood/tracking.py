@@ -183,8 +183,8 @@ class PartitionTracker:
             return draws
         if not draws.effective_sample_size > self.min_ess_share * len(h):
             return chains
-        sure = MAX_DISAGREEMENT * np.hypot(draws.std_error, chains.std_error)
-        is_better = gap > sure or (gap > -sure and draws.std_error < chains.std_error)
+        tolerance = MAX_DISAGREEMENT * np.hypot(draws.std_error, chains.std_error)
+        is_better = gap > tolerance or (gap > -tolerance and draws.std_error < chains.std_error)
         return draws if is_better else chains
 
     def _offered(self, machine: Machine, anchors: Array) -> Array:

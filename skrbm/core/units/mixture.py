@@ -162,7 +162,7 @@ class Mixture(Units):
         return np.asarray(terms.sum(axis=1))
 
     def log_partition(self, field: Array) -> Array:
-        x = self._pull(field)
+        x = self._coefficient(field)
         total = _log_sums(self._components(x).weight)
         if self.offset is not None:
             total = total - self.offset * x
@@ -172,7 +172,7 @@ class Mixture(Units):
         return placed(self._moments_given(field)[0], out)
 
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
-        components = self._shares(self._pull(field))
+        components = self._shares(self._coefficient(field))
         cumulated = np.cumsum(components.weight, axis=-1, dtype=np.float64)
         end = cumulated[..., -1]
         target = np.minimum(rng.random(field.shape) * end, np.nextafter(end, 0))
@@ -241,7 +241,7 @@ class Mixture(Units):
         return {"log_variance": (low, -np.log(least).astype(low.dtype))}
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        ends = [self._components(self._pull(np.atleast_2d(end))) for end in (low, high)]
+        ends = [self._components(self._coefficient(np.atleast_2d(end))) for end in (low, high)]
         is_normal, shape = self.spread > 0, ends[0].mean.shape
         deviation = np.sqrt(np.where(is_normal, ends[0].variance, np.inf))
         margin = np.where(is_normal, QUADRATURE_MARGIN * deviation, -np.inf)  # leaves atoms out
@@ -277,7 +277,7 @@ class Mixture(Units):
         """Derivative of the signal in the state."""
         return 1.0 if self.is_natural else np.exp(-self.log_variance)
 
-    def _pull(self, field: Array) -> Array:
+    def _coefficient(self, field: Array) -> Array:
         """Coefficient x of the state in the exponent, (n_samples, n_columns)."""
         return (field + self.bias) * self._slope
 
@@ -299,7 +299,7 @@ class Mixture(Units):
 
     def _moments_given(self, field: Array) -> tuple[Array, Array]:
         """Mean and mean square given the field, both (n_samples, n_columns)."""
-        weight, mean, variance = self._shares(self._pull(field))
+        weight, mean, variance = self._shares(self._coefficient(field))
         return (weight * mean).sum(axis=-1), (weight * (mean**2 + variance)).sum(axis=-1)
 
     def _log_base(self, s: Array) -> Array:
