@@ -48,7 +48,8 @@ def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrup
     ----------
     stops_for_sigterm : bool, default=False
         Whether a SIGTERM that would kill the process raises KeyboardInterrupt instead, as Ctrl-C
-        does. Processes started by `multiprocessing` are still killed: their parents wait for that.
+        does. Processes started by `multiprocessing` are still killed, since their parents wait for
+        their end.
 
     Yields
     ------

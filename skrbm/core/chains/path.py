@@ -67,7 +67,8 @@ class TemperedPath:
         machine : Machine
             Machine of any parameterization, with or without offsets.
         visible_base : Units
-            Layer of the visible type, with a distribution close to the data without a field.
+            Layer of the visible type. Without a field, its distribution should be close to that of
+            the data.
         anchors : ndarray of shape (n_rows, n_visible), default=None
             Visible states in the modes of the machine, from any source.
 

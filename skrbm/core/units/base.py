@@ -258,7 +258,7 @@ class Units(ABC):
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         """Values over which the conditional distribution of a layer of one unit is summed.
 
-        Discrete units: every state, the present one included. Continuous units: nodes of a
+        Discrete units: every state, including the current one. Continuous units: nodes of a
         quadrature that is exact to rounding for every field between `low` and `high`, of shape
         (n_columns,) or (n_samples, n_columns).
 

@@ -45,8 +45,8 @@ class Support:
 class Metric(NamedTuple):
     """Diagonal preconditioner of the gradient: factors, scalars or of shape (n_columns,).
 
-    `signal` multiplies the gradient of the weights, row by row; `parameters` those of the layer's
-    parameters, by name. A parameter without an entry has the factor one.
+    `signal` multiplies the rows of the gradient of the weights; `parameters` multiply the gradients
+    of the layer's parameters, by name. A parameter without an entry has the factor one.
     """
 
     signal: Array | float = 1.0
