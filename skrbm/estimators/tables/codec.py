@@ -109,11 +109,12 @@ class Table:
         )
         empty = list(compress(names, is_empty))
         if not table.order:
-            raise ValueError("X expected to have a known value in some column, got none.")
+            raise ValueError("X expected to have an observed value in some column, got none.")
         if empty:
             warn_user(
-                f"Columns {empty} of X have no known value: what is drawn for them says nothing, and "
-                f"without a category nothing is. Drop them, or give their categories.",
+                f"Columns {empty} of X have no observed value: their samples carry no information, "
+                f"and are missing for columns without categories. Drop the columns, or name their "
+                f"categories in kinds.",
                 UserWarning,
             )
         return table
