@@ -39,12 +39,12 @@ def read_fasta(
         Name of a file, or a file open for reading in text or binary mode, plain or compressed by
         gzip.
     alphabet : str, default="protein"
-        Letters of a site including the gap "-": "protein" for the twenty amino acids, "dna" or "rna"
-        for the four bases, or a string of the letters.
+        Letters of a site including the gap "-": "protein" for the twenty amino acids, "dna" or
+        "rna" for the four bases, or a string of the letters.
     insertions : {"drop", "keep"}, default="drop"
-        Treatment of lower-case letters and ".". "drop" removes them, since in A2M and A3M files they
-        are insertions, which belong to no site. "keep" converts lower case to upper case and "." to
-        "-", for other files in lower case.
+        Treatment of lower-case letters and ".". "drop" removes them, since in A2M and A3M files
+        they are insertions, which belong to no site. "keep" converts lower case to upper case and
+        "." to "-", for other files in lower case.
     handle_unknown : {"error", "missing"}, default="error"
         Treatment of letters outside the alphabet, such as "X": a ValueError, or a missing value,
         which `TabularRBM` marginalises over.
@@ -263,8 +263,8 @@ def _letters(alphabet: str) -> str:
     is_plain = letters.isascii() and letters == letters.upper() and "." not in letters
     if not is_plain or len(set(letters)) != len(letters) or len(letters) < 2:
         raise ValueError(
-            f"alphabet expected to be one of {list(ALPHABETS)}, or at least two upper-case letters, "
-            f"each of them once, got {alphabet!r}."
+            f"alphabet expected to be one of {list(ALPHABETS)}, or at least two upper-case "
+            f"letters, each of them once, got {alphabet!r}."
         )
     return letters
 
@@ -339,9 +339,10 @@ def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: st
     if len(places) and handle_unknown == "error":
         record, site = places[0]
         raise ValueError(
-            f"Sequences expected letters of the alphabet {letters!r}, got {chr(sequences[record, site])!r} "
-            f"at site {site + 1} of record {names[record]!r}, and {len(places)} such letters in all. "
-            f"Choose another alphabet, or set handle_unknown='missing'."
+            f"Sequences expected letters of the alphabet {letters!r}, got "
+            f"{chr(sequences[record, site])!r} at site {site + 1} of record {names[record]!r}, and "
+            f"{len(places)} such letters in all. Choose another alphabet, or set "
+            f"handle_unknown='missing'."
         )
     return np.asarray(codes)
 
@@ -351,8 +352,8 @@ def _site_codes(X: Any) -> Array:
     X = np.asarray(X) if container_of(X) == "array" else X
     if len(X.shape) != 2 or 0 in X.shape:
         raise ValueError(
-            f"X expected to be a table of at least one row and one site, got shape {X.shape}. Convert "
-            f"each sequence to a list of letters."
+            f"X expected to be a table of at least one row and one site, got shape {X.shape}. "
+            f"Convert each sequence to a list of letters."
         )
     codes = [factorized(column)[0] + 1 for column in columns_of(X)]  # missing ones are zero
     largest = max(int(column.max()) for column in codes)

@@ -58,7 +58,8 @@ class ComponentsDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
             Fitted estimator.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Shape of grey or colour images whose pixels are the features. None for square grey images.
+            Shape of grey or colour images whose pixels are the features. None for square grey
+            images.
         n_images : int, default=100
             Largest number of hidden units, those with the largest weight norms.
         n_columns : int, default=None
@@ -84,9 +85,9 @@ class ComponentsDisplay(Display):
         components = np.asarray(estimator.components_)
         if image_shape is None and hasattr(estimator, "columns_"):
             raise ValueError(
-                f"Images expected features that are pixels, but {type(estimator).__name__} has columns "
-                f"of a table. Use LogoDisplay for the categories of a hidden unit, draw components_ "
-                f"with the names in columns_ as a heat map, or pass image_shape."
+                f"Images expected features that are pixels, but {type(estimator).__name__} has "
+                f"columns of a table. Use LogoDisplay for the categories of a hidden unit, draw "
+                f"components_ with the names in columns_ as a heat map, or pass image_shape."
             )
         order = np.argsort(-np.linalg.norm(components, axis=1), kind="stable")
         images = _images(components[order[:n_images]], image_shape)
@@ -153,7 +154,8 @@ class SamplesDisplay(Display):
         mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
             Mask of the observed features, to plot the result of `inpaint` for the others.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Shape of grey or colour images whose pixels are the features. None for square grey images.
+            Shape of grey or colour images whose pixels are the features. None for square grey
+            images.
         n_images : int, default=10
             Number of samples, and largest number of rows of `X`.
         n_gibbs_steps : int, default=1000
@@ -223,8 +225,9 @@ def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
     shape = (math.isqrt(n_features),) * 2 if image_shape is None else tuple(image_shape)
     if math.prod(shape) != n_features or not (len(shape) == 2 or shape[2:] == (3,)):
         raise ValueError(
-            f"Expected image_shape of {n_features} pixels, one for each feature, as (height, width) or "
-            f"(height, width, 3), got {image_shape}{' (square)' if image_shape is None else ''}."
+            f"Expected image_shape of {n_features} pixels, one for each feature, as (height, "
+            f"width) or (height, width, 3), got "
+            f"{image_shape}{' (square)' if image_shape is None else ''}."
         )
     return np.asarray(v, dtype=np.float64).reshape(-1, *shape)
 

@@ -93,8 +93,8 @@ class LogoDisplay(Display):
         discrete = [j for j, values in enumerate(categories) if values is not None]
         if not discrete:
             raise ValueError(
-                f"Logos expected columns of categories, but {type(estimator).__name__} has none. Use "
-                f"ComponentsDisplay for weights of pixels."
+                f"Logos expected columns of categories, but {type(estimator).__name__} has none. "
+                f"Use ComponentsDisplay for weights of pixels."
             )
         machine = estimator._model.machine()
         n_hidden = machine.weights.shape[1]

@@ -96,16 +96,16 @@ class BaseRBM(
         Training algorithm, that is, the estimator of the negative phase (the expectation of the
         gradient under the model):
 
-        - "pcd": persistent contrastive divergence. Gibbs chains continue from one update to the next
-          [1]_.
+        - "pcd": persistent contrastive divergence. Gibbs chains continue from one update to the
+          next [1]_.
         - "cd": contrastive divergence. Gibbs chains start at the rows of the mini-batch [2]_.
         - "pt": parallel tempering. Persistent chains at several temperatures exchange their states
           [3]_.
         - "exact": exact expectation, a sum over all states of the smaller discrete layer, which may
           have at most 25 units.
 
-        With "pcd" and "pt" the chains also jump to training rows, by Metropolis moves that leave the
-        model distribution invariant, so that they reach modes that are far apart. With every
+        With "pcd" and "pt" the chains also jump to training rows, by Metropolis moves that leave
+        the model distribution invariant, so that they reach modes that are far apart. With every
         algorithm, a few "binary" hidden units are pretrained exactly on well-separated clusters
         before the first update, except in tables and with fixed variances.
     n_gibbs_steps : int
@@ -117,11 +117,11 @@ class BaseRBM(
         spacing of the temperatures adapts to the acceptance rate of the exchanges. Each of the
         `n_particles` has one chain at each temperature.
     centering : bool
-        Use the centred gradient, which does not depend on which state of a unit is called zero [4]_.
-        The fitted attributes are those of the uncentred model in either case.
+        Use the centred gradient, which does not depend on which state of a unit is called zero
+        [4]_. The fitted attributes are those of the uncentred model in either case.
     optimizer : {"sgd", "adam"}
-        Optimizer: stochastic gradient ascent with heavy-ball momentum, or Adam, which needs a smaller
-        `learning_rate`, such as 0.01.
+        Optimizer: stochastic gradient ascent with heavy-ball momentum, or Adam, which needs a
+        smaller `learning_rate`, such as 0.01.
     momentum : float
         Momentum coefficient in [0, 1). It increases the effective learning rate by a factor of
         1 / (1 - momentum). For Adam, the decay rate of the mean gradient.
@@ -147,10 +147,10 @@ class BaseRBM(
     l1 : float
         L1 penalty: factor of the sum of the absolute weights.
     l1_squared : float
-        Squared L1 penalty for equally sparse hidden units: factor of half the squared L1 norm of the
-        weights of a hidden unit, summed over the hidden units and divided by the number of visible
-        columns. Unlike with `l1`, units with large weights are penalised more strongly: Tubiana and
-        others (2019), :doi:`10.7554/eLife.39397`.
+        Squared L1 penalty for equally sparse hidden units: factor of half the squared L1 norm of
+        the weights of a hidden unit, summed over the hidden units and divided by the number of
+        visible columns. Unlike with `l1`, units with large weights are penalised more strongly:
+        Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
     l2 : float
         L2 penalty (weight decay): factor of half the sum of the squared weights.
     max_norm : float or None
@@ -165,11 +165,11 @@ class BaseRBM(
     tol : float
         Smallest increase of the score that counts as an improvement, in nats per row.
     track_likelihood : bool
-        Record the log-likelihood and its standard error in `history_`, estimated by annealing chains
-        from the model of one epoch to that of the next. Missing values then raise a ValueError.
-        `early_stopping` uses the log-likelihood of the validation rows as its score, and counts an
-        epoch as no improvement only if this is significant at one standard error. Tracking does not
-        change the parameters of an epoch.
+        Record the log-likelihood and its standard error in `history_`, estimated by annealing
+        chains from the model of one epoch to that of the next. Missing values then raise a
+        ValueError. `early_stopping` uses the log-likelihood of the validation rows as its score,
+        and counts an epoch as no improvement only if this is significant at one standard error.
+        Tracking does not change the parameters of an epoch.
     warm_start : bool
         Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}
@@ -181,8 +181,8 @@ class BaseRBM(
         epoch; rows that are new to `partial_fit` take ten steps first.
     n_jobs : int or None
         Number of threads of `transform`, scores and `log_partition`, and number of processes of an
-        exact sum over more than 2^22 states, as in joblib. None for the BLAS default (one thread for
-        small models) and one process. The results do not depend on it. Chains run sequentially.
+        exact sum over more than 2^22 states, as in joblib. None for the BLAS default (one thread
+        for small models) and one process. The results do not depend on it. Chains run sequentially.
     verbose : int
         Verbosity: zero is silent, other numbers print a line per epoch.
     random_state : int, Generator, RandomState or None
@@ -218,12 +218,12 @@ class BaseRBM(
         - "time": seconds since the previous record.
         - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains minus
           that of the training rows, in nats.
-        - "swap_acceptance", with "pt": mean acceptance probability of exchanges between neighbouring
-          temperatures.
+        - "swap_acceptance", with "pt": mean acceptance probability of exchanges between
+          neighbouring temperatures.
         - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean
           log-likelihood, and standard error of the log-partition function, in nats.
-        - "free_energy_gap", with `early_stopping`: mean free energy of the validation rows minus that
-          of the training rows, in nats. A growing gap indicates overfitting.
+        - "free_energy_gap", with `early_stopping`: mean free energy of the validation rows minus
+          that of the training rows, in nats. A growing gap indicates overfitting.
         - "validation_pseudo_likelihood", with `early_stopping`, and "validation_log_likelihood" and
           "validation_log_likelihood_std_error", with `track_likelihood` too: the same for the
           validation rows.

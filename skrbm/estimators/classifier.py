@@ -71,8 +71,8 @@ class RBMClassifier(
     discriminative_weight : float, default=1.0
         Weight of the discriminative term, the log-probability of the label given the features.
     generative_weight : float, default=0.01
-        Weight of the generative term, the joint log-likelihood of features and label. A small weight
-        regularises. Zero needs no chains; samples of the machine are then meaningless.
+        Weight of the generative term, the joint log-likelihood of features and label. A small
+        weight regularises. Zero needs no chains; samples of the machine are then meaningless.
     unlabeled : object, default=None
         Value of `y` that marks rows without a label, such as -1. None if all rows have labels.
     class_weight : dict, "balanced" or None, default=None
@@ -98,8 +98,8 @@ class RBMClassifier(
         - "log_loss" (in nats) and "accuracy" of some labelled training rows.
         - "learning_rate": learning rate of the last update.
         - "time": seconds since the previous record.
-        - "validation_log_loss" and "validation_accuracy", with `early_stopping` of the estimator: the
-          same for the validation rows.
+        - "validation_log_loss" and "validation_accuracy", with `early_stopping` of the estimator:
+          the same for the validation rows.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

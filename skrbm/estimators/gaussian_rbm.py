@@ -54,8 +54,8 @@ class GaussianBernoulliRBM(BaseRBM):
         Learn `noise_variance_`. If False, it is fixed at the variance of the features, or at the
         values assigned before `partial_fit`.
     variance_rate : float
-        Learning rate of the logarithm of `noise_variance_` relative to that of the other parameters.
-        The variances stay between 1e-4 and 10 times those of the features.
+        Learning rate of the logarithm of `noise_variance_` relative to that of the other
+        parameters. The variances stay between 1e-4 and 10 times those of the features.
     learning_rate : float
         Initial learning rate, for features in units of their standard deviations.
     max_gradient_norm : float or None

@@ -26,10 +26,10 @@ from skrbm.estimators.tables.table_rows import checked_table
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
-    The machine is fitted to complete or incomplete rows with `missing="marginalize"`: missing values
-    are drawn from the machine during training, which maximises the likelihood of the observed values
-    by stochastic expectation maximisation [1]_. Missing numbers of new rows are replaced by their
-    conditional means, missing categories by the most probable category.
+    The machine is fitted to complete or incomplete rows with `missing="marginalize"`: missing
+    values are drawn from the machine during training, which maximises the likelihood of the
+    observed values by stochastic expectation maximisation [1]_. Missing numbers of new rows are
+    replaced by their conditional means, missing categories by the most probable category.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     add_indicator : bool, default=False
         Append the columns of a :class:`sklearn.impute.MissingIndicator`.
     keep_empty_features : bool, default=False
-        Keep features without observed values in `fit`, and impute zeros for them. If False, they are
-        dropped.
+        Keep features without observed values in `fit`, and impute zeros for them. If False, they
+        are dropped.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator of the draws of missing values in `transform`. Training uses the
         `random_state` of `estimator`. A generator is advanced by `fit`.
@@ -70,12 +70,12 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    `transform` is deterministic for all rows together: the same rows in the same order give the same
-    values. All incomplete rows of a call draw from one random stream, which restarts with every
-    call, so that imputed values of a row depend on the other rows. The differences are of the size
-    of the Monte Carlo error, which decreases with `n_chains`. For binary features about which the
-    observed values carry no information it may be several tenths. To impute a row independently of
-    the others, pass it alone.
+    `transform` is deterministic for all rows together: the same rows in the same order give the
+    same values. All incomplete rows of a call draw from one random stream, which restarts with
+    every call, so that imputed values of a row depend on the other rows. The differences are of the
+    size of the Monte Carlo error, which decreases with `n_chains`. For binary features about which
+    the observed values carry no information it may be several tenths. To impute a row independently
+    of the others, pass it alone.
 
     References
     ----------
@@ -155,10 +155,10 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         with restored_on_error(self):
             if self._takes_tables and (self.add_indicator or not self._marks_nan):
                 raise ValueError(
-                    f"Imputation of tables expected add_indicator=False and missing_values=nan, got "
-                    f"add_indicator={self.add_indicator} and missing_values="
-                    f"{self.missing_values!r}. Use a separate sklearn.impute.MissingIndicator, or "
-                    f"replace the placeholder by None."
+                    f"Imputation of tables expected add_indicator=False and missing_values=nan, "
+                    f"got add_indicator={self.add_indicator} and "
+                    f"missing_values={self.missing_values!r}. Use a separate "
+                    f"sklearn.impute.MissingIndicator, or replace the placeholder by None."
                 )
             X = self._check_X(X, reset=True)
             self._is_empty = np.zeros(self.n_features_in_, dtype=bool)
@@ -200,8 +200,9 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         empty, kept = self._is_empty, ~self._is_empty
         if empty.any() and not self.keep_empty_features:
             warn_user(
-                f"Dropping features without observed values in fit: {np.flatnonzero(empty).tolist()}. "
-                f"Set keep_empty_features=True to keep them, with zeros for missing values.",
+                f"Dropping features without observed values in fit: "
+                f"{np.flatnonzero(empty).tolist()}. Set keep_empty_features=True to keep them, "
+                f"with zeros for missing values.",
                 UserWarning,
             )
         filled: Array = np.nan_to_num(X)

@@ -24,8 +24,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
     The score of a row is its negative free energy, :math:`-F(v) = \log p(v) + \log Z`, which is
-    computed exactly. Scores of the same model are comparable. Scores of different models also differ
-    by their :math:`\log Z` and, for real-valued features, by the units of measurement.
+    computed exactly. Scores of the same model are comparable. Scores of different models also
+    differ by their :math:`\log Z` and, for real-valued features, by the units of measurement.
 
     Parameters
     ----------

@@ -25,9 +25,9 @@ class SpinRBM(BaseRBM):
     Parameters
     ----------
     learning_rate : float
-        Initial learning rate of the weights. The learning rate of the biases is four times as large.
-        A step of the weights a sixteenth as long as in `BernoulliRBM` changes the distribution by as
-        much, because the states of a spin are two apart.
+        Initial learning rate of the weights. The learning rate of the biases is four times as
+        large. A step of the weights a sixteenth as long as in `BernoulliRBM` changes the
+        distribution by as much, because the states of a spin are two apart.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters,
         with the biases counted twice, is scaled down to this norm. None for no clipping.

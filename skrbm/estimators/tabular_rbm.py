@@ -32,8 +32,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     numeric column is normal with a learned variance, and an interval column has an exponential
     density between its bounds. Numeric columns are scaled internally, by default to normal scores,
     so that only densities depend on the unit of measurement and the origin of a column.
-    Log-likelihoods are those of the columns as given, in nats: log-probabilities of discrete columns
-    plus log-densities of numeric and interval columns.
+    Log-likelihoods are those of the columns as given, in nats: log-probabilities of discrete
+    columns plus log-densities of numeric and interval columns.
 
     Parameters
     ----------

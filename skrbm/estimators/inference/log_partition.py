@@ -130,7 +130,8 @@ def _estimate(
 def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:
     """True if a run and the previous one, with fewer temperatures, are reliable and agree.
 
-    A small standard error is no proof: with too few temperatures all chains may miss the same modes.
+    A small standard error is no proof: with too few temperatures all chains may miss the same
+    modes.
     """
     error, coarse_error = result.std_error, previous.std_error
     agree = abs(result.value - previous.value) < N_AGREEMENT_ERRORS * np.hypot(error, coarse_error)
@@ -165,8 +166,8 @@ def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
     tolerance = N_BOUND_ERRORS * np.hypot(*errors)
     if abs(result.value - forward.value) > tolerance + BOUND_ROUNDING * max(1.0, abs(result.value)):
         warn_user(
-            f"Two estimates disagree: {result}, and {forward} by annealing from independent features. "
-            f"Increase n_temperatures; until both agree, neither is reliable.",
+            f"Two estimates disagree: {result}, and {forward} by annealing from independent "
+            f"features. Increase n_temperatures; until both agree, neither is reliable.",
             AnnealingWarning,
         )
 
@@ -184,9 +185,9 @@ def warn_if_too_likely(
     if is_below(log_partition, bound):
         warn_user(
             f"The probabilities of the rows of X sum to more than one: log_partition is "
-            f"{log_partition}, but these rows give a lower bound of {bound:.6g} nats. Its chains have "
-            f"missed modes of the model: use method='exact', or method='reverse_ais' with init= rows "
-            f"that include these modes.",
+            f"{log_partition}, but these rows give a lower bound of {bound:.6g} nats. Its chains "
+            f"have missed modes of the model: use method='exact', or method='reverse_ais' with "
+            f"init= rows that include these modes.",
             AnnealingWarning,
         )
 
@@ -221,8 +222,9 @@ def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
     if values and not np.isin(dense(spread_rows(X, MAX_BOUND_ROWS)), values).all():
         low, high = values[0], values[-1]
         warn_user(
-            f"X has values other than {low:g} and {high:g}: its scores are then no log-probabilities, "
-            f"and favour sharp models. Pass np.where(X > {(low + high) / 2:g}, {high:g}, {low:g}).",
+            f"X has values other than {low:g} and {high:g}: its scores are then no "
+            f"log-probabilities, and favour sharp models. Pass np.where(X > {(low + high) / 2:g}, "
+            f"{high:g}, {low:g}).",
             DomainWarning,
         )
 

@@ -15,8 +15,8 @@ from skrbm.core.units import Units
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import check_domain
 
-# Draws and Gibbs steps per draw in transform and scores. On digits and wines with half of the values
-# missing, the effect of more steps on the features is below the Monte Carlo error of ten draws.
+# Draws and Gibbs steps per draw in transform and scores. On digits and wines with half of the
+# values missing, more steps change the features by less than the Monte Carlo error of ten draws.
 N_IMPUTED_DRAWS, N_IMPUTATION_STEPS = 10, 20
 
 
@@ -79,8 +79,8 @@ class ConditionalDraws:
         result = X.astype(machine.dtype)
         if not np.isfinite(result[self._is_held]).all():
             raise ValueError(
-                "Observed values of X expected to be finite, got NaN or infinity. Mark missing values "
-                "by mask in inpaint, or by NaN in impute."
+                "Observed values of X expected to be finite, got NaN or infinity. Mark missing "
+                "values by mask in inpaint, or by NaN in impute."
             )
         rows = self._rows
         if len(rows):

@@ -63,8 +63,8 @@ def chain_diagnostics(
     -------
     diagnostics : ChainDiagnostics
         Diagnostics with the traces `free_energy`, `mean_activation` and `principal_component`
-        (n_chains, n_steps), `autocorrelation_time` in steps, `effective_sample_size`, `r_hat`, and a
-        summary in words, `verdict`.
+        (n_chains, n_steps), `autocorrelation_time` in steps, `effective_sample_size`, `r_hat`, and
+        a summary in words, `verdict`.
 
     Raises
     ------
@@ -146,8 +146,8 @@ def warn_if_chains_stay(
     memory = chain_memory(machine, v, n_steps, rng)
     if memory > MAX_MEMORY:
         warn_user(
-            f"The chains do not mix: after {n_steps} Gibbs steps the correlation with their initial "
-            f"states is still {memory:.2f}, so that the frequencies of modes in the sample depend on "
-            f"these states. {cure}",
+            f"The chains do not mix: after {n_steps} Gibbs steps the correlation with their "
+            f"initial states is still {memory:.2f}, so that the frequencies of modes in the "
+            f"sample depend on these states. {cure}",
             ConvergenceWarning,
         )

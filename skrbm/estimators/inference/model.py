@@ -165,8 +165,8 @@ class ArrayModel(Model):
     ) -> tuple[Units, Array]:
         """Base distribution of annealing and tempering, and visible states in the model's modes.
 
-        The base has the mean and variance of the training data or of the rows `X`. The states in the
-        modes are these rows, or else draws given the persistent chains and final states of
+        The base has the mean and variance of the training data or of the rows `X`. The states in
+        the modes are these rows, or else draws given the persistent chains and final states of
         other chains. For arrays assigned by hand both come from a tempered sample of the model.
         """
         if X is not None:
@@ -258,8 +258,8 @@ class ArrayModel(Model):
     ) -> Any:
         """Validate rows and convert them to the columns of the machine.
 
-        The arguments are those of `RowFormat.read`. If `finite` is False, the domain of the units is
-        not checked either.
+        The arguments are those of `RowFormat.read`. If `finite` is False, the domain of the units
+        is not checked either.
         """
         options = {"reset": reset, "finite": finite, "missing": missing}
         return self.rbm._row_format.read(self.rbm, X, **options, sample_weight=sample_weight)

@@ -82,8 +82,8 @@ class SamplingMixin(ModelMixin):
         Parameters
         ----------
         n_samples : int, default=None
-            Number of samples, each from an independent chain. None for the number of rows of `init`,
-            or one.
+            Number of samples, each from an independent chain. None for the number of rows of
+            `init`, or one.
         n_gibbs_steps : int, default=1000
             Number of Gibbs steps of each chain.
         init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
@@ -95,8 +95,8 @@ class SamplingMixin(ModelMixin):
             they can leave a mode that Gibbs sampling stays in [1]_. One is Gibbs sampling.
         temperature : float, default=1.0
             Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. Below one, likely
-            states become more likely, as for the design of sequences [2]_; above one, samples become
-            more diverse.
+            states become more likely, as for the design of sequences [2]_; above one, samples
+            become more diverse.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. None continues the random stream of the estimator, so that successive
             calls differ.
@@ -179,9 +179,9 @@ class SamplingMixin(ModelMixin):
     ) -> Any:
         """Impute unobserved features of each row given the observed features.
 
-        Gibbs chains run over the unobserved features of each row, with the observed features clamped.
-        A chain starts at the hidden state of a persistent chain, drawn by the probability of the
-        observed features given that state.
+        Gibbs chains run over the unobserved features of each row, with the observed features
+        clamped. A chain starts at the hidden state of a persistent chain, drawn by the probability
+        of the observed features given that state.
 
         Parameters
         ----------

@@ -46,8 +46,8 @@ class LikelihoodMixin(ModelMixin):
         """Compute the exact log pseudo-likelihood of each row.
 
         The result is deterministic; it is the expectation of the random estimate of scikit-learn's
-        class. The cost is proportional to n_samples * n_features * n_components and, for real-valued
-        visible units, to the number of quadrature nodes.
+        class. The cost is proportional to n_samples * n_features * n_components and, for
+        real-valued visible units, to the number of quadrature nodes.
 
         Parameters
         ----------
@@ -57,9 +57,9 @@ class LikelihoodMixin(ModelMixin):
         Returns
         -------
         pseudo_likelihood : ndarray of shape (n_samples,)
-            Log pseudo-likelihood in nats, a sum over the observed features. Rows with missing values
-            are averaged over ten draws of these values, each after 20 Gibbs steps; the result is the
-            same in every call with the same incomplete rows.
+            Log pseudo-likelihood in nats, a sum over the observed features. Rows with missing
+            values are averaged over ten draws of these values, each after 20 Gibbs steps; the
+            result is the same in every call with the same incomplete rows.
         """
         model = self._model
         X = model.check_X(X, missing=True)
@@ -193,11 +193,11 @@ class LikelihoodMixin(ModelMixin):
 
         Annealed importance sampling (AIS) [1]_ starts from independent features with the means and
         variances of the training data. Its estimate tends to be too low, that of reverse annealing
-        [2]_ too high. If they differ, one of them is wrong; if they agree, both may still have missed
-        a mode. The chains may jump to visible states in the modes of the model: to `X`, or to draws
-        given the persistent chains `h_samples_` and final states of overdispersed Gibbs chains. For
-        arrays assigned by hand and algorithms without persistent chains, these states also come from
-        parallel tempering.
+        [2]_ too high. If they differ, one of them is wrong; if they agree, both may still have
+        missed a mode. The chains may jump to visible states in the modes of the model: to `X`, or
+        to draws given the persistent chains `h_samples_` and final states of overdispersed Gibbs
+        chains. For arrays assigned by hand and algorithms without persistent chains, these states
+        also come from parallel tempering.
 
         Parameters
         ----------
@@ -244,9 +244,9 @@ class LikelihoodMixin(ModelMixin):
         -----
         AnnealingWarning
             If the effective sample size is less than ten, or less than half of a smaller number of
-            chains; if the estimate is below a lower bound from hidden states given the rows to which
-            chains may jump; or if "reverse_ais" or "bar" differs from "ais" with a quarter of the
-            temperatures.
+            chains; if the estimate is below a lower bound from hidden states given the rows to
+            which chains may jump; or if "reverse_ais" or "bar" differs from "ais" with a quarter of
+            the temperatures.
 
         References
         ----------
@@ -300,15 +300,15 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     """Compute the mean log-likelihood of held-out rows, a scorer for hyperparameter searches.
 
     Unlike the pseudo-likelihood, the log-likelihood compares models of any kind. The partition
-    function is exact if the smaller layer is small. Otherwise it is estimated by annealed importance
-    sampling with ``n_temperatures="auto"``, with a standard error of about 0.05 nats, which is common
-    to all rows, or a larger one with an `AnnealingWarning`.
+    function is exact if the smaller layer is small. Otherwise it is estimated by annealed
+    importance sampling with ``n_temperatures="auto"``, with a standard error of about 0.05 nats,
+    which is common to all rows, or a larger one with an `AnnealingWarning`.
 
     Parameters
     ----------
     estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or Pipeline
-        Fitted estimator, or a Pipeline that ends in one. Densities are then those of the transformed
-        features.
+        Fitted estimator, or a Pipeline that ends in one. Densities are then those of the
+        transformed features.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows of states of the units; values between them have no probability.
     y : object, default=None

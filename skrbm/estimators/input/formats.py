@@ -56,8 +56,8 @@ class RowFormat(ABC):
         Parameters
         ----------
         rbm : BaseRBM
-            Estimator whose parameters and attributes the rows are checked against. With `reset`, the
-            attributes `learned` are set.
+            Estimator whose parameters and attributes the rows are checked against. With `reset`,
+            the attributes `learned` are set.
         X : object
             Rows of the user.
         reset : bool
@@ -123,8 +123,8 @@ class RowFormat(ABC):
     def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         """Log-density of the states minus that of the user's values, for each unit, in nats.
 
-        Without `v`, the part that is common to all rows, (n_units,), or (1,) if it is zero. With `v`,
-        that of each row, (n_samples, n_units), or the common part if rows do not differ.
+        Without `v`, the part that is common to all rows, (n_units,), or (1,) if it is zero. With
+        `v`, that of each row, (n_samples, n_units), or the common part if rows do not differ.
         """
 
     def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:

@@ -130,8 +130,8 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
         is_summable = np.finfo(np.float64).tiny <= weights.sum() < np.inf
     if weights.min() < 0 or not is_summable:
         raise ValueError(
-            f"sample_weight expected to be at least zero, and positive for some rows, with a sum in "
-            f"the range of double precision, got values from {weights.min():g} to "
+            f"sample_weight expected to be at least zero, and positive for some rows, with a sum "
+            f"in the range of double precision, got values from {weights.min():g} to "
             f"{weights.max():g}. A weight of k equals k copies of a row; zero leaves it out."
         )
     return np.asarray(weights)
@@ -281,8 +281,8 @@ def check_domain(
     )
     if is_inside:
         message = (
-            f"{units.__name__} units expect {low:g} and {high:g}, but {name} has only 0 and 1, and 0 "
-            f"would be read as a mean of zero. Pass 2 * {name} - 1, use BernoulliRBM, or set "
+            f"{units.__name__} units expect {low:g} and {high:g}, but {name} has only 0 and 1, and "
+            f"0 would be read as a mean of zero. Pass 2 * {name} - 1, use BernoulliRBM, or set "
             f"check_input='ignore'."
         )
     elif np.isinf(high):
@@ -376,8 +376,8 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
             ) from None
         if "could not convert" in message or "bytes/strings" in message:
             raise ValueError(
-                f"X expected numbers in every column, got text: {message} Use skrbm.TabularRBM, which "
-                f"accepts tables with categories, or encode them, for example with "
+                f"X expected numbers in every column, got text: {message} Use skrbm.TabularRBM, "
+                f"which accepts tables with categories, or encode them, for example with "
                 f"sklearn.preprocessing.OneHotEncoder."
             ) from None
         raise

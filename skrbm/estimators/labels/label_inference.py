@@ -114,8 +114,8 @@ class LabelInferenceMixin:
         y : label or array-like of shape (n_samples,), default=None
             Labels to condition on, one for all samples or one for each. None draws them too.
         n_gibbs_steps : int, default=1000
-            Number of Gibbs steps of each chain. Chains start from draws of the visible units without
-            input from the hidden units.
+            Number of Gibbs steps of each chain. Chains start from draws of the visible units
+            without input from the hidden units.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. None continues the random stream of the estimator, so that successive
             calls differ.

@@ -24,7 +24,8 @@ class LabelModel(Model):
     owner : RBMClassifier
         Classifier with the arrays of the label, the classes and the estimator of the features.
     label_weights : ndarray of shape (n_labels,), default=None
-        Total weights of the rows of each label so far. None for inference, which does not need them.
+        Total weights of the rows of each label so far. None for inference, which does not need
+        them.
     """
 
     def __init__(self, owner: Any, label_weights: Array | None = None) -> None:
@@ -66,7 +67,7 @@ class LabelModel(Model):
         return {**self.rbm._model.public, **label_arrays}
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Independent visible layer: features with the given statistics, and the label frequencies."""
+        """Independent visible layer: features with these statistics, labels with their frequencies."""
         features = self.rbm._model.base_layer(statistics, varying)
         frequencies, variance = self._label_moments
         n_samples: Any = statistics[0]  # a sum of weights need not be an integer

@@ -184,8 +184,8 @@ class LabelRecorder(Recorder):
     learned : ndarray of int of shape (n_learned,)
         Indices of the labelled training rows.
     held_out : ndarray of int of shape (n_held_out,) or None
-        Indices of the labelled validation rows, whose log-loss is the score for early stopping. None
-        for the log-loss of the training rows.
+        Indices of the labelled validation rows, whose log-loss is the score for early stopping.
+        None for the log-loss of the training rows.
     """
 
     history: History

@@ -34,8 +34,8 @@ from skrbm.estimators.tables.scores import NormalScores
 class Table:
     """Kinds, categories and scales of the columns of a table, for encoding and decoding.
 
-    The encoded columns are those of all binary, then categorical, numeric and interval columns, each
-    in the order of the table. All attributes are plain data.
+    The encoded columns are those of all binary, then categorical, numeric and interval columns,
+    each in the order of the table. All attributes are plain data.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class Table:
     origin, scale : ndarray of shape (n_features,)
         Subtrahend and divisor of numbers.
     scores : list of length n_features
-        Fields of the `NormalScores` or `MixtureScale` of numeric columns, None for other columns and
-        without such a transformation.
+        Fields of the `NormalScores` or `MixtureScale` of numeric columns, None for other columns
+        and without such a transformation.
     """
 
     container: str
@@ -317,8 +317,8 @@ class Table:
         unknown = [value for value in present if value not in numbers]
         if unknown and handle_unknown == "error":
             raise ValueError(
-                f"Column {self.names[j]!r} expected categories {list(numbers)}, got {unknown[:10]}. Set "
-                f"handle_unknown='missing' to treat them as missing values."
+                f"Column {self.names[j]!r} expected categories {list(numbers)}, got "
+                f"{unknown[:10]}. Set handle_unknown='missing' to treat them as missing values."
             )
         translated = np.array([*(numbers.get(value, MISSING) for value in values), MISSING])
         return translated[codes], unknown
@@ -332,8 +332,8 @@ class Table:
         if low <= least and greatest <= high:
             return
         message = (
-            f"Column {self.names[j]!r} is an interval from {low:g} to {high:g}, but has values from "
-            f"{least:g} to {greatest:g}. Widen it in kinds, or set check_input='ignore'."
+            f"Column {self.names[j]!r} is an interval from {low:g} to {high:g}, but has values "
+            f"from {least:g} to {greatest:g}. Widen it in kinds, or set check_input='ignore'."
         )
         if check_input == "raise":
             raise ValueError(message)

@@ -104,8 +104,8 @@ class ConditionalMixin(ModelMixin):
 
         For rows without other missing values it is computed by quadrature over free energies. This
         is exact to rounding, except with `numeric_scale="normal"`, where the error is about a
-        thousandth of a standard deviation. Other missing values are drawn given the observed values,
-        and the means are averaged over `n_chains` draws.
+        thousandth of a standard deviation. Other missing values are drawn given the observed
+        values, and the means are averaged over `n_chains` draws.
 
         Parameters
         ----------

@@ -109,10 +109,10 @@ def column_kind(
         return _real(name, column, kind, options, numeric_scale, counts)
     if kind not in DISCRETE or len(options) not in n_options:
         raise ValueError(
-            f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, high) or "
-            f"('categorical', categories), got {given!r} for a column of type {column.dtype}. Name its "
-            f"kind, as in kinds={{{name!r}: 'categorical'}}, or convert the column to numbers: dates to "
-            f"days since the first one."
+            f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, "
+            f"high) or ('categorical', categories), got {given!r} for a column of type "
+            f"{column.dtype}. Name its kind, as in kinds={{{name!r}: 'categorical'}}, or convert "
+            f"the column to numbers: dates to days since the first one."
         )
     return _discrete(name, column, kind, options)
 
@@ -143,8 +143,8 @@ def checked_numbers(name: Any, column: Any) -> Array:
         numbers = numbers_of(column)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit with "
-            f"kinds={{{name!r}: 'categorical'}}."
+            f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit "
+            f"with kinds={{{name!r}: 'categorical'}}."
         ) from error
     if np.isinf(numbers).any():
         raise ValueError(
@@ -163,8 +163,8 @@ def _real(
         low, high = options or (0.0, 1.0)
         if not (np.isfinite([low, high]).all() and low < high):
             raise ValueError(
-                f"Interval of column {name!r} expected to have finite bounds, the lower one first, got "
-                f"{(low, high)}."
+                f"Interval of column {name!r} expected to have finite bounds, the lower one first, "
+                f"got {(low, high)}."
             )
         return ColumnKind((kind, low, high), None, low, high - low, not len(known))
     learner = LEARNED_SCALES.get(numeric_scale)
@@ -195,8 +195,8 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
             categories = [type(categories[0])(value) for value in (0, 1)]
         if len(categories) != 2:
             raise ValueError(
-                f"Binary column {name!r} expected to have 2 values, got {categories[:10]}. Use kind "
-                f"'categorical', or give both values: ('binary', [value, other])."
+                f"Binary column {name!r} expected to have 2 values, got {categories[:10]}. Use "
+                f"kind 'categorical', or give both values: ('binary', [value, other])."
             )
     shown: dict[str, Any] = {}
     for value in categories:

@@ -48,10 +48,11 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 class MixtureScale:
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A value that is much more frequent than its neighbours, such as zero among debts, is an atom with
-    a probability. A column of few frequent values consists of atoms alone. All other values have the
-    density of a mixture of normal distributions after one of Johnson's transformations [1]_. The
-    transformation and the number of components are chosen by Schwarz's criterion (BIC) [2]_.
+    A value that is much more frequent than its neighbours, such as zero among debts, is an atom
+    with a probability. A column of few frequent values consists of atoms alone. All other values
+    have the density of a mixture of normal distributions after one of Johnson's transformations
+    [1]_. The transformation and the number of components are chosen by Schwarz's criterion (BIC)
+    [2]_.
 
     Parameters
     ----------

@@ -25,10 +25,10 @@ class NormalScores:
 
     The values are divided into bins of about equal counts; a value that is frequent enough to fill
     a bin has a bin of its own. At the edge between two bins, with a fraction :math:`F` of the
-    values below, the score is the normal quantile of :math:`F` [1]_. The map is linear within a bin.
-    In the first and the last bin, which are open, the slope maps the mean of the values to the mean
-    of the scores. The density of a number is the density of its score times the slope of its bin.
-    The number of bins, at most the square root of the number of values, is chosen by Akaike's
+    values below, the score is the normal quantile of :math:`F` [1]_. The map is linear within a
+    bin. In the first and the last bin, which are open, the slope maps the mean of the values to the
+    mean of the scores. The density of a number is the density of its score times the slope of its
+    bin. The number of bins, at most the square root of the number of values, is chosen by Akaike's
     criterion [2]_, with a single linear map as one of the candidates.
 
     Parameters

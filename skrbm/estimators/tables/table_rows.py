@@ -58,9 +58,10 @@ class TableRows(RowFormat):
             units = np.flatnonzero(~rows.known_units.all(axis=0))
             raise ValueError(
                 f"Input X contains NaN, None or an unknown category in columns "
-                f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} needs "
-                f"complete rows here. Impute them with impute, or call score_samples, which accepts "
-                f"incomplete rows, as RBMOutlierDetector(criterion='pseudo_likelihood') does."
+                f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} "
+                f"needs complete rows here. Impute them with impute, or call score_samples, which "
+                f"accepts incomplete rows, as RBMOutlierDetector(criterion='pseudo_likelihood') "
+                f"does."
             )
         return rows
 
@@ -88,10 +89,10 @@ class TableRows(RowFormat):
             return
         name, values = next(iter(shown.items()))
         warn_user(
-            f"X has categories that were not in the first rows, {shown}: they are treated as missing "
-            f"and are not learned. Name all categories before the first rows, by "
-            f"kinds={{{name!r}: ('categorical', [..., {values[0]!r}])}} or by a categorical type, or "
-            f"set handle_unknown='error'.",
+            f"X has categories that were not in the first rows, {shown}: they are treated as "
+            f"missing and are not learned. Name all categories before the first rows, by "
+            f"kinds={{{name!r}: ('categorical', [..., {values[0]!r}])}} or by a categorical type, "
+            f"or set handle_unknown='error'.",
             DomainWarning,
         )
 
@@ -166,8 +167,8 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     if not len(X) or not names:
         what, count = ("sample", len(X)) if names else ("feature", len(names))
         raise ValueError(
-            f"Found array with {count} {what}(s) (shape={(len(X), len(names))}) while a minimum of 1 "
-            f"is required by {type(estimator).__name__}."
+            f"Found array with {count} {what}(s) (shape={(len(X), len(names))}) while a minimum of "
+            f"1 is required by {type(estimator).__name__}."
         )
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
