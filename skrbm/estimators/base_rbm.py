@@ -445,9 +445,9 @@ class BaseRBM(
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_known = known_units(self, X)
+        is_observed = known_units(self, X)
         return average_over_draws(
-            model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v)
+            model, X, is_observed, lambda v, rows: model.map_rows(Machine.mean_hidden, v)
         )
 
     def inverse_transform(self, X: Any) -> Any:

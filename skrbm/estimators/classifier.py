@@ -245,15 +245,15 @@ class RBMClassifier(
         validate_data(classifier, X, reset=not resumes, skip_check_array=True)
         check_consistent_length(X, y)
         X, weights, y = present_rows(X, check_weights(sample_weight, X), y)
-        is_known = self._is_known(y)
-        known = y[is_known]
-        assert_all_finite(known, input_name="y", estimator_name=type(self).__name__)
-        check_classification_targets(known)
-        labels = self.classes_ if resumes else np.unique(known if classes is None else classes)
+        is_labelled = self._is_labelled(y)
+        given = y[is_labelled]
+        assert_all_finite(given, input_name="y", estimator_name=type(self).__name__)
+        check_classification_targets(given)
+        labels = self.classes_ if resumes else np.unique(given if classes is None else classes)
         if len(labels) < 2:
             raise ValueError(
                 f"y expected labels of at least two classes, got {len(labels)} class(es) among "
-                f"{len(known)} labelled rows of {len(y)}. Labels equal to unlabeled="
+                f"{len(given)} labelled rows of {len(y)}. Labels equal to unlabeled="
                 f"{self.unlabeled!r} and rows of weight zero do not count."
             )
         if classes is not None and not np.array_equal(labels, np.unique(classes)):
@@ -262,17 +262,17 @@ class RBMClassifier(
                 f"{np.unique(classes)}."
             )
         numbers = np.full(len(y), UNKNOWN)
-        numbers[is_known] = label_numbers(known, labels)
+        numbers[is_labelled] = label_numbers(given, labels)
         if self.class_weight is not None:
             factors = np.ones(len(y))
-            factors[is_known] = compute_sample_weight(self.class_weight, known)
+            factors[is_labelled] = compute_sample_weight(self.class_weight, given)
             weights = check_weights(factors if weights is None else weights * factors, X)
             X, weights, numbers = present_rows(X, weights, numbers)
         checked = rbm._model.check_X(X, reset=not resumes, sample_weight=weights)
         write_attributes(classifier, {"estimator_": rbm, "classes_": labels})
         return classifier, checked, numbers, weights
 
-    def _is_known(self, y: Array) -> Array:
+    def _is_labelled(self, y: Array) -> Array:
         """Mask of the labels that are not `unlabeled`."""
         if self.unlabeled is None:
             return np.ones(len(y), dtype=bool)

@@ -28,16 +28,16 @@ class ConditionalDraws:
     ----------
     model : ArrayModel
         Model to draw from.
-    is_known : ndarray of bool of shape (n_samples, n_units)
+    is_observed : ndarray of bool of shape (n_samples, n_units)
         Mask of the observed units, which are held.
     rng : numpy.random.Generator
         Source of random numbers.
     """
 
-    def __init__(self, model: ArrayModel, is_known: Array, rng: np.random.Generator) -> None:
-        self.model, self.is_known, self.rng = model, is_known, rng
-        self._is_held = model.machine().visible.by_column(is_known)
-        self._rows = np.flatnonzero(~is_known.all(axis=1))
+    def __init__(self, model: ArrayModel, is_observed: Array, rng: np.random.Generator) -> None:
+        self.model, self.is_observed, self.rng = model, is_observed, rng
+        self._is_held = model.machine().visible.by_column(is_observed)
+        self._rows = np.flatnonzero(~is_observed.all(axis=1))
         self._base: Units | None = None
         self._is_compared = False
 
@@ -60,13 +60,13 @@ class ConditionalDraws:
     ) -> Array:
         """Complete rows after some more Gibbs steps; only rows with missing values are moved."""
         result, rows = X.copy(), self._rows
-        is_known = self.is_known[rows]
+        is_observed = self.is_observed[rows]
 
-        def run(machine: Machine, v: Array, is_known: Array) -> Array:
-            return step(machine, v, is_known.astype(bool), n_gibbs_steps, self.rng)
+        def run(machine: Machine, v: Array, is_observed: Array) -> Array:
+            return step(machine, v, is_observed.astype(bool), n_gibbs_steps, self.rng)
 
         if len(rows) and n_gibbs_steps:
-            result[rows] = self.model.map_rows(run, X[rows], is_known, is_random=True)
+            result[rows] = self.model.map_rows(run, X[rows], is_observed, is_random=True)
         return result
 
     def _start(self, X: Array) -> Array:
@@ -95,7 +95,7 @@ class ConditionalDraws:
         rows, h = self._rows, self.model.chain_hidden(machine)
         if h is not None:
             known = np.where(self._is_held[rows], X[rows], 0)
-            h = posterior_draws(machine, known, self.is_known[rows], h, self.rng)
+            h = posterior_draws(machine, known, self.is_observed[rows], h, self.rng)
             return machine.sample_visible(h, self.rng)
         if self._base is None:
             self._base = self.model.base(machine, self.rng).astype(machine.dtype)
@@ -103,7 +103,7 @@ class ConditionalDraws:
 
 
 def average_over_draws(
-    model: ArrayModel, X: Any, is_known: Array | None, answer: Callable[[Any, Any], Array]
+    model: ArrayModel, X: Any, is_observed: Array | None, answer: Callable[[Any, Any], Array]
 ) -> Array:
     """Average a function of complete rows over draws of their missing values.
 
@@ -115,7 +115,7 @@ def average_over_draws(
         Model to draw from.
     X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
         Checked rows.
-    is_known : ndarray of bool of shape (n_samples, n_units) or None
+    is_observed : ndarray of bool of shape (n_samples, n_units) or None
         Mask from `known_units`; None for complete rows.
     answer : callable
         Function of complete rows and their indices, which returns an array (n_rows, ...).
@@ -125,11 +125,11 @@ def average_over_draws(
     average : ndarray of shape (n_samples, ...)
         Mean over `N_IMPUTED_DRAWS` independent draws, each after `N_IMPUTATION_STEPS` Gibbs steps.
     """
-    if is_known is None:
+    if is_observed is None:
         return answer(X, slice(None))
-    is_complete = is_known.all(axis=1)
+    is_complete = is_observed.all(axis=1)
     complete, rows = np.flatnonzero(is_complete), np.flatnonzero(~is_complete)
-    missing = ConditionalDraws(model, is_known[rows], model.annealing_rng())
+    missing = ConditionalDraws(model, is_observed[rows], model.annealing_rng())
     v = dense(X[rows])
     draws = (answer(missing.draw(v, N_IMPUTATION_STEPS), rows) for _ in range(N_IMPUTED_DRAWS))
     mean = sum(draws) / N_IMPUTED_DRAWS

@@ -192,8 +192,8 @@ class ArrayModel(Model):
     def _known_statistics(self, machine: Machine) -> Statistics | None:
         """Statistics of the training data; None if there are none for arrays of this width."""
         statistics: Any = getattr(self.rbm, "_data", {}).get("all")
-        is_known = statistics is not None and len(statistics[1]) == machine.visible.n_columns
-        return statistics if is_known else None
+        is_observed = statistics is not None and len(statistics[1]) == machine.visible.n_columns
+        return statistics if is_observed else None
 
     def chain_states(self, machine: Machine, rng: np.random.Generator) -> Array | None:
         """Visible states drawn given `chain_hidden`, or None."""

@@ -288,8 +288,8 @@ class SamplingMixin(ModelMixin):
     ) -> Callable[[str], Any]:
         """Function that imputes the unobserved values of the rows by "sample" or "mean"."""
         X = self._model.check_X(X, finite=False)
-        is_known, v = self._row_format.known_units(self, X, mask), dense(X)
-        draws = ConditionalDraws(self._model, is_known, self._model.inference_rng(random_state))
+        is_observed, v = self._row_format.known_units(self, X, mask), dense(X)
+        draws = ConditionalDraws(self._model, is_observed, self._model.inference_rng(random_state))
 
         def fill_in(method: str) -> Any:
             is_averaged = method == "mean"
@@ -298,7 +298,7 @@ class SamplingMixin(ModelMixin):
             else:
                 complete = draws.draw(v, n_gibbs_steps)
             return self._row_format.write(
-                self, complete, given=X, is_known=is_known, is_averaged=is_averaged
+                self, complete, given=X, is_observed=is_observed, is_averaged=is_averaged
             )
 
         return fill_in

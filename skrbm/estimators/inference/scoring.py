@@ -63,16 +63,16 @@ class LikelihoodMixin(ModelMixin):
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_known = known_units(self, X)
+        is_observed = known_units(self, X)
 
         def scores(v: Any, rows: Any) -> Array:
-            counted = None if is_known is None else is_known[rows]
+            counted = None if is_observed is None else is_observed[rows]
             return pseudo_likelihood(model.machine(v), v, self.n_jobs, counted)
 
         with finite_results() as check, explain_core_errors():
-            result = average_over_draws(model, X, is_known, scores)
+            result = average_over_draws(model, X, is_observed, scores)
             check(result)
-        log_jacobian = self._row_format.log_jacobian(self, X, is_known)
+        log_jacobian = self._row_format.log_jacobian(self, X, is_observed)
         return np.asarray(result - log_jacobian, dtype=result.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

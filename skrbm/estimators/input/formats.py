@@ -82,12 +82,12 @@ class RowFormat(ABC):
         v: Array,
         *,
         given: Any = None,
-        is_known: Array | None = None,
+        is_observed: Array | None = None,
         is_averaged: bool = False,
     ) -> Any:
         """Convert states or their means (n_samples, n_columns) to rows in the user's format.
 
-        Values of the rows `given` for which the mask `is_known` (n_samples, n_units) is True are
+        Values of the rows `given` for which the mask `is_observed` (n_samples, n_units) is True are
         kept. `is_averaged` marks means of `expected_values`.
         """
 
@@ -229,13 +229,13 @@ def known_units(rbm: Any, v: Any) -> Array | None:
 
     Returns
     -------
-    is_known : ndarray of bool of shape (n_samples, n_units) or None
+    is_observed : ndarray of bool of shape (n_samples, n_units) or None
         None for complete rows.
     """
     if rbm.missing == "raise" or issparse(v) or v.dtype.kind != "f":
         return None
-    is_known: Array = rbm._row_format.known_units(rbm, v)
-    return None if is_known.all() else is_known
+    is_observed: Array = rbm._row_format.known_units(rbm, v)
+    return None if is_observed.all() else is_observed
 
 
 def checked_mask(values: Any, shape: tuple[int, int]) -> Array:
@@ -243,7 +243,7 @@ def checked_mask(values: Any, shape: tuple[int, int]) -> Array:
     mask: Array = np.asarray(values)
     if mask.dtype != bool or mask.shape not in (shape, shape[1:]):
         raise ValueError(
-            f"mask expected to be boolean and of shape {shape} or {shape[1:]}, True where a "
-            f"value is known, got {mask.dtype} of shape {mask.shape}."
+            f"mask expected to be boolean and of shape {shape} or {shape[1:]}, True for observed "
+            f"values, got {mask.dtype} of shape {mask.shape}."
         )
     return mask

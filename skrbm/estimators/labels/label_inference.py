@@ -149,10 +149,10 @@ class LabelInferenceMixin:
         if y is not None:
             labels = label_numbers(np.broadcast_to(np.asarray(y), n_samples), self.classes_)
             v[:, n_features:] = np.eye(len(self.classes_), dtype=v.dtype)[labels]
-        is_known = np.zeros(v.shape, dtype=bool)
-        is_known[:, n_features:] = y is not None
+        is_clamped = np.zeros(v.shape, dtype=bool)
+        is_clamped[:, n_features:] = y is not None
         with finite_results() as check:
-            v = clamped_gibbs(machine, v, is_known, n_gibbs_steps, rng)
+            v = clamped_gibbs(machine, v, is_clamped, n_gibbs_steps, rng)
             check(v)
         drawn = v[:, n_features:].argmax(axis=1)
         return rbm._row_format.write(rbm, v[:, :n_features]), np.asarray(self.classes_[drawn])

@@ -52,14 +52,15 @@ class LabelledRows:
     def __getitem__(self, rows: Any) -> Any:
         """Some rows, {ndarray, sparse array} of the type of the features; zeros for no label."""
         X, labels = self.X[rows], self.labels[rows]
-        known = np.flatnonzero(labels != UNKNOWN)
+        labelled = np.flatnonzero(labels != UNKNOWN)
         if issparse(X):
-            ones = np.ones(len(known), dtype=X.dtype)
-            columns = csr_array((ones, (known, labels[known])), (len(labels), self.n_labels))
+            ones = np.ones(len(labelled), dtype=X.dtype)
+            places = labelled, labels[labelled]
+            columns = csr_array((ones, places), (len(labels), self.n_labels))
             return hstack([X, columns], "csr")
         joined = np.zeros((len(labels), self.shape[1]), dtype=X.dtype)
         joined[:, : X.shape[1]] = X
-        joined[known, X.shape[1] + labels[known]] = 1
+        joined[labelled, X.shape[1] + labels[labelled]] = 1
         return joined
 
 
@@ -113,18 +114,18 @@ class LabelProblem(Problem):
                 "records the log-loss of labels instead, got True. Set track_likelihood=False."
             )
         weight = np.ones(len(labels)) if sample_weight is None else sample_weight
-        is_known, n_labels = labels != UNKNOWN, len(classifier.classes_)
-        label_weights = np.bincount(labels[is_known], weight[is_known], n_labels)
+        is_labelled, n_labels = labels != UNKNOWN, len(classifier.classes_)
+        label_weights = np.bincount(labels[is_labelled], weight[is_labelled], n_labels)
         counts: dict[str, Any] = {
             "label_weights": label_weights.astype(np.float64),  # integers if there are none
-            "unlabeled_weight": float(weight[~is_known].sum()),
+            "unlabeled_weight": float(weight[~is_labelled].sum()),
         }
         before = getattr(classifier.estimator_, "_data", {}) if resumes else {}
         if "label_weights" in before:
             is_counted = is_planned and "checkpoint" in getattr(classifier, "_training_state", {})
             counts = {name: before[name] + (0.0 if is_counted else counts[name]) for name in counts}
         model = LabelModel(classifier, counts["label_weights"])
-        plan, candidates = (is_planned, resumes), np.flatnonzero(is_known)
+        plan, candidates = (is_planned, resumes), np.flatnonzero(is_labelled)
         return cls(model, X, sample_weight, *plan, candidates, counts, labels=labels)
 
     def rows(self, start: Start, rng: np.random.Generator) -> LabelledRows:

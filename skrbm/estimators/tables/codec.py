@@ -265,7 +265,7 @@ class Table:
             result[:, column] = scores.expected_values(mean[:, column], draws[:, column], std)
         return result
 
-    def decode(self, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
+    def decode(self, v: Array, *, given: Any = None, is_observed: Array | None = None) -> Any:
         """Decode states of the machine, or their means.
 
         Means of categories are decoded as the most probable category.
@@ -276,7 +276,7 @@ class Table:
             States, with scores replaced by numbers.
         given : DataFrame or ndarray of shape (n_samples, n_features), default=None
             Table whose observed values are kept.
-        is_known : ndarray of bool of shape (n_samples, n_units), default=None
+        is_observed : ndarray of bool of shape (n_samples, n_units), default=None
             Mask of the observed values of `given`.
 
         Returns
@@ -297,8 +297,10 @@ class Table:
                 is_binary = j in self.groups["binary"]
                 codes = states[:, 0] > 0.5 if is_binary else states.argmax(axis=1)
                 columns[j] = self.categories[j].astype(object)[codes.astype(np.intp)]
-            if is_known is not None:  # the original objects, without conversion to floating point
-                columns[j] = np.where(is_known[:, k], cells_of(before[j]), columns[j])
+            if (
+                is_observed is not None
+            ):  # the original objects, without conversion to floating point
+                columns[j] = np.where(is_observed[:, k], cells_of(before[j]), columns[j])
         index = getattr(given, "index", None) if self.container == "pandas" else None
         return written(self.container, self.names, self.dtypes, columns, self.categories, index)
 

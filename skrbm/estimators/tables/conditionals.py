@@ -150,22 +150,22 @@ class ConditionalMixin(ModelMixin):
         model, table = self._model, table_of(self)
         unit = table.order.index(number)
         X = model.check_X(X, finite=False)
-        is_known, v = X.known_units.copy(), dense(X)
+        is_observed, v = X.known_units.copy(), dense(X)
         end = sum(table.widths[: unit + 1])
         v[:, end - table.widths[unit] : end] = 0  # any value, since it is not used
-        is_known[:, unit] = True
+        is_observed[:, unit] = True
         mean: Callable[..., Array] = partial(conditional.conditional_mean, number=unit)
         scores = table.maps[number]
         if scores is not None and scores.is_mixture:
             mean = partial(_mean_of_smooth_values, number=unit, values=scores.values)
         elif scores is not None:
             mean = partial(_mean_of_values, number=unit, values=scores.values)
-        rows = np.flatnonzero(~is_known.all(axis=1))
+        rows = np.flatnonzero(~is_observed.all(axis=1))
         with explain_core_errors():
             if not len(rows):
                 return model.map_rows(mean, v)
-            is_known[:, unit] = False
-            missing = ConditionalDraws(model, is_known[rows], model.inference_rng(random_state))
+            is_observed[:, unit] = False
+            missing = ConditionalDraws(model, is_observed[rows], model.inference_rng(random_state))
             start, total = v[rows], np.zeros(())
             for _ in range(n_chains):
                 v[rows] = missing.draw(start, n_gibbs_steps)

@@ -157,8 +157,8 @@ def _real(
     name: Any, column: Any, kind: str, options: list[Any], numeric_scale: str, counts: Array
 ) -> ColumnKind:
     numbers = checked_numbers(name, column)
-    is_known = ~np.isnan(numbers)
-    known, counts = numbers[is_known].astype(np.float64), counts[is_known]
+    is_observed = ~np.isnan(numbers)
+    observed, counts = numbers[is_observed].astype(np.float64), counts[is_observed]
     if kind == "interval":
         low, high = options or (0.0, 1.0)
         if not (np.isfinite([low, high]).all() and low < high):
@@ -166,21 +166,22 @@ def _real(
                 f"Interval of column {name!r} expected to have finite bounds, the lower one first, "
                 f"got {(low, high)}."
             )
-        return ColumnKind((kind, low, high), None, low, high - low, not len(known))
+        return ColumnKind((kind, low, high), None, low, high - low, not len(observed))
     learner = LEARNED_SCALES.get(numeric_scale)
-    scores = None if learner is None else learner.of(known, counts)
+    scores = None if learner is None else learner.of(observed, counts)
     if scores is not None:
-        low, high = float(known.min()), float(known.max())
+        low, high = float(observed.min()), float(observed.max())
         return ColumnKind(kind, None, low, (high - low) or 1.0, is_empty=False, scores=scores)
-    largest = float(np.abs(known).max(initial=0.0)) or 1.0
+    largest = float(np.abs(observed).max(initial=0.0)) or 1.0
     origin, scale = 0.0, 0.0
-    if len(known) and known.min() < known.max():  # rounding may give constant columns a variance
-        mean = np.average(known / largest, weights=counts)
-        variance = np.average((known / largest - mean) ** 2, weights=counts)
+    # Compared, since rounding may give a constant column a variance.
+    if len(observed) and observed.min() < observed.max():
+        mean = np.average(observed / largest, weights=counts)
+        variance = np.average((observed / largest - mean) ** 2, weights=counts)
         origin, scale = largest * mean, largest * np.sqrt(variance)
-    elif len(known):
-        origin = float(known[0])
-    return ColumnKind(kind, None, float(origin), float(scale) or 1.0, not len(known))
+    elif len(observed):
+        origin = float(observed[0])
+    return ColumnKind(kind, None, float(origin), float(scale) or 1.0, not len(observed))
 
 
 def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:

@@ -71,11 +71,13 @@ class TableRows(RowFormat):
         v: Array,
         *,
         given: Any = None,
-        is_known: Array | None = None,
+        is_observed: Array | None = None,
         is_averaged: bool = False,
     ) -> Any:
         table, given = table_of(rbm), None if given is None else given.table
-        return table.decode(v if is_averaged else table.values(v), given=given, is_known=is_known)
+        return table.decode(
+            v if is_averaged else table.values(v), given=given, is_observed=is_observed
+        )
 
     def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
         table = table_of(rbm)
