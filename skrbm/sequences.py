@@ -47,7 +47,7 @@ def read_fasta(
         "." to "-", for other files in lower case.
     handle_unknown : {"error", "missing"}, default="error"
         Treatment of letters outside the alphabet, such as "X": a ValueError, or a missing value,
-        which `TabularRBM` marginalises over.
+        which `TabularRBM` marginalizes over.
 
     Returns
     -------

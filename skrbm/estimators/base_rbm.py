@@ -149,7 +149,7 @@ class BaseRBM(
     l1_squared : float
         Squared L1 penalty for equally sparse hidden units: factor of half the squared L1 norm of
         the weights of a hidden unit, summed over the hidden units and divided by the number of
-        visible columns. Unlike with `l1`, units with large weights are penalised more strongly:
+        visible columns. Unlike with `l1`, units with large weights are penalized more strongly:
         Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
     l2 : float
         L2 penalty (weight decay): factor of half the sum of the squared weights.
@@ -176,7 +176,7 @@ class BaseRBM(
         Treatment of values that the units cannot take: a warning, a ValueError, or no check.
     missing : {"raise", "marginalize"}
         Treatment of missing values (NaN) in `fit`, `partial_fit`, `transform` and scores: raise a
-        ValueError, or marginalise over them. In training, missing values are redrawn before every
+        ValueError, or marginalize over them. In training, missing values are redrawn before every
         update by one Gibbs step given the observed values, continuing from the draws of the last
         epoch; rows that are new to `partial_fit` take ten steps first.
     n_jobs : int or None

@@ -26,7 +26,7 @@ from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, wi
 from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.input.validation import check_weights, present_rows, write_attributes
 from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
-from skrbm.estimators.labels.label_problem import UNKNOWN, LabelProblem
+from skrbm.estimators.labels.label_problem import NO_LABEL, LabelProblem
 from skrbm.estimators.tables.frames import is_missing
 
 
@@ -50,7 +50,7 @@ class RBMClassifier(
         p(v, y, h) \propto e^{-E(v, h) + d_y + h^T U_y}
 
     where :math:`E` is the energy of `estimator`, :math:`U` is `label_components_` and :math:`d` is
-    `intercept_label_`. Training maximises the sum over labelled rows of the hybrid objective
+    `intercept_label_`. Training maximizes the sum over labelled rows of the hybrid objective
 
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
@@ -72,7 +72,8 @@ class RBMClassifier(
         Weight of the discriminative term, the log-probability of the label given the features.
     generative_weight : float, default=0.01
         Weight of the generative term, the joint log-likelihood of features and label. A small
-        weight regularises. Zero needs no chains; samples of the machine are then meaningless.
+        weight acts as a regularizer. Zero is purely discriminative training without chains; samples
+        of the machine are then meaningless.
     unlabeled : object, default=None
         Value of `y` that marks rows without a label, such as -1. None if all rows have labels.
     class_weight : dict, "balanced" or None, default=None
@@ -200,7 +201,7 @@ class RBMClassifier(
         y : array-like of shape (n_samples,)
             Labels; `unlabeled` for rows without a label.
         classes : array-like of shape (n_classes,), default=None
-            All labels of all calls to come; required in the first call.
+            All labels that occur in any call; required in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows as for `fit`, relative to the mean weight of all rows so far.
 
@@ -261,7 +262,7 @@ class RBMClassifier(
                 f"classes expected to be those of the first call, {labels}, got "
                 f"{np.unique(classes)}."
             )
-        numbers = np.full(len(y), UNKNOWN)
+        numbers = np.full(len(y), NO_LABEL)
         numbers[is_labelled] = label_numbers(given, labels)
         if self.class_weight is not None:
             factors = np.ones(len(y))

@@ -23,7 +23,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Parameters
     ----------
     rbm : SpinRBM
-        Fitted, or with its arrays assigned. It is not changed.
+        Fitted estimator, or one with public arrays assigned by hand. It is not changed.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     Parameters
     ----------
     rbm : BernoulliRBM
-        Fitted, or with its arrays assigned. It is not changed.
+        Fitted estimator, or one with public arrays assigned by hand. It is not changed.
 
     Returns
     -------

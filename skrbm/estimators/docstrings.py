@@ -20,7 +20,7 @@ PARAMETER_GROUPS = {
         *("learning_rate", "learning_rate_schedule", "variance_rate", "optimizer", "momentum"),
         *("max_gradient_norm", "centering", "average", "shuffle", "draw_states", "warm_start"),
     ),
-    "Regularisation": ("l1", "l1_squared", "l2", "max_norm"),
+    "Regularization": ("l1", "l1_squared", "l2", "max_norm"),
     "Stopping": (
         *("early_stopping", "validation_fraction", "n_iter_no_change", "tol"),
         "track_likelihood",

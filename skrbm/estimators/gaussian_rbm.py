@@ -30,7 +30,7 @@ class GaussianBernoulliRBM(BaseRBM):
     r"""Restricted Boltzmann machine with real-valued visible and binary hidden units.
 
     The model is a mixture of :math:`2^{n\_components}` normal distributions with a common diagonal
-    covariance. It has three published parameterisations:
+    covariance. It has three published parameterizations:
 
     .. math::
 

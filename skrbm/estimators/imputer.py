@@ -27,15 +27,15 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
     The machine is fitted to complete or incomplete rows with `missing="marginalize"`: missing
-    values are drawn from the machine during training, which maximises the likelihood of the
-    observed values by stochastic expectation maximisation [1]_. Missing numbers of new rows are
+    values are drawn from the machine during training, which maximizes the likelihood of the
+    observed values by stochastic expectation maximization [1]_. Missing numbers of new rows are
     replaced by their conditional means, missing categories by the most probable category.
 
     Parameters
     ----------
     estimator : TabularRBM, GaussianBernoulliRBM, BernoulliRBM or SpinRBM
         Machine to clone and fit, with all training options. `TabularRBM` accepts and returns tables
-        of categories and numbers. For `GaussianBernoulliRBM`, standardise the features.
+        of categories and numbers. For `GaussianBernoulliRBM`, standardize the features.
     missing_values : int, float or np.nan, default=np.nan
         Placeholder of missing values. Missing values of pandas become NaN. In tables, NaN and None
         are missing values.

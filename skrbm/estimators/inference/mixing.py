@@ -42,13 +42,13 @@ def chain_diagnostics(
 
     The initial states are overdispersed: visible states given between none and all of the hidden
     units. The first n_steps / 2 steps are discarded. The autocorrelation time is estimated with
-    Sokal's self-consistent window [1]_. R-hat is the rank-normalised split R-hat of Vehtari and
+    Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of Vehtari and
     others [2]_, who recommend values below 1.01.
 
     Parameters
     ----------
     rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
-        Fitted estimator, or one with its arrays assigned.
+        Fitted estimator, or one with public arrays assigned by hand.
     n_chains : int, default=None
         Number of chains. None for the number of rows of `init`, or 20.
     n_steps : int, default=1000

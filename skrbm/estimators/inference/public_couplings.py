@@ -1,4 +1,4 @@
-"""Effective couplings of the features of a fitted model, marginalised over the hidden units."""
+"""Effective couplings of the features of a fitted model, marginalized over the hidden units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skrbm.core.couplings import EffectiveCouplings
     prefer_skip_nested_validation=True,
 )
 def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> EffectiveCouplings:
-    r"""Compute the fields and couplings of the features, marginalised over the hidden units.
+    r"""Compute the fields and couplings of the features, marginalized over the hidden units.
 
     The marginal distribution of the visible units is that of an Ising or Potts model with
     interactions of all orders [1]_, [2]_. The fields and pair couplings are
@@ -34,7 +34,7 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     Parameters
     ----------
     rbm : BernoulliRBM, SpinRBM or TabularRBM
-        Fitted estimator, or one with its arrays assigned.
+        Fitted estimator, or one with public arrays assigned by hand.
     order : {2, 3}, default=2
         Largest order of the interactions: 2 for pairs, 3 for triples too.
     method : {"auto", "exact", "gaussian"}, default="auto"

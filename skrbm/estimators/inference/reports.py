@@ -44,7 +44,7 @@ def hidden_unit_report(
     Parameters
     ----------
     rbm : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
-        Fitted estimator, or one with its arrays assigned.
+        Fitted estimator, or one with public arrays assigned by hand.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows without missing values.
     n_samples : int, default=500

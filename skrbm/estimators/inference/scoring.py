@@ -163,10 +163,10 @@ class LikelihoodMixin(ModelMixin):
         """
         X = self._model.check_X(X)
         free_energy = self._model.map_rows(Machine.free_energy, X)
-        normaliser = self.log_partition() if log_partition is None else log_partition
+        normalizer = self.log_partition() if log_partition is None else log_partition
         if self._visible_type.support.values:
-            warn_if_too_likely(X, free_energy, normaliser, self._visible_type.support.values)
-        return np.asarray(-self._per_unit(free_energy, X) - float(normaliser))
+            warn_if_too_likely(X, free_energy, normalizer, self._visible_type.support.values)
+        return np.asarray(-self._per_unit(free_energy, X) - float(normalizer))
 
     @validate_params(
         {

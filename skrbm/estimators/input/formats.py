@@ -65,7 +65,7 @@ class RowFormat(ABC):
         finite : bool
             True to require finite values in the domain of the units.
         missing : bool
-            True to allow missing values all the same if the estimator marginalises over them.
+            True to allow missing values all the same if the estimator marginalizes over them.
         sample_weight : ndarray of shape (n_samples,), default=None
             Positive weights of the rows that the format is learned from. None for equal weights.
 

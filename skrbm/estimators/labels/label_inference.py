@@ -44,7 +44,7 @@ class LabelInferenceMixin:
         return np.asarray(self.classes_[log_joint.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> Array:
-        """Compute the exact class probabilities, marginalised over the hidden units.
+        """Compute the exact class probabilities, marginalized over the hidden units.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class LabelInferenceMixin:
         return self._answer(Labels.log_probabilities, X)
 
     def transform(self, X: Any) -> Array:
-        """Compute the means of the hidden units given the features, marginalised over the label.
+        """Compute the means of the hidden units given the features, marginalized over the label.
 
         Parameters
         ----------

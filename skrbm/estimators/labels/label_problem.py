@@ -21,7 +21,7 @@ from skrbm.estimators.input.formats import RowFormat
 from skrbm.estimators.input.validation import write_attributes
 from skrbm.estimators.labels.label_model import LABEL_ARRAYS, LabelModel
 
-UNKNOWN = -1  # index of a missing label
+NO_LABEL = -1  # in place of the index of a label, for rows without one
 MAX_SCORED_ROWS = 1000  # labelled training rows: the standard error of an accuracy of 0.9 is 0.01
 
 
@@ -35,7 +35,7 @@ class LabelledRows:
     X : {ndarray, sparse matrix} of shape (n_samples, n_features)
         Features of any numeric type.
     labels : ndarray of int of shape (n_samples,)
-        Indices of the labels, `UNKNOWN` for rows without a label.
+        Indices of the labels, `NO_LABEL` for rows without a label.
     n_labels : int
         Number of classes.
     """
@@ -52,7 +52,7 @@ class LabelledRows:
     def __getitem__(self, rows: Any) -> Any:
         """Some rows, {ndarray, sparse array} of the type of the features; zeros for no label."""
         X, labels = self.X[rows], self.labels[rows]
-        labelled = np.flatnonzero(labels != UNKNOWN)
+        labelled = np.flatnonzero(labels != NO_LABEL)
         if issparse(X):
             ones = np.ones(len(labelled), dtype=X.dtype)
             places = labelled, labels[labelled]
@@ -72,7 +72,7 @@ class LabelProblem(Problem):
     Parameters
     ----------
     labels : ndarray of int of shape (n_samples,)
-        Indices of the labels, `UNKNOWN` for rows without a label.
+        Indices of the labels, `NO_LABEL` for rows without a label.
     """
 
     labels: Array = field(kw_only=True)
@@ -114,7 +114,7 @@ class LabelProblem(Problem):
                 "records the log-loss of labels instead, got True. Set track_likelihood=False."
             )
         weight = np.ones(len(labels)) if sample_weight is None else sample_weight
-        is_labelled, n_labels = labels != UNKNOWN, len(classifier.classes_)
+        is_labelled, n_labels = labels != NO_LABEL, len(classifier.classes_)
         label_weights = np.bincount(labels[is_labelled], weight[is_labelled], n_labels)
         counts: dict[str, Any] = {
             "label_weights": label_weights.astype(np.float64),  # integers if there are none

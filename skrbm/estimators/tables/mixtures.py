@@ -288,7 +288,7 @@ def _grouped(x: Array, counts: Array) -> tuple[Array, Array]:
 def _normal_mixture(
     z: Array, weight: Array, n_components: int
 ) -> tuple[Array, Array, Array, float]:
-    """Log-weights, means and variances by expectation maximisation, and the log-likelihood.
+    """Log-weights, means and variances by expectation maximization, and the log-likelihood.
 
     The initial components are blocks of ascending values with equal counts.
     """
