@@ -1,3 +1,3 @@
-"""The version, which every pickle carries."""
+"""Version of the package, also stored in pickles."""
 
 __version__ = "0.1.0"

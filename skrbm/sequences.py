@@ -1,4 +1,4 @@
-"""Aligned sequences of letters: files, weights of rows, and contacts of sites."""
+"""Aligned sequences: reading files, sequence weights, and contact scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["contact_scores", "read_fasta", "sequence_weights"]
 ALPHABETS = {"protein": "-ACDEFGHIKLMNPQRSTVWY", "dna": "-ACGT", "rna": "-ACGU"}
 GZIP_MAGIC = b"\x1f\x8b"  # first bytes of a compressed file: RFC 1952
 N_SHOWN = 10  # names or letters in a message
-# Pairs of rows compared at a time: two arrays of a byte each for them lie in a core's cache of 1 MiB.
+# Block sizes of the comparison of pairs: two arrays of one byte per pair fit in a cache of 1 MiB.
 PAIRED_ROWS, PAIRED_OTHERS = 2**6, 2**13
 
 
@@ -36,30 +36,31 @@ def read_fasta(
     Parameters
     ----------
     path : str, path or file
-        Name of a file, or a file open for reading, of text or bytes, plain or compressed by gzip.
+        Name of a file, or a file open for reading in text or binary mode, plain or compressed by
+        gzip.
     alphabet : str, default="protein"
-        Letters of a site, the gap "-" among them: "protein" for the twenty amino acids, "dna" or
-        "rna" for the four bases, or the letters themselves.
+        Letters of a site including the gap "-": "protein" for the twenty amino acids, "dna" or
+        "rna" for the four bases, or a string of the letters.
     insertions : {"drop", "keep"}, default="drop"
-        Treatment of lower-case letters and ".". In A2M and A3M they are insertions, which belong
-        to no site: "drop" leaves them out. "keep" reads letters as upper case and "." as "-", for
-        other files in lower case.
+        Treatment of lower-case letters and ".". "drop" removes them, since in A2M and A3M files
+        they are insertions, which belong to no site. "keep" converts lower case to upper case and
+        "." to "-", for other files in lower case.
     handle_unknown : {"error", "missing"}, default="error"
         Treatment of letters outside the alphabet, such as "X": a ValueError, or a missing value,
-        which `TabularRBM` sums out.
+        which `TabularRBM` marginalizes over.
 
     Returns
     -------
     sequences : pandas.DataFrame of shape (n_sequences, n_sites)
-        A categorical column for each site, all with the letters of the alphabet as categories and
-        named "1", "2" and so on; the index is the first word of each header.
+        One categorical column per site, named "1", "2" and so on, with the letters of the alphabet
+        as categories. The index is the first word of each header.
 
     Raises
     ------
     ImportError
         If pandas is not installed.
     ValueError
-        If there is no record, a name comes twice, sequences differ in length, or a letter is
+        If there is no record, a name occurs twice, sequences differ in length, or a letter is
         unknown.
 
     Examples
@@ -96,25 +97,26 @@ def read_fasta(
 
 
 def sequence_weights(X: Any, identity: float = 0.8) -> Array:
-    r"""Compute weights of sequences by which a crowd of relatives counts as one.
+    r"""Compute weights that correct for redundant (similar) sequences.
 
     .. math:: w_n = 1 \,/\, \#\{m : \text{rows } n \text{ and } m \text{ agree in at least
-        a share } \theta \text{ of the sites}\}
+        a fraction } \theta \text{ of the sites}\}
 
-    Their sum is the effective number of sequences [1]_. Pass them to `fit` as `sample_weight`.
+    The sum of the weights is the effective number of sequences [1]_. Pass the weights to `fit` as
+    `sample_weight`.
 
     Parameters
     ----------
     X : DataFrame or array-like of shape (n_sequences, n_sites)
-        Letters, or any other values. A gap is a letter like others, and so is a missing value:
-        two of them agree.
+        Letters, or any other values. Gaps are letters, and missing values are equal to each other.
     identity : float, default=0.8
-        Smallest share of equal sites, in (0, 1], of sequences that are relatives.
+        Threshold of sequence identity in (0, 1]: the smallest fraction of equal sites of similar
+        sequences.
 
     Returns
     -------
     weights : ndarray of shape (n_sequences,)
-        In (0, 1]; one for a sequence without relatives.
+        Weights in (0, 1]; one for a sequence without similar ones.
 
     Raises
     ------
@@ -147,41 +149,41 @@ def contact_scores(
     correction: bool = True,
     as_frame: bool = False,
 ) -> Any:
-    r"""Score pairs of sites by how strongly they act on each other.
+    r"""Compute contact scores of pairs of sites from effective couplings.
 
     .. math::
 
         F_{ij} = \sqrt{\sum_{a, b} J_{ij}(a, b)^2}, \qquad
         S_{ij} = F_{ij} - \frac{\overline{F_{i \cdot}} \, \overline{F_{\cdot j}}}{\overline{F}}
 
-    with couplings in the zero-sum gauge [2]_ and averages over pairs of different sites. The
-    average-product correction takes out that some sites act on all others, for example as they
-    vary more [1]_.
+    where the couplings are in the zero-sum gauge [2]_ and averages are over pairs of different
+    sites. The average-product correction removes the effect of sites with strong couplings to all
+    others, for example because they are more variable [1]_.
 
     Parameters
     ----------
     couplings : EffectiveCouplings
-        From `effective_couplings` of a fitted model, or of another Potts model.
+        Result of `effective_couplings` for a fitted model, or couplings of another Potts model.
     ignored_letter : str, default=None
-        Letter that is left out of the sums, such as "-": stretches of gaps couple neighbouring
-        sites. None for no such letter.
+        Letter to leave out of the sums, such as "-", because stretches of gaps couple neighbouring
+        sites. None to use all letters.
     correction : bool, default=True
-        Whether to correct by the average product.
+        Apply the average-product correction.
     as_frame : bool, default=False
-        Whether to return a table in place of a matrix.
+        Return a table of pairs instead of a matrix.
 
     Returns
     -------
     scores : ndarray of shape (n_features, n_features) or pandas.DataFrame
-        Symmetric, in nats, zero on the diagonal; or a row for each pair of sites, the best first,
-        with columns "first", "second" and "score".
+        Symmetric matrix in nats with zero diagonal, or a table with columns "first", "second" and
+        "score" and one row per pair of sites, highest scores first.
 
     Raises
     ------
     ImportError
-        If a frame is asked for and pandas is not installed.
+        If `as_frame` is True and pandas is not installed.
     ValueError
-        If there are fewer than three sites, or no column of the ignored letter.
+        If there are fewer than three sites, or no site has the ignored letter.
 
     References
     ----------
@@ -194,7 +196,7 @@ def contact_scores(
 
     Examples
     --------
-    Of four sites, the last two are equal in each sequence:
+    The last two of four sites are equal in every sequence:
 
     >>> import numpy as np
     >>> from skrbm import TabularRBM, effective_couplings
@@ -209,7 +211,7 @@ def contact_scores(
     """
     n_sites = len(couplings.features)
     if n_sites < 3:
-        raise ValueError(f"Contacts expected at least three sites, got {n_sites}.")
+        raise ValueError(f"Contact scores expected at least three sites, got {n_sites}.")
     is_counted = None
     if ignored_letter is not None:
         is_counted = ~np.char.endswith(couplings.columns.astype(str), f"={ignored_letter}")
@@ -233,7 +235,7 @@ def contact_scores(
 
 
 def _less_average_product(scores: Array) -> Array:
-    """Scores without the product of both sites' averages over the average of all."""
+    """Apply the average-product correction to scores."""
     n_sites = len(scores)
     averages = scores.sum(axis=1) / (n_sites - 1)
     total = averages.mean()
@@ -245,7 +247,7 @@ def _less_average_product(scores: Array) -> Array:
 
 
 def _pandas(caller: str) -> Any:
-    """Module pandas, or an error that says how to get it."""
+    """Import pandas, or raise an ImportError with the install command."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -256,13 +258,13 @@ def _pandas(caller: str) -> Any:
 
 
 def _letters(alphabet: str) -> str:
-    """Letters of an alphabet given by its name or by themselves."""
+    """Letters of an alphabet given by its name or its letters."""
     letters = ALPHABETS.get(alphabet, alphabet)
     is_plain = letters.isascii() and letters == letters.upper() and "." not in letters
     if not is_plain or len(set(letters)) != len(letters) or len(letters) < 2:
         raise ValueError(
-            f"alphabet expected to be one of {list(ALPHABETS)}, or at least two upper-case letters, "
-            f"each of them once, got {alphabet!r}."
+            f"alphabet expected to be one of {list(ALPHABETS)}, or at least two upper-case "
+            f"letters, each of them once, got {alphabet!r}."
         )
     return letters
 
@@ -297,24 +299,24 @@ def _records(content: bytes) -> tuple[list[str], list[bytes]]:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(
-            f"Records expected names of their own, the first words of their headers, got "
+            f"Records expected unique names (the first words of their headers), got "
             f"{twice[:N_SHOWN]} more than once. Rename or drop them."
         )
     return names, [b"".join(parts) for parts in rows]
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Numbers and contents of the lines that are not blank."""
+    """Numbers and contents of non-blank lines."""
     for number, line in enumerate(content.splitlines(), start=1):
         if line.strip():
             yield number, line.strip()
 
 
 def _check_lengths(names: list[str], rows: list[bytes]) -> None:
-    """Refuse sequences that are empty or of several lengths."""
+    """Raise a ValueError if sequences are empty or differ in length."""
     cure = (
-        "Align the sequences first. Lower-case letters and '.' are insertions, which do not count; "
-        "set insertions='keep' if they are sites."
+        "Align the sequences first. Lower-case letters and '.' are insertions and are dropped; set "
+        "insertions='keep' if they are sites."
     )
     n_sites = len(rows[0])
     for name, row in zip(names, rows, strict=True):
@@ -322,13 +324,13 @@ def _check_lengths(names: list[str], rows: list[bytes]) -> None:
             raise ValueError(f"Record {name!r} expected letters at its sites, got none. {cure}")
         if len(row) != n_sites:
             raise ValueError(
-                f"Sequences expected to be of one length, got {n_sites} sites in record {names[0]!r} "
-                f"and {len(row)} in record {name!r}. {cure}"
+                f"Sequences expected to have equal lengths, got {n_sites} sites in record "
+                f"{names[0]!r} and {len(row)} in record {name!r}. {cure}"
             )
 
 
 def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: str) -> Array:
-    """Number of the letter at each site (n_sequences, n_sites), -1 for one that is unknown."""
+    """Codes of the letters (n_sequences, n_sites), -1 for unknown letters."""
     numbers = np.full(256, -1, dtype=np.int16)
     numbers[np.frombuffer(letters.encode(), np.uint8)] = np.arange(len(letters))
     sequences = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
@@ -337,20 +339,21 @@ def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: st
     if len(places) and handle_unknown == "error":
         record, site = places[0]
         raise ValueError(
-            f"Sequences expected letters of the alphabet {letters!r}, got {chr(sequences[record, site])!r} "
-            f"at site {site + 1} of record {names[record]!r}, and {len(places)} such letters in all. "
-            f"Choose another alphabet, or set handle_unknown='missing'."
+            f"Sequences expected letters of the alphabet {letters!r}, got "
+            f"{chr(sequences[record, site])!r} at site {site + 1} of record {names[record]!r}, and "
+            f"{len(places)} such letters in all. Choose another alphabet, or set "
+            f"handle_unknown='missing'."
         )
     return np.asarray(codes)
 
 
 def _site_codes(X: Any) -> Array:
-    """Number of the value of each row at each site, in as few bytes as it takes."""
+    """Codes of the values (n_sites, n_rows), in the smallest sufficient integer type."""
     X = np.asarray(X) if container_of(X) == "array" else X
     if len(X.shape) != 2 or 0 in X.shape:
         raise ValueError(
-            f"X expected to be a table of at least one row and one site, got the shape {X.shape}. Make a "
-            f"list of letters of each sequence."
+            f"X expected to be a table of at least one row and one site, got shape {X.shape}. "
+            f"Convert each sequence to a list of letters."
         )
     codes = [factorized(column)[0] + 1 for column in columns_of(X)]  # missing ones are zero
     largest = max(int(column.max()) for column in codes)
@@ -360,7 +363,7 @@ def _site_codes(X: Any) -> Array:
 def _n_relatives(
     sites: Array, n_equal: int, block_rows: int = PAIRED_ROWS, block_others: int = PAIRED_OTHERS
 ) -> Array:
-    """Number of rows that agree with each at so many sites, the row itself included."""
+    """Number of rows that agree with each row in at least `n_equal` sites, itself included."""
     n_rows = sites.shape[1]
     counts = np.zeros(n_rows, dtype=np.intp)
     for begin in range(0, n_rows, block_rows):
@@ -368,20 +371,20 @@ def _n_relatives(
             rows, others = slice(begin, begin + block_rows), slice(other, other + block_others)
             are_relatives = _n_equal_sites(sites[:, rows], sites[:, others]) >= n_equal
             counts[rows] += are_relatives.sum(axis=1)
-            n_met = max(rows.stop - other, 0)  # rows of the block itself, both ways already
-            counts[others][n_met:] += are_relatives[:, n_met:].sum(axis=0)
+            n_done = max(rows.stop - other, 0)  # rows of the block itself, counted above
+            counts[others][n_done:] += are_relatives[:, n_done:].sum(axis=0)
     return counts
 
 
 def _n_equal_sites(rows: Array, others: Array) -> Array:
     """Number of sites at which rows agree with others, (n_rows, n_others).
 
-    Both are of shape (n_sites, n): a site's values lie side by side, and are compared by the vector.
+    Both arguments have shape (n_sites, n), so that the values of a site are contiguous.
     """
     shape = rows.shape[1], others.shape[1]
     is_equal = np.empty(shape, dtype=bool)
     n_equal = np.zeros(shape, dtype=np.min_scalar_type(len(rows)))
-    for own, other in zip(rows, others, strict=True):
-        np.equal(own[:, None], other, out=is_equal)
+    for site, other_site in zip(rows, others, strict=True):
+        np.equal(site[:, None], other_site, out=is_equal)
         n_equal += is_equal.view(np.uint8)
     return n_equal

@@ -1,4 +1,4 @@
-"""Examination of a unit type, one's own included, against the protocol of `Units`."""
+"""Tests of a unit type against the interface of `Units`."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from scipy.integrate import quad
 from skrbm.core.numerics import Array
 from skrbm.core.units import QuadratureError, Units
 
-N_FIELDS = 5  # rows of fields that a layer is asked about
-N_NEAR_FIELDS = 81  # at which a variance is compared with its bound
-N_DRAWS_PER_FIELD = 20_000  # so that moments have relative errors of about a hundredth
-DIFFERENCE_STEP = 1e-3  # of the five-point rule, whose error is of order step^4
-FAR_STATE, FAR_ERROR = 1e6, 1e-4  # where energies are those of their curvature, up to this error
-MAX_ERROR = 1e-6  # relative and absolute, of answers against quadrature and finite differences
-MAX_STD_ERRORS = 6  # of an average over draws: one correct moment in half a billion is refused
+N_FIELDS = 5  # rows of the test fields
+N_NEAR_FIELDS = 81  # fields at which the variance is compared with its bound
+N_DRAWS_PER_FIELD = 20_000  # relative errors of moments are about 0.01
+DIFFERENCE_STEP = 1e-3  # of the five-point finite difference, whose error is of order step^4
+FAR_STATE, FAR_ERROR = 1e6, 1e-4  # state at which the energy is quadratic, and the tolerance there
+MAX_ERROR = 1e-6  # relative and absolute tolerance of quadrature and finite differences
+MAX_STD_ERRORS = 6  # of a sample moment; a correct one fails with a probability of 2e-9
 
 
 def check_units(units: Units, rng: np.random.Generator) -> None:
-    """Examine a layer: its distribution, gradients, offsets and initialization.
+    """Test a layer of units: its distribution, gradients, offsets and initialization.
 
-    Every answer is compared with what follows from `energy`, `signal` and `support` alone, by
-    enumeration or quadrature and by finite differences; every override of a default is compared
-    with the default.
+    Every method is compared with values computed from `energy`, `signal` and `support` by
+    enumeration or quadrature, and with finite differences. Overridden methods are also compared
+    with their default implementations.
 
     Parameters
     ----------
     units : Units
-        A double precision layer of a few units with parameters of ordinary size, each of
-        them learned or fixed for all units alike.
+        Layer of a few units in double precision. Parameters should be of order one, and each
+        either learned or fixed for all units.
     rng : numpy.random.Generator
-        Source of fields and draws.
+        Source of random fields and draws.
 
     Raises
     ------
     AssertionError
-        At the first broken promise, with its name; under ``python -O`` too.
+        If a check fails, with the name of the method; also under ``python -O``.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
 
 def _check_columns(units: Units, field: Array, rng: np.random.Generator) -> None:
     columns = np.concatenate([units.unit_columns(i) for i in range(units.n_units)])
-    _equal(columns, np.arange(units.n_columns), "unit_columns, of all units in turn,")
+    _equal(columns, np.arange(units.n_columns), "unit_columns of all units, in order,")
     grouped = np.sort(np.concatenate(units.unit_groups))
     _equal(grouped, np.arange(units.n_units), "unit_groups, sorted,")
     numbers = np.arange(units.n_units)
@@ -63,8 +63,8 @@ def _check_columns(units: Units, field: Array, rng: np.random.Generator) -> None
 
 def _check_types(units: Units, field: Array, rng: np.random.Generator) -> None:
     for name, array in units.parameters.items():
-        attribute = getattr(units, name, array)  # a layer of layers has no attribute for each
-        _require(array is attribute, f"parameters[{name!r}] is not the layer's own array")
+        attribute = getattr(units, name, array)  # composite layers have no such attributes
+        _require(array is attribute, f"parameters[{name!r}] is a copy of the layer's array")
     single, h = units.astype(np.float32), field.astype(np.float32)
     states = single.sample(h, rng)
     answers = {"mean": single.mean(h), "signal": single.signal(states), "sample": states}
@@ -93,7 +93,9 @@ def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
     low, high = units.column_bounds
     both = units.sample(rows, rng), units.mean_and_sample(rows, rng)[1]
     for name, draws in zip(("sample", "mean_and_sample"), both, strict=True):
-        _require(((draws >= low) & (draws <= high)).all(), f"{name} left the support")
+        _require(
+            ((draws >= low) & (draws <= high)).all(), f"{name} drew values outside the support"
+        )
         for i in range(units.n_units):
             values, states = units.unit_values(i), draws[:, units.unit_columns(i)]
             if values is not None:
@@ -114,7 +116,7 @@ def _check_signal(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 def _check_gradient(units: Units, field: Array, rng: np.random.Generator) -> None:
     states, mean = units.sample(field, rng), units.mean(field)
-    sample_weight = rng.standard_normal(len(field))  # data against model
+    sample_weight = rng.standard_normal(len(field))  # both signs, as for data minus model
 
     def log_weight(layer: Units) -> float:
         exponent = (layer.signal(states) * field).sum(axis=1) - layer.energy(states)
@@ -146,7 +148,7 @@ def _check_recentering(units: Units, field: Array, rng: np.random.Generator) -> 
         is_new = np.array_equal(moved.offset, offset)  # type: ignore[arg-type]  # None is an object
         _require(is_new, f"recentered: offset expected {offset}, got {moved.offset}")
         default = Units.lost_signal(units, moved)
-        _close(units.lost_signal(moved), default, "lost_signal, from its default,")
+        _close(units.lost_signal(moved), default, "lost_signal, compared with its default,")
         absorbed = units.energy(states) - moved.signal(states) @ field[0]
         _constant(moved.energy(states) - absorbed, "recentered, up to a constant,")
 
@@ -177,7 +179,7 @@ def _check_heated(units: Units, field: Array, rng: np.random.Generator) -> None:
     for temperature in (0.5, 2.0):
         try:
             layer = natural.heated(temperature)
-        except ValueError:  # a type may refuse
+        except ValueError:  # types need not support it
             return
         _close(layer.signal(states), states, "heated: signal")
         energy = natural.energy(states) / temperature
@@ -185,7 +187,7 @@ def _check_heated(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 
 def _check_rows(units: Units, field: Array, rng: np.random.Generator) -> None:
-    """Compare rows with a layer each with answers of the layers one by one."""
+    """Compare a layer with parameters for each row with separate layers."""
     natural, states = units.natural(), units.sample(field, rng)
     base, betas = natural.recentered(None, field[0]), np.linspace(0, 1, len(field))
     singles: list[Units] = [natural.tempered(base, float(beta)) for beta in betas]
@@ -194,19 +196,19 @@ def _check_rows(units: Units, field: Array, rng: np.random.Generator) -> None:
     layers = natural.tempered(base, np.repeat(betas, N_DRAWS_PER_FIELD)[:, None])
     draws = np.split(layers.sample(fields, rng), len(singles))
     for unit, row, states_of_row in zip(singles, field, draws, strict=True):
-        _compare_moment(states_of_row, unit, row, 1, "sample of rows with a layer each")
+        _compare_moment(states_of_row, unit, row, 1, "sample with parameters for each row")
     for group in units.unit_groups:
         index = np.resize(group, len(field))
-        own_columns = np.arange(len(field))[:, None], units.unit_columns(index)
+        places = np.arange(len(field))[:, None], units.unit_columns(index)
         singles = [units.take(int(i)) for i in index]
-        _compare_rows(units.take(index), singles, states[own_columns], field[own_columns])
+        _compare_rows(units.take(index), singles, states[places], field[places])
 
 
 def _compare_rows(rows: Units, singles: list[Units], states: Array, field: Array) -> None:
     arguments = {"energy": states, "signal": states, "mean": field, "log_partition": field}
     for name, argument in arguments.items():
         expected = [getattr(u, name)(argument[i, None])[0] for i, u in enumerate(singles)]
-        _close(getattr(rows, name)(argument), expected, f"{name} of rows with a layer each")
+        _close(getattr(rows, name)(argument), expected, f"{name} with parameters for each row")
 
 
 def _check_changes(units: Units, field: Array, rng: np.random.Generator) -> None:
@@ -215,11 +217,11 @@ def _check_changes(units: Units, field: Array, rng: np.random.Generator) -> None
         other_field = field + size * field[::-1]
         change = units.log_partition_change(other, field, other_field, other.mean(other_field))
         default = Units.log_partition_change(units, other, field, other_field, field)
-        _close(change, default, "log_partition_change, from its default,")
+        _close(change, default, "log_partition_change, compared with its default,")
         shifts = size * np.concatenate([field[:2], 0 * field[:1]])
         default = Units.log_partition_shifts(units, field)(shifts)
         shifted = units.log_partition_shifts(field)(shifts)
-        _close(shifted, default, "log_partition_shifts, from its default,")
+        _close(shifted, default, "log_partition_shifts, compared with its default,")
 
 
 def _check_counting(units: Units, field: Array, rng: np.random.Generator) -> None:
@@ -256,26 +258,26 @@ def _check_tails(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 def _check_conditional_values(units: Units, field: Array, rng: np.random.Generator) -> None:
     for i in range(units.n_units):
-        unit, pulls = units.take(i), field[:, units.unit_columns(i)]
-        states, (low, high) = unit.sample(pulls, rng), np.sort(pulls[:2], axis=0)
+        unit, fields = units.take(i), field[:, units.unit_columns(i)]
+        states, (low, high) = unit.sample(fields, rng), np.sort(fields[:2], axis=0)
         try:
             values, log_measure = unit.conditional_values(states, low, high)
-        except QuadratureError as error:  # of values without bounds, for hidden layers alone
+        except QuadratureError as error:  # allowed for unbounded values, in hidden layers
             _require(bool(np.isinf(unit.column_bounds).any()), str(error))
             continue
-        for pull in np.linspace(low, high, 5):
-            exponents = [(unit.signal(s) @ pull) - unit.energy(s) for s in values]
+        for unit_field in np.linspace(low, high, 5):
+            exponents = [(unit.signal(s) @ unit_field) - unit.energy(s) for s in values]
             total = np.logaddexp.reduce(exponents + log_measure, axis=0)
-            expected = np.broadcast_to(unit.log_partition(pull[None])[0], total.shape)
-            _close(total, expected, "conditional_values: their sum")
+            expected = np.broadcast_to(unit.log_partition(unit_field[None])[0], total.shape)
+            _close(total, expected, "conditional_values: the sum of their probabilities")
 
 
 def _check_gauge(units: Units, field: Array, rng: np.random.Generator) -> None:
     weights = rng.standard_normal((units.n_columns, 3))
     inner, states = units.gauge(weights), units.sample(field, rng)
-    _close(units.gauge(inner), inner, "gauge: its second application")
-    for taken in (units.signal(states) @ (weights - inner)).T:
-        _constant(taken, "gauge: what it takes from the field, over all states,")
+    _close(units.gauge(inner), inner, "gauge, applied twice,")
+    for removed in (units.signal(states) @ (weights - inner)).T:
+        _constant(removed, "gauge: the removed field, over all states,")
     _constant(units.gauged().energy(states) - units.energy(states), "gauged, up to a constant,")
 
 
@@ -292,14 +294,14 @@ def _check_start(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 
 def _integrals(units: Units, field: Array, power: int) -> Iterator[tuple[float, Array]]:
-    """For each unit its log-normaliser and the mean of a power, from energy, signal, support."""
+    """Yield the log-normaliser and the mean of a power of each unit, by summation or quadrature."""
     for i in range(units.n_units):
-        unit, pull = units.take(i), field[units.unit_columns(i)]
+        unit, unit_field = units.take(i), field[units.unit_columns(i)]
         values = unit.unit_values(0)
         if values is None:
-            yield _quadrature(unit, pull, power)
+            yield _quadrature(unit, unit_field, power)
             continue
-        exponent = unit.signal(values) @ pull - unit.energy(values)
+        exponent = unit.signal(values) @ unit_field - unit.energy(values)
         total = np.logaddexp.reduce(exponent)
         yield float(total), np.exp(exponent - total) @ values**power
 
@@ -308,16 +310,16 @@ def _moment(units: Units, field: Array, power: int) -> Array:
     return np.concatenate([moment for _, moment in _integrals(units, field, power)])
 
 
-def _quadrature(unit: Units, pull: Array, power: int) -> tuple[float, Array]:
-    """Integral over the support of a unit with one column, and sum over its atoms."""
+def _quadrature(unit: Units, unit_field: Array, power: int) -> tuple[float, Array]:
+    """Log-normaliser and mean of a power of a continuous unit, by quadrature plus its atoms."""
 
     def exponent(s: float) -> float:
         state = np.array([[s]])
-        return float((unit.signal(state) @ pull - unit.energy(state))[0])
+        return float((unit.signal(state) @ unit_field - unit.energy(state))[0])
 
     (low,), (high,) = unit.column_bounds
-    centre = float(np.clip(unit.mean(pull[None])[0, 0], low, high))
-    top, kink = exponent(centre), np.clip(0.0, low, high)  # a density may have one at zero
+    centre = float(np.clip(unit.mean(unit_field[None])[0, 0], low, high))
+    top, kink = exponent(centre), np.clip(0.0, low, high)  # densities may have a kink at zero
     spans = list(pairwise(np.unique([low, kink, centre, high])))
 
     def integral(p: int) -> float:
@@ -330,13 +332,13 @@ def _quadrature(unit: Units, pull: Array, power: int) -> tuple[float, Array]:
 
 
 def _moved(units: Units) -> Any:
-    """Layer with other parameters."""
+    """Layer with changed parameters."""
     learned = {id(array) for array in units.parameters.values()}
     return units.map_arrays(lambda array: array + 0.3 if id(array) in learned else array)
 
 
 def _derivatives(function: Callable[[Units], float], units: Units, name: str) -> Array:
-    """Derivatives of a function of the layer in each entry of one of its parameters."""
+    """Finite-difference derivatives of a function of the layer in one of its parameters."""
     array = units.parameters[name]
 
     def at(moved: Array) -> float:
@@ -349,9 +351,9 @@ def _derivatives(function: Callable[[Units], float], units: Units, name: str) ->
     return np.asarray((8 * near - far) / (12 * DIFFERENCE_STEP))
 
 
-def _require(is_kept: Any, broken: str) -> None:
-    if not is_kept:
-        raise AssertionError(broken)
+def _require(condition: Any, message: str) -> None:
+    if not condition:
+        raise AssertionError(message)
 
 
 def _equal(actual: Any, expected: Any, what: str) -> None:

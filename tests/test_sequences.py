@@ -69,7 +69,7 @@ def test_unknown_letters_may_be_missing_and_are_summed_out():
         (">a\n>b\nACD\n", "'a' expected letters at its sites, got none"),
         (">a\nacd\n", "'a' expected letters at its sites, got none.*insertions='keep'"),
         (">a\nACD\n>b\nACDA\n", "got 3 sites in record 'a' and 4 in record 'b'"),
-        (">a 1\nACD\n>a 2\nACD\n", r"names of their own.*got \['a'\] more than once"),
+        (">a 1\nACD\n>a 2\nACD\n", r"unique names.*got \['a'\] more than once"),
         (">a\nACD\n>b\nAJX\n", "got 'J' at site 2 of record 'b', and 2 such letters in all"),
         (">a\nAC\N{LATIN CAPITAL LETTER E WITH ACUTE}\n", "at site 3 of record 'a'"),
     ],
@@ -149,8 +149,8 @@ def test_weights_of_frames_are_those_of_their_letters(rng):
 @pytest.mark.parametrize(
     ("X", "identity", "message"),
     [
-        (["ACD", "ACD"], 0.8, r"at least one row and one site, got the shape \(2,\).*list of let"),
-        (np.empty((0, 3)), 0.8, r"got the shape \(0, 3\)"),
+        (["ACD", "ACD"], 0.8, r"at least one row and one site, got shape \(2,\).*list of let"),
+        (np.empty((0, 3)), 0.8, r"got shape \(0, 3\)"),
         ([["A"]], 0.0, r"identity expected to be in \(0, 1\], got 0.0"),
         ([["A"]], 80, r"identity expected to be in \(0, 1\], got 80"),
     ],

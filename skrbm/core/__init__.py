@@ -1,1 +1,1 @@
-"""The mathematics of restricted Boltzmann machines; never imports scikit-learn."""
+"""Mathematics of restricted Boltzmann machines, independent of scikit-learn."""

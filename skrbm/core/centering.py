@@ -1,9 +1,9 @@
-r"""Offsets: the same distribution in other coordinates.
+r"""Centering: offsets that change the parameters but not the distribution.
 
-A centred machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. Its
-distribution need not change when they move, if the biases absorb what the offsets added.
-Following the gradient of the centred machine, in its own parameters, makes learning independent
-of which state of a unit is called zero [1]_ [2]_.
+A centered machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. Changes
+of the offsets leave the distribution unchanged if the biases compensate for them. Gradient ascent
+in the parameters of the centered machine makes learning invariant to the value of a unit's states:
+flipping 0 and 1 gives the same result [1]_ [2]_.
 
 References
 ----------
@@ -25,8 +25,7 @@ def recenter(
 ) -> Machine:
     """Machine of the same distribution with other offsets.
 
-    The signal of the hidden units has to be their state minus the offset, as it is of every discrete
-    unit.
+    The signal of the hidden units must be their states minus the offset, as for all discrete units.
 
     Parameters
     ----------
@@ -40,17 +39,17 @@ def recenter(
     Returns
     -------
     machine : Machine
-        Shares the weights with the old one.
+        Shares its weights with the given machine.
     """
     layer, hidden_layer, weights = machine.visible, machine.hidden, machine.weights
-    lost = _offset_change(hidden_layer, hidden_offset)
-    visible = layer.recentered(visible_offset, weights @ lost)
+    change = _offset_change(hidden_layer, hidden_offset)
+    visible = layer.recentered(visible_offset, weights @ change)
     hidden = hidden_layer.recentered(hidden_offset, layer.lost_signal(visible) @ weights)
     return Machine(visible, hidden, weights)
 
 
 def _offset_change(layer: Units, offset: Array | None) -> Array:
-    """New offset minus the old one: signal that units lose whose signal is state minus offset."""
+    """New offset minus the old one, (n_columns,); None counts as zero."""
     old = layer.offset
     if old is None:
         return layer.zero_field(1)[0] if offset is None else offset
@@ -60,8 +59,9 @@ def _offset_change(layer: Units, offset: Array | None) -> Array:
 def gauged(machine: Machine) -> Machine:
     """Machine of the same distribution in the gauge of its layers.
 
-    Units of several columns leave a part of the weights and biases open, which no probability
-    depends on: it is moved from their columns to the other layer's biases.
+    For units of several columns a part of the weights and biases has no effect on the distribution
+    (a constant added to all columns of a categorical unit). It is removed from the weights and
+    absorbed into the biases of the other layer.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def gauged(machine: Machine) -> Machine:
     Returns
     -------
     machine : Machine
-        The very same where nothing is open.
+        The given machine itself if no layer has a gauge freedom.
     """
     half = _gauged_visible(machine)
     whole = _gauged_visible(half.transposed)
@@ -83,9 +83,9 @@ def _gauged_visible(machine: Machine) -> Machine:
     weights = layer.gauge(machine.weights)
     if weights is machine.weights:
         return machine
-    # What was taken out is alike in all columns of a unit, hence in all of its states.
+    # The removed part is equal in all columns of a unit, so its field is the same in all states.
     state = layer.signal(layer.mean(layer.zero_field(1)))[0]
     absorbed = hidden.recentered(hidden.offset, state @ (machine.weights - weights))
-    # The other layer's signal may go by its bias, which has just moved.
-    lost = weights @ hidden.lost_signal(absorbed)
-    return Machine(layer.gauged().recentered(layer.offset, lost), absorbed, weights)
+    # The signal of the other layer may depend on its bias, which has changed.
+    change = weights @ hidden.lost_signal(absorbed)
+    return Machine(layer.gauged().recentered(layer.offset, change), absorbed, weights)

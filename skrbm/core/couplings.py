@@ -1,4 +1,4 @@
-"""Fields and interactions of a machine's visible units with the hidden ones summed out."""
+"""Effective fields and interactions of the visible units, marginalized over the hidden units."""
 
 from __future__ import annotations
 
@@ -15,48 +15,49 @@ from skrbm.core.numerics import Array, sum_log_two_cosh
 from skrbm.core.units import Units
 
 ORDERS = (2, 3)
-LAST_FREQUENCY = 26.0  # where 1 / sinh(pi t / 2) is below 1e-17
-SATURATION = 20.0  # where log(2 cosh x) is |x| to 1e-17
-N_HERMITE_NODES = 64  # of the average over a normal variable
-SPAN = 2 * np.sqrt(3.0)  # of a uniform variable, in its standard deviations
-NORMAL_REACH = 9.0  # standard deviations, beyond which a normal variable is once in 1e18 times
-N_OWN_NODES = 16  # of the average of a number's own energy, at most of second order
-SMALL_PHASE = 1e-2  # below which the next term of the series is a^5 / 840 = 1e-13
-N_BLOCK_FREQUENCIES = 2**10  # at a time: their waves stay in the cache
+LAST_FREQUENCY = 26.0  # 1 / sinh(pi t / 2) is below 1e-17 for larger t
+SATURATION = 20.0  # log(2 cosh x) equals |x| to 1e-17 for larger x
+N_HERMITE_NODES = 64  # for the average over a normal variable
+SPAN = 2 * np.sqrt(3.0)  # range of a uniform variable, in standard deviations
+NORMAL_BOUND = 9.0  # standard deviations; a normal variable exceeds it with probability 1e-18
+N_ENERGY_NODES = 16  # for the average of a unit's energy, a polynomial of at most second order
+SMALL_PHASE = 1e-2  # below it, the remainder of the series is a^5 / 840 = 1e-13
+N_BLOCK_FREQUENCIES = 2**10  # frequencies at a time; their arrays fit the cache
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class EffectiveCouplings:
-    r"""Fields and interactions of visible units with the hidden ones summed out.
+    r"""Effective fields and interactions of visible units, marginalized over the hidden units.
 
     .. math::
 
         \log p(v) = \mathrm{const} + \sum_i f_i s_i + \sum_{i < j} J_{ij} s_i s_j
         + \sum_{i < j < k} K_{ijk} s_i s_j s_k + \dots
 
-    where :math:`s` is -1 or +1 for the lower and the higher state of a unit with two states, and
-    1 or 0 for each column of a categorical unit, over whose columns every coefficient sums to zero. A
-    number with bounds, taken to be uniform between them, or without, taken to be standard normal, is
-    measured from its mean in standard deviations; a coefficient is then the part of the interaction
-    that is linear in it.
+    where :math:`s` is -1 or +1 for the lower or higher state of a two-state unit, and 1 or 0 for
+    each column of a categorical unit; coefficients sum to zero over the columns of a categorical
+    unit. For a real-valued unit :math:`s` is its standardized value, with respect to a uniform
+    distribution if it has bounds and to a standard normal one if not; the coefficient is the part
+    of the interaction that is linear in :math:`s`.
 
     Parameters
     ----------
     fields : ndarray of shape (n_columns,)
-        In nats.
+        Fields, in nats.
     pairs : ndarray of shape (n_columns, n_columns)
-        Symmetric; zero between the columns of one unit.
+        Pair interactions, in nats; symmetric, zero between columns of the same unit.
     triples : ndarray of shape (n_columns, n_columns, n_columns) or None
-        Symmetric; zero where two columns are of one unit. None unless asked for.
+        Triple interactions, in nats; symmetric, zero where two columns are of the same unit. None
+        for an order of 2.
     method : {"exact", "gaussian"}
-        Where they come from.
+        Method of computation.
     feature_of_column : ndarray of shape (n_columns,)
-        Number of the feature, which is one unit, that each column belongs to.
+        Index of the feature, which is one unit, of each column.
     features : ndarray of shape (n_features,)
-        Names of the features, or their numbers.
+        Names of the features, or their indices.
     columns : ndarray of shape (n_columns,)
-        Names of the columns, such as "port=Southampton", or their numbers.
+        Names of the columns, such as "port=Southampton", or their indices.
     """
 
     fields: Array
@@ -69,19 +70,19 @@ class EffectiveCouplings:
 
     @property
     def strengths(self) -> Array:
-        r"""Root mean squares of the pairs of features' interactions, (n_features, n_features).
+        r"""Root mean square interactions of pairs of features, (n_features, n_features).
 
-        In nats, over all states alike: :math:`|J_{ij}|` of two units with two states, and
+        In nats, averaged over all pairs of states: :math:`|J_{ij}|` for two-state units and
 
         .. math:: \sqrt{\frac{1}{q_i q_j} \sum_{a, b} J_{ij}(a, b)^2}
 
-        of categorical ones with q_i and q_j values.
+        for categorical units with q_i and q_j values.
         """
         counts = np.bincount(self.feature_of_column, minlength=len(self.features))
         return self.norms() / np.sqrt(np.maximum(np.outer(counts, counts), 1))
 
     def norms(self, is_counted: Array | None = None) -> Array:
-        r"""Compute Frobenius norms of the pairs of features' interactions.
+        r"""Compute Frobenius norms of the interactions of pairs of features.
 
         Parameters
         ----------
@@ -100,12 +101,12 @@ class EffectiveCouplings:
         return np.asarray(np.sqrt((squares + squares.T) / 2))  # symmetric to the bit
 
     def between(self, feature: Any, other: Any) -> Array:
-        """Give the interactions of the values of two features.
+        """Return the interactions between the values of two features.
 
         Parameters
         ----------
         feature, other : object
-            Names in `features`.
+            Names of the features, as in `features`.
 
         Returns
         -------
@@ -115,7 +116,7 @@ class EffectiveCouplings:
         Raises
         ------
         ValueError
-            If there is no feature of that name.
+            If no feature has that name.
         """
         rows, columns = self._columns_of(feature), self._columns_of(other)
         return np.asarray(self.pairs[np.ix_(rows, columns)])
@@ -130,12 +131,12 @@ class EffectiveCouplings:
 def effective_couplings(
     machine: Machine, order: int = 2, method: str = "auto", max_products: float = 1e13
 ) -> EffectiveCouplings:
-    r"""Zero-sum interactions of the visible units up to an order.
+    r"""Interactions of the visible units up to a given order, in the zero-sum gauge.
 
-    A coefficient is an average over independent states of all other units: uniform ones [1]_, or
-    standard normal numbers where there are no bounds. A hidden
-    unit adds :math:`\log 2 \cosh(b + \sum_k u_k)`, where :math:`u_k` is what visible unit k sends
-    to it; its Fourier transform makes of the average a product over units, so that
+    A coefficient is an average over independent states of all other units: uniform [1]_, or
+    standard normal for real values without bounds. A hidden unit contributes
+    :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k` is the input
+    from visible unit k. In its Fourier transform the average factorizes over units:
 
     .. math::
 
@@ -143,32 +144,34 @@ def effective_couplings(
         \prod_{k \ne i, j} \langle e^{i t u_k} \rangle \right)}{t \sinh(\pi t / 2)} \, dt,
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
-    summed over hidden units. The midpoint rule gives the integral to rounding, at a cost that grows
-    with the sum of the weights and not with the number of states.
+    summed over hidden units. The midpoint rule is exact to rounding, at a cost proportional to the
+    sum of the absolute weights and independent of the number of states.
 
     Parameters
     ----------
     machine : Machine
-        Visible units with two states, one-hot columns or numbers. Hidden units with more than two
-        states have couplings by the method "gaussian" alone: exact ones if they are normal given the
-        visible ones, since their log-partition is then a square.
+        Machine with two-state, one-hot or real-valued visible units. Hidden units with other than
+        two states require the method "gaussian", which is exact if they are normal given the
+        visible units, since their log-partition is then quadratic.
     order : {2, 3}, default=2
-        Largest number of units that interact.
+        Largest number of interacting units.
     method : {"auto", "exact", "gaussian"}, default="auto"
-        "gaussian" takes the sum of the other units, which may not be numbers, for a normal variable;
-        "auto" does so where the exact integral would take too many products.
+        "gaussian" approximates the sum over the other units by a normal variable; it does not
+        support real-valued visible units. "auto" uses it if the exact integral would take more than
+        `max_products` multiplications.
     max_products : float, default=1e13
-        Complex multiplications of an exact integral that "auto" allows: minutes.
+        Largest number of complex multiplications of an exact integral with "auto"; 1e13 take
+        minutes.
 
     Returns
     -------
     couplings : EffectiveCouplings
-        In double precision.
+        Couplings in double precision.
 
     Raises
     ------
     ValueError
-        If the visible layer has units of other types, or the hidden ones have no such method.
+        If the method does not support the visible or hidden units.
 
     References
     ----------
@@ -177,45 +180,46 @@ def effective_couplings(
        :doi:`10.21468/SciPostPhys.16.4.095`
     """
     machine = machine.astype(np.float64)
-    senders = _Senders(machine)
-    n_products = senders.n_nodes.sum() * len(senders.unit_of_column) ** order
-    if not senders.has_two_states:
-        if method == "exact" or len(senders.numbers.columns):
+    signals = _VisibleSignals(machine)
+    n_products = signals.n_nodes.sum() * len(signals.unit_of_column) ** order
+    if not signals.has_two_states:
+        if method == "exact" or len(signals.reals.columns):
             raise ValueError(
-                f"Exact couplings, and those of real values, need hidden units that have two states, got "
-                f"{type(machine.hidden).__name__} units. For visible units with states use the method "
-                f"'gaussian', which is exact for hidden units that are normal."
+                f"Exact couplings, and couplings of real values, need hidden units that have two "
+                f"states, got {type(machine.hidden).__name__} units. For discrete visible units "
+                f"use the method 'gaussian', which is exact for hidden units that are normal."
             )
         method = "gaussian"
     elif method == "auto":
         is_affordable = n_products <= max_products
-        method = "exact" if is_affordable or len(senders.numbers.columns) else "gaussian"
+        method = "exact" if is_affordable or len(signals.reals.columns) else "gaussian"
     add = {"exact": _integrate, "gaussian": _average_normal}[method]
-    shape = senders.unit_of_column.shape
+    shape = signals.unit_of_column.shape
     sums = [np.zeros(shape * n) for n in range(1, order + 1)]
-    add(senders, sums)
-    sums[0][senders.value_columns] += senders.linear
-    sums[0][senders.numbers.columns] += senders.numbers.linear
-    unit = senders.unit_of_column
+    add(signals, sums)
+    sums[0][signals.value_columns] += signals.linear
+    sums[0][signals.reals.columns] += signals.reals.linear
+    unit = signals.unit_of_column
     is_same = unit[:, None] == unit
     sums[1][is_same] = 0
     if order > 2:
         sums[2][is_same[:, :, None] | is_same[:, None, :] | is_same] = 0
     triples = sums[2] if order > 2 else None
-    numbers = np.arange(machine.visible.n_units), np.arange(len(unit))
-    return EffectiveCouplings(sums[0], sums[1], triples, method, unit, *numbers)
+    indices = np.arange(machine.visible.n_units), np.arange(len(unit))
+    return EffectiveCouplings(sums[0], sums[1], triples, method, unit, *indices)
 
 
 @final
-class _Senders:
-    """Signals of every value of every visible unit to the hidden units.
+class _VisibleSignals:
+    """Inputs that every value of every visible unit sends to the hidden units.
 
-    All values of units with states stand one after the other, each with the number of its `unit`
-    among these. Hidden units add `log_partition` at the bias and the sum of what is sent to log p, and
-    a part that is linear in what is sent, which is in `linear` together with the visible units' own:
-    of two states log 2cosh(bias + sum of sent). `columns` are the values that stand for columns of the
-    layer, `value_columns`: all of a categorical unit, the higher one of two states. `numbers` are the
-    other units.
+    The values of all discrete units are concatenated; `unit` is the index of a value's unit among
+    the discrete ones. Given inputs `sent`, the hidden units contribute
+    ``log_partition(bias + sum of sent)`` to log p (for two states, log 2cosh of the argument) and a
+    term linear in the inputs. `linear` contains this term and the energies of the visible units.
+    `columns` are the values that have a column in the layer, with indices `value_columns`: all
+    values of a categorical unit, the higher one of a two-state unit. `reals` are the real-valued
+    units.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -228,38 +232,38 @@ class _Senders:
         unit: list[int] = []
         columns: list[int] = []
         value_columns: list[int] = []
-        sent, own = [np.zeros((0, len(slope)))], [np.zeros(0)]
+        sent, energies = [np.zeros((0, len(slope)))], [np.zeros(0)]
         self.unit_of_column = np.empty(visible.n_columns, dtype=np.intp)
         for i in range(visible.n_units):
             values, layer, places = visible.unit_values(i), visible.take(i), visible.unit_columns(i)
             self.unit_of_column[places] = i
             if values is None and len(places) == 1:
                 continue
-            n_values, n_own = (0, 0) if values is None else values.shape
-            if (n_values, n_own) not in {(2, 1), (n_own, n_own)} or not n_own:
+            n_values, width = (0, 0) if values is None else values.shape
+            if (n_values, width) not in {(2, 1), (width, width)} or not width:
                 raise ValueError(
                     f"Couplings need visible units that have two states, one-hot columns or real "
-                    f"values, got unit {i} of {type(visible).__name__} units, which is none of these."
+                    f"values, got unit {i} of {type(visible).__name__} units."
                 )
             begin = len(unit)
-            columns += [begin + 1] if n_own == 1 else range(begin, begin + n_values)
+            columns += [begin + 1] if width == 1 else range(begin, begin + n_values)
             value_columns += places.tolist()
             sent.append(layer.signal(values) @ machine.weights[places])
-            own.append(-layer.energy(values))
+            energies.append(layer.energy(values))
             unit += [i] * n_values
         _, self.unit = np.unique(np.array(unit, np.intp), return_inverse=True)
         self.columns = np.array(columns, np.intp)
         self.value_columns = np.array(value_columns, np.intp)
         self.first = np.flatnonzero(np.diff(self.unit, prepend=-1))
-        self.numbers = _Numbers(machine, slope, share)
-        self.bias = bias + self.numbers.mean_sent
+        self.reals = _RealSignals(machine, slope, share)
+        self.bias = bias + self.reals.mean_sent
         raw = np.concatenate(sent)
-        linear = np.concatenate(own) + raw @ share
+        linear = raw @ share - np.concatenate(energies)
         self.linear = (linear - self.mean(linear)[self.unit])[self.columns]
         self.sent = raw * slope  # (n_values, n_hidden)
 
     def mean(self, values: Array) -> Array:
-        """Average over the values of each unit along the first axis, all alike."""
+        """Unweighted average over the values of each unit, along the first axis."""
         counts = np.bincount(self.unit).reshape(-1, *[1] * (values.ndim - 1))
         return np.add.reduceat(values, self.first, axis=0) / counts
 
@@ -267,18 +271,17 @@ class _Senders:
     def n_nodes(self) -> Array:
         """Number of frequencies that the integral of each hidden unit needs."""
         largest = np.maximum.reduceat(np.abs(self.sent), self.first, axis=0).sum(axis=0)
-        period = largest + self.numbers.largest_sent + np.abs(self.bias) + SATURATION
+        period = largest + self.reals.largest_sent + np.abs(self.bias) + SATURATION
         return np.asarray(np.ceil(LAST_FREQUENCY * period / (2 * np.pi)), dtype=int)
 
 
 @final
-class _Numbers:
-    """Signals of visible units with real values to the hidden units.
+class _RealSignals:
+    """Inputs that the real-valued visible units send to the hidden units.
 
-    With s a number's distance from its mean in standard deviations, uniform where it has bounds, else
-    normal: it sends a hidden unit `slope` times s, and the mean of what all send is `mean_sent`.
-    `linear` is the mean of s times the part of log p that is the number's own or linear in what it
-    sends.
+    With s the standardized value of a unit, uniform if it has bounds and normal otherwise, the unit
+    sends `slope` times s to a hidden unit; `mean_sent` is the mean input of all these units.
+    `linear` is the average of s times the unit's energy term and linear term of log p.
     """
 
     def __init__(self, machine: Machine, slope: Array, share: Array) -> None:
@@ -303,18 +306,18 @@ class _Numbers:
             slopes.append(sent * slope)
         self.columns, self.linear = np.array(columns, np.intp), np.array(linear)
         self.is_bounded = np.array(is_bounded, dtype=bool)
-        self.slope = np.reshape(slopes, (-1, len(slope)))  # (n_numbers, n_hidden)
+        self.slope = np.reshape(slopes, (-1, len(slope)))  # (n_reals, n_hidden)
 
     @property
     def largest_sent(self) -> Array:
-        """Bound of what all numbers send to each hidden unit, but for one part in 1e18."""
-        reach = np.where(self.is_bounded, SPAN / 2, NORMAL_REACH)
-        return np.asarray(reach @ np.abs(self.slope))
+        """Bound of the sum of inputs to each hidden unit, exceeded with probability 1e-18."""
+        largest = np.where(self.is_bounded, SPAN / 2, NORMAL_BOUND)
+        return np.asarray(largest @ np.abs(self.slope))
 
     def transforms(self, t: Array, j: int) -> tuple[Array, Array]:
-        """Means of exp(i t u) and of s exp(i t u), where u is sent to hidden unit j: (n_numbers, n_t).
+        """Mean of exp(i t u), and mean of s exp(i t u) divided by the former, (n_reals, n_t).
 
-        The second is divided by the first.
+        u is the input of each real-valued unit to hidden unit j.
         """
         y = self.slope[:, j, None] * t
         mean, ratio = np.exp(-(y**2) / 2), y.copy()
@@ -323,28 +326,28 @@ class _Numbers:
         sinc[sinc == 0] = np.finfo(float).tiny
         is_small = np.abs(a) < SMALL_PHASE
         far = np.where(is_small, 1, a)
-        # Minus the derivative of sin(a) / a.
+        # Minus the derivative of sinc(a) = sin(a) / a.
         slope = np.where(is_small, a / 3 - a**3 / 30, (np.sin(far) / far - np.cos(far)) / far)
         mean[self.is_bounded], ratio[self.is_bounded] = sinc, SPAN / 2 * slope / sinc
         return mean, 1j * ratio
 
 
 def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
-    """Nodes s of the distribution that a number is averaged over, their shares, and its states there."""
+    """Quadrature nodes of a unit's standardized value, their weights, and the states there."""
     (low,), (high,) = layer.column_bounds
     if np.isfinite(high - low):
-        s, weights = leggauss(N_OWN_NODES)
+        s, weights = leggauss(N_ENERGY_NODES)
         s, states = s * SPAN / 2, (low + high) / 2 + (high - low) / 2 * s
     else:
-        s, weights = hermegauss(N_OWN_NODES)
+        s, weights = hermegauss(N_ENERGY_NODES)
         states = s
     return s, weights / weights.sum(), states[:, None]
 
 
 def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
-    """Slope, bias and share of log-partitions log 2cosh(slope x + bias) + share x + const.
+    """Coefficients of the log-partitions log 2cosh(slope x + bias) + share x + constant.
 
-    None if a unit has other states than two.
+    Returns slope, bias and share of each unit, or None if a unit does not have two states.
     """
     forms = []
     for j in range(hidden.n_units):
@@ -357,24 +360,24 @@ def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
     return slope, bias, share
 
 
-def _integrate(senders: _Senders, sums: list[Array]) -> None:
-    """Add the integrals over frequencies of all hidden units."""
-    for j, n_nodes in enumerate(senders.n_nodes):
+def _integrate(signals: _VisibleSignals, sums: list[Array]) -> None:
+    """Add the integrals over frequencies of all hidden units to `sums`, in place."""
+    for j, n_nodes in enumerate(signals.n_nodes):
         step = LAST_FREQUENCY / n_nodes
         for begin in range(0, n_nodes, N_BLOCK_FREQUENCIES):
-            # Midpoints: the integrand need not be known where it is 0 / 0.
+            # Midpoints avoid t = 0, where the integrand is 0 / 0.
             t = step * (np.arange(begin, min(begin + N_BLOCK_FREQUENCIES, n_nodes)) + 0.5)
-            waves = np.exp(1j * senders.sent[:, j, None] * t)
-            means = senders.mean(waves)
+            waves = np.exp(1j * signals.sent[:, j, None] * t)
+            means = signals.mean(waves)
             means[means == 0] = np.finfo(float).tiny
-            total = np.exp(1j * senders.bias[j] * t) * np.prod(means, axis=0)
+            total = np.exp(1j * signals.bias[j] * t) * np.prod(means, axis=0)
             total *= -step / (t * np.sinh(np.pi / 2 * t))
-            number_means, number_ratios = senders.numbers.transforms(t, j)
-            total *= np.prod(number_means, axis=0)
-            # A ratio to the mean takes the unit itself out of the product over all.
+            real_means, real_ratios = signals.reals.transforms(t, j)
+            total *= np.prod(real_means, axis=0)
+            # Dividing by a unit's mean removes its factor from the product over all units.
             ratios = np.empty((len(sums[0]), len(t)), dtype=complex)
-            ratios[senders.value_columns] = (waves / means[senders.unit] - 1)[senders.columns]
-            ratios[senders.numbers.columns] = number_ratios
+            ratios[signals.value_columns] = (waves / means[signals.unit] - 1)[signals.columns]
+            ratios[signals.reals.columns] = real_ratios
             first = total * ratios
             sums[0] += first.real.sum(axis=1)
             sums[1] += _real_product(first, ratios)
@@ -387,39 +390,39 @@ def _real_product(a: Array, b: Array) -> Array:
     return np.asarray(a.real @ b.real.T - a.imag @ b.imag.T)
 
 
-def _average_normal(senders: _Senders, sums: list[Array]) -> None:
-    """Put averages in which the sum of the other units is a normal variable."""
-    if len(senders.numbers.columns):
+def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
+    """Write averages into `sums` in which the sum of the other units is a normal variable."""
+    if len(signals.reals.columns):
         raise ValueError(
             "Couplings of real values are computed exactly, got the method 'gaussian' for them."
         )
-    mean = senders.mean(senders.sent)
-    deviation = senders.sent - mean[senders.unit]
-    variance = senders.mean(deviation**2)
-    bias = senders.bias + mean.sum(axis=0)
-    unit = senders.unit[senders.columns]
+    mean = signals.mean(signals.sent)
+    deviation = signals.sent - mean[signals.unit]
+    variance = signals.mean(deviation**2)
+    bias = signals.bias + mean.sum(axis=0)
+    unit = signals.unit[signals.columns]
     for n_others, total in enumerate(sums):
         for others in permutations(range(len(mean)), n_others):
             rest = variance.sum(axis=0) - variance[list(others)].sum(axis=0) - variance
-            spread = np.sqrt(np.maximum(rest, 0))[senders.unit]
-            values = [np.flatnonzero(senders.unit == other) for other in others]
-            averages = np.empty((*map(len, values), len(senders.unit)))
+            spread = np.sqrt(np.maximum(rest, 0))[signals.unit]
+            values = [np.flatnonzero(signals.unit == other) for other in others]
+            averages = np.empty((*map(len, values), len(signals.unit)))
             for index in np.ndindex(averages.shape[:-1]):
-                chosen = [own[k] for own, k in zip(values, index, strict=True)]
+                chosen = [of_unit[k] for of_unit, k in zip(values, index, strict=True)]
                 shift = bias + deviation[chosen].sum(axis=0)
-                averages[index] = _normal_average(senders, shift + deviation, spread)
+                averages[index] = _normal_average(signals, shift + deviation, spread)
             for axis in range(n_others):
                 averages -= averages.mean(axis=axis, keepdims=True)
-            averages -= senders.mean(averages.T)[senders.unit].T
-            # Of two states, the higher one stands for the only column.
-            kept = [np.isin(own, senders.columns) for own in values]
-            kept.append(np.isin(np.arange(len(senders.unit)), senders.columns))
+            averages -= signals.mean(averages.T)[signals.unit].T
+            # A two-state unit has one column, for its higher state.
+            kept = [np.isin(of_unit, signals.columns) for of_unit in values]
+            kept.append(np.isin(np.arange(len(signals.unit)), signals.columns))
             places = [np.flatnonzero(unit == other) for other in others]
             total[np.ix_(*places, np.arange(len(unit)))] = averages[np.ix_(*kept)]
 
 
-def _normal_average(senders: _Senders, mean: Array, spread: Array) -> Array:
-    """Average of the log-partition at mean + spread z over normal z, summed over hidden units."""
+def _normal_average(signals: _VisibleSignals, mean: Array, spread: Array) -> Array:
+    """Average of log_partition(mean + spread z) over a standard normal z."""
     nodes, weights = hermegauss(N_HERMITE_NODES)
-    averages = [senders.log_partition(mean + node * spread) for node in nodes]
+    averages = [signals.log_partition(mean + node * spread) for node in nodes]
     return np.asarray(weights @ averages / weights.sum())

@@ -1,4 +1,4 @@
-"""Diagnosis of how Markov chains mix, by traces of a few quantities."""
+"""Mixing diagnostics of Markov chains: traces, autocorrelation times and R-hat."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from skrbm.core.chains.gibbs import gibbs
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
-WINDOW = 5.0  # autocorrelation times that a sum over autocorrelations extends
-MAX_MIXED_R_HAT, MIN_UNMIXED_R_HAT = 1.01, 1.1  # of chains that can be believed, and that cannot
-LAG = 25  # steps, from which and from twice as many the memory of more is inferred
-MIN_EFFECTIVE_SAMPLES = 400  # fewer, and R-hat itself is not to be believed
+WINDOW = 5.0  # length, in autocorrelation times, of the window of a sum of autocorrelations
+MAX_MIXED_R_HAT, MIN_UNMIXED_R_HAT = 1.01, 1.1  # mixed below the first, not mixed above the second
+LAG = 25  # steps; longer autocorrelations are extrapolated from lags LAG and 2 LAG
+MIN_EFFECTIVE_SAMPLES = 400  # with fewer, R-hat is unreliable
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ChainDiagnostics:
-    """Traces of Gibbs chains, and how well these chains mix.
+    """Traces of Gibbs chains and mixing diagnostics.
 
-    The numbers are those of the trace that is worst. They know only what the chains have visited:
-    a mode that none of them has found does not show.
+    Each diagnostic is the worst over the three traces. Diagnostics depend only on the states that
+    the chains have visited: they cannot reveal a mode that no chain has found.
 
     Parameters
     ----------
@@ -35,13 +35,12 @@ class ChainDiagnostics:
     mean_activation : ndarray of shape (n_chains, n_steps)
         Mean of the expected hidden states over the hidden units.
     principal_component : ndarray of shape (n_chains, n_steps)
-        Coordinate of the expected hidden states along the direction in which those of all chains
-        vary most; it tells modes apart that look alike to the other two.
+        First principal component of the expected hidden states of all chains. It separates modes
+        that have equal values of the other two traces.
 
     Notes
     -----
-    The traces of several quantities are what ArviZ reads:
-    ``arviz.convert_to_dataset(diagnostics.traces)``.
+    ArviZ reads the traces: ``arviz.convert_to_dataset(diagnostics.traces)``.
     """
 
     free_energy: Array
@@ -50,37 +49,37 @@ class ChainDiagnostics:
 
     @property
     def traces(self) -> dict[str, Array]:
-        """The three traces by name, of shape (n_chains, n_steps) each."""
+        """Traces by name, each of shape (n_chains, n_steps)."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached_property
     def autocorrelation_time(self) -> float:
-        """Number of steps that are worth one independent sample, at least about one."""
+        """Number of steps that are equivalent to one independent sample, rarely below one."""
         return max(map(autocorrelation_time, self.traces.values()))
 
     @cached_property
     def effective_sample_size(self) -> float:
-        """Number of independent samples that all chains together are worth."""
+        """Number of independent samples to which all chains together are equivalent."""
         return self.free_energy.size / self.autocorrelation_time
 
     @cached_property
     def r_hat(self) -> float:
-        """Rank-normalised split R-hat; one for chains that agree."""
+        """Rank-normalized split R-hat; one for chains that agree."""
         return max(map(split_r_hat, self.traces.values()))
 
     @property
     def verdict(self) -> str:
-        """Meaning of the numbers, in words."""
+        """Conclusion from the diagnostics, in words."""
         n_chains, n_steps = self.free_energy.shape
         numbers = (
-            f"R-hat is {self.r_hat:.3f}, the autocorrelation time {self.autocorrelation_time:.1f} of "
-            f"{n_steps} steps, the effective sample size {self.effective_sample_size:.0f} of "
+            f"R-hat is {self.r_hat:.3f}, the autocorrelation time {self.autocorrelation_time:.1f} "
+            f"of {n_steps} steps, the effective sample size {self.effective_sample_size:.0f} of "
             f"{n_chains} chains"
         )
         if self.r_hat > MIN_UNMIXED_R_HAT or WINDOW * self.autocorrelation_time > n_steps:
             return f"The chains do not mix: {numbers}. Sample by parallel tempering."
         if self.r_hat > MAX_MIXED_R_HAT or self.effective_sample_size < MIN_EFFECTIVE_SAMPLES:
-            return f"The chains mix slowly: {numbers}. Take more steps before believing averages."
+            return f"The chains mix slowly: {numbers}. Averages need more steps."
         return f"The chains mix: {numbers}."
 
     def __str__(self) -> str:
@@ -90,23 +89,23 @@ class ChainDiagnostics:
 def trace_chains(
     machine: Machine, v: Array, n_steps: int, rng: np.random.Generator
 ) -> ChainDiagnostics:
-    """Advance Gibbs chains and keep what tells how they mix.
+    """Run Gibbs chains and record their traces.
 
     Parameters
     ----------
     machine : Machine
-        Whose distribution the chains leave invariant.
+        Machine to sample from.
     v : ndarray of shape (n_chains, n_visible)
-        Visible states to start from.
+        Initial visible states.
     n_steps : int
-        Number of steps, after each of which the traces have a value.
+        Number of steps; the traces have a value for each.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     diagnostics : ChainDiagnostics
-        In double precision.
+        Traces in double precision.
     """
     n_chains = len(v)
     free_energy, mean_activation = np.empty((2, n_chains, n_steps))
@@ -123,21 +122,24 @@ def trace_chains(
 
 
 def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Generator) -> float:
-    r"""Tell from a few steps how much Gibbs chains remember after many.
+    r"""Lower bound of the autocorrelation of Gibbs chains, extrapolated from short chains.
 
-    The visible states make a reversible chain without negative eigenvalues: an autocorrelation
-    :math:`\rho` of it is a mixture of powers of numbers between 0 and 1, its logarithm is convex, and
+    The chain of visible states is reversible without negative eigenvalues. An autocorrelation
+    :math:`\rho(n)` is therefore a mixture of powers :math:`\lambda^n` with
+    :math:`0 \le \lambda \le 1`; its logarithm is convex in n, and
 
-    .. math:: \rho(n) \ge \rho(t) \left( \frac{\rho(2 t)}{\rho(t)} \right)^{(n - t) / t}, \quad n \ge 2 t
+    .. math::
 
-    Here it is that of the expected hidden states, along the direction in which they vary most.
+        \rho(n) \ge \rho(t) \left( \frac{\rho(2 t)}{\rho(t)} \right)^{(n - t) / t}, \quad n \ge 2 t
+
+    The autocorrelation is measured for the first principal component of the expected hidden states.
 
     Parameters
     ----------
     machine : Machine
-        Whose distribution the chains leave invariant.
+        Machine to sample from.
     v : ndarray of shape (n_chains, n_visible)
-        Visible states in all modes of the distribution, as many in each as it weighs.
+        Initial visible states, distributed over the modes in proportion to their probabilities.
     n_steps : int
         Number of steps, at least `2 * LAG`.
     rng : numpy.random.Generator
@@ -146,7 +148,7 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
     Returns
     -------
     memory : float
-        What the correlation between states `n_steps` apart is at least, from 0 to 1.
+        Lower bound of the correlation between states `n_steps` apart, from 0 to 1.
     """
     states = [v]
     for _ in range(2):
@@ -160,12 +162,12 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
 
 
 def _first_coordinate(activations: Array) -> Array:
-    """Coordinate along the direction of largest variance, in double precision.
+    """First principal component, in double precision.
 
-    Of shape (n, m) for activations of shape (n, m, n_hidden).
+    It has shape (n, m) for activations of shape (n, m, n_hidden).
     """
     flat = activations.reshape(-1, activations.shape[-1])
-    flat = flat - flat[0]  # exactly zero where nothing varies
+    flat = flat - flat[0]  # makes constant columns exactly zero
     flat -= flat.mean(axis=0)
     if len(flat) < flat.shape[1]:
         values, vectors = np.linalg.eigh(flat @ flat.T)
@@ -180,18 +182,19 @@ def autocorrelation_time(trace: Array) -> float:
 
     .. math:: \tau = 1 + 2 \sum_{t = 1}^{M} \rho(t), \qquad M = \min \{M : M \ge 5 \tau(M)\}
 
-    with the autocorrelations about the mean of all chains, averaged over chains: so chains that
-    stay in different places have a long one. The window is chosen self-consistently [1]_.
+    Autocorrelations are about the mean of all chains and averaged over chains, so chains that stay
+    in different modes have a long autocorrelation time. The window M is chosen self-consistently
+    [1]_.
 
     Parameters
     ----------
     trace : ndarray of shape (n_chains, n_steps)
-        A quantity along the chains.
+        Trace of a quantity.
 
     Returns
     -------
     time : float
-        In steps, at least a hundredth; one for a quantity that does not vary.
+        In steps, at least 0.01; one for a constant quantity.
 
     References
     ----------
@@ -214,17 +217,17 @@ def autocorrelation_time(trace: Array) -> float:
 
 
 def split_r_hat(trace: Array) -> float:
-    """Rank-normalised split R-hat, of values and of their distances from the median.
+    """Rank-normalized split R-hat: maximum over the values and their distances from the median.
 
     Parameters
     ----------
     trace : ndarray of shape (n_chains, n_steps)
-        A quantity along at least one chain of at least four steps.
+        Trace of a quantity; at least one chain and four steps.
 
     Returns
     -------
     r_hat : float
-        The larger of both; one for a quantity that does not vary.
+        Split R-hat; one for a constant quantity.
 
     References
     ----------
@@ -238,13 +241,13 @@ def split_r_hat(trace: Array) -> float:
 
 
 def _normal_ranks(chains: Array) -> Array:
-    """Normal quantiles of the ranks of all values together."""
+    """Normal scores: normal quantiles of the ranks among all values."""
     ranks = rankdata(chains).reshape(chains.shape)
     return np.asarray(norm.ppf((ranks - 3 / 8) / (chains.size + 1 / 4)))
 
 
 def _r_hat(chains: Array) -> float:
-    """Square root of the variance of all chains over that within a chain."""
+    """Square root of the ratio of the total variance to the variance within chains."""
     n_steps = chains.shape[1]
     within = chains.var(axis=1, ddof=1).mean()
     between = chains.mean(axis=1).var(ddof=1)

@@ -1,4 +1,4 @@
-"""Random draws, the same for single and double precision, and streams of random numbers."""
+"""Random draws that agree for single and double precision, and random streams."""
 
 from __future__ import annotations
 
@@ -7,29 +7,28 @@ from numpy.typing import NDArray
 
 from skrbm.core.numerics import Array, row_blocks
 
-MIN_WORD_DRAWS = 2**12  # draws; fewer take a number in double precision each, which is faster
+MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each is faster
 
 
 def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
-    """Independent draws that are true with the given probabilities.
+    """Draw independent Bernoulli variables with the given probabilities.
 
-    Single and double precision models see the same random numbers, and no probability is rounded:
-    many draws take 16 bits each, and the few that these leave open a number in double precision.
+    Single and double precision use the same random numbers, and no probability is rounded. Each
+    draw uses 16 bits; the few draws that remain undecided use a double-precision number as well.
 
     Parameters
     ----------
     probability : ndarray
-        Any shape of at least one dimension.
+        Probabilities, of at least one dimension.
     rng : numpy.random.Generator
         Source of random numbers.
     out : ndarray, default=None
-        Same shape: where draws are written, as one and zero if it is not boolean. It may be
-        `probability` itself.
+        Output array of the same shape, boolean or numeric (1 and 0). It may be `probability`.
 
     Returns
     -------
     draws : ndarray of bool, or of the dtype of `out`
-        Same shape.
+        Draws, of the same shape.
     """
     out = np.empty(probability.shape, dtype=bool) if out is None else out
     size = probability.size
@@ -49,7 +48,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
             rests.append(exact - threshold.ravel()[undecided])
         np.less(words, threshold, out=out[rows])
         first += scaled.size
-    # As many for every precision, and far more than the draws that can be expected to stay open.
+    # As many for every precision, and far more than the expected number of undecided draws.
     spare = _random_bits(rng, 16 + size // 2**14)
     if places:
         rest = np.concatenate(rests)
@@ -62,7 +61,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
 def draw_normal(
     mean: Array, standard_deviation: Array, rng: np.random.Generator, out: Array | None = None
 ) -> Array:
-    """Independent normal draws, drawn in double precision and returned in that of `mean`.
+    """Independent normal draws; noise is drawn in double precision and cast to that of `mean`.
 
     Parameters
     ----------
@@ -73,12 +72,12 @@ def draw_normal(
     rng : numpy.random.Generator
         Source of random numbers.
     out : ndarray of shape (n_samples, n_units), default=None
-        Where draws are written; it may be `mean` itself.
+        Output array; it may be `mean`.
 
     Returns
     -------
     draws : ndarray of shape (n_samples, n_units)
-        Same dtype as `mean`.
+        Draws, in the dtype of `mean`.
     """
     out = np.empty_like(mean) if out is None else out
     deviation = np.broadcast_to(standard_deviation, mean.shape)
@@ -90,29 +89,29 @@ def draw_normal(
 
 
 def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Generator]:
-    """Independent streams that are seeded by draws from another.
+    """Independent random streams, seeded by draws from `rng`.
 
-    `Generator.spawn` would leave the other one where it is, but gives other streams to its copies:
-    before NumPy 2, those have forgotten their seed.
+    `Generator.spawn` is not reproducible for copies of a generator: before NumPy 2, copies lose
+    the seed sequence.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Moved on.
+        Source of the seeds; it is advanced.
     n_streams : int
-        How many.
+        Number of streams.
 
     Returns
     -------
     streams : list of numpy.random.Generator
-        The same for the same state of `rng`.
+        Streams, determined by the state of `rng`.
     """
     seeds = rng.integers(2**32, size=(n_streams, 4), dtype=np.uint64)
     return [np.random.default_rng(seed) for seed in seeds]
 
 
 def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:
-    """Words of 64 random bits, without the checks of `rng.integers`, which cost as much as many."""
-    if isinstance(rng.bit_generator, np.random.MT19937):  # the one whose words have 32
+    """Words of 64 random bits, without the overhead of `rng.integers`."""
+    if isinstance(rng.bit_generator, np.random.MT19937):  # its raw words have 32 bits
         return rng.integers(2**64, size=n_words, dtype=np.uint64)
     return rng.bit_generator.random_raw(n_words)

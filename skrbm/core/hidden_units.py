@@ -1,4 +1,4 @@
-"""Reports on hidden units: what they look at, how active they are, what is lost without each."""
+"""Reports on hidden units: weights, activities and importances."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
 N_BINS = 50  # of the histogram of a hidden unit's inputs
-MIN_DRAWS = 20  # effective number, below which a standard error says nothing
-N_PRINTED_UNITS, N_PRINTED_COLUMNS = 10, 4  # of a report in words
+MIN_DRAWS = 20  # effective sample size below which the standard error is unreliable
+N_PRINTED_UNITS, N_PRINTED_COLUMNS = 10, 4  # in the printed report
 
 
 @final
@@ -23,24 +23,25 @@ class HiddenUnitReport:
     Parameters
     ----------
     importance : ndarray of shape (n_hidden,)
-        Mean log-likelihood of the rows that is lost without the unit, all others left as they are,
-        in nats.
+        Decrease of the mean log-likelihood of the rows, in nats, if the unit is removed and all
+        other parameters are kept.
     importance_std_error : ndarray of shape (n_hidden,)
-        Its standard error, from the samples of the model; infinite where too few of them matter.
+        Monte-Carlo standard error of the importance, in nats; infinite if the effective number of
+        samples is too small.
     mean_activation : ndarray of shape (n_hidden,)
-        Mean of the expected states given the rows.
+        Mean over the rows of the expected hidden states.
     weights : ndarray of shape (n_hidden, n_columns)
-        Those of a categorical column sum to zero.
+        Weights; those of a categorical column sum to zero over its categories.
     columns : ndarray of shape (n_columns,)
-        Names of the columns, such as "port=Southampton", or their numbers.
+        Names of the columns, such as "port=Southampton", or their indices.
     input_counts : ndarray of shape (n_hidden, n_bins)
-        Histogram of the unit's inputs, bias included, over the rows.
+        Histogram over the rows of the unit's inputs, bias included.
     input_edges : ndarray of shape (n_hidden, n_bins + 1)
-        Ends of its bins, in nats.
+        Edges of the bins, in nats.
 
     See Also
     --------
-    hidden_unit_report : Makes one of a fitted model.
+    hidden_unit_report : Report on the hidden units of a fitted model.
     """
 
     importance: Array
@@ -57,14 +58,14 @@ class HiddenUnitReport:
         Parameters
         ----------
         unit : int
-            Number of the hidden unit.
+            Index of the hidden unit.
         n_columns : int, default=4
             Largest number of columns.
 
         Returns
         -------
         names : list of str
-            Such as "+port=Southampton", the largest first.
+            Signed names such as "+port=Southampton", in descending order of magnitude.
         """
         weights = self.weights[unit]
         order = np.argsort(-np.abs(weights), kind="stable")[:n_columns]
@@ -83,10 +84,11 @@ class HiddenUnitReport:
 
 
 def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Array, Array]:
-    r"""Likelihood lost without each hidden unit.
+    r"""Decrease of the log-likelihood when a hidden unit is removed, for each unit.
 
-    With :math:`L_j(v)` the log-partition of hidden unit j given the visible states, the machine
-    without it has :math:`\log p(v) - L_j(v) + \log Z - \log Z_{-j}`, so that
+    With :math:`L_j(v)` the log-partition of hidden unit j given the visible states, the
+    log-likelihood of the machine without it is
+    :math:`\log p(v) - L_j(v) + \log Z - \log Z_{-j}`, so that
 
     .. math::
 
@@ -105,8 +107,8 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     Returns
     -------
     importance, std_error : ndarray of shape (n_hidden_units,)
-        In nats. The error is infinite where the average rests on too few draws, as for a unit that
-        is on in nearly all of them.
+        In nats. The error is infinite if the effective number of draws is too small, as for a unit
+        that is active in nearly all draws.
     """
     hidden = machine.hidden
     losses, errors = [], []
@@ -123,6 +125,6 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
 
 
 def histograms(inputs: Array) -> tuple[Array, Array]:
-    """Histogram of each column: counts (n_columns, n_bins) and the ends of the bins."""
+    """Histogram of each column: counts, (n_columns, n_bins), and edges, (n_columns, n_bins + 1)."""
     counts, edges = zip(*(np.histogram(column, N_BINS) for column in inputs.T), strict=True)
     return np.array(counts), np.array(edges)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: heard where work may end, and nowhere else."""
+"""Deferred handling of Ctrl-C and SIGTERM, at points where work may stop."""
 
 from __future__ import annotations
 
@@ -14,59 +14,61 @@ SIGNALS = signal.SIGINT, signal.SIGTERM
 
 @final
 class Interrupts:
-    """Handler of signals that wait until they are asked for.
+    """Signal handler that stores signals until `check` is called.
 
     Parameters
     ----------
-    answers : dict of int to callable
-        Handler that each signal is meant for.
+    handlers : dict of int to callable
+        Handler of each signal, called by `check`.
     """
 
-    def __init__(self, answers: dict[int, Callable[..., Any]]) -> None:
-        self._answers = answers
-        self._heard: dict[int, Any] = {}
+    def __init__(self, handlers: dict[int, Callable[..., Any]]) -> None:
+        self._handlers = handlers
+        self._pending: dict[int, Any] = {}
 
     def __call__(self, number: int, frame: Any) -> None:
-        self._heard[number] = frame
+        self._pending[number] = frame
 
     def check(self) -> None:
-        """Let waiting ones be answered, usually by KeyboardInterrupt, if there are any."""
-        while self._heard:
-            number, frame = self._heard.popitem()
-            self._answers[number](number, frame)
+        """Call the handlers of the pending signals; usually they raise KeyboardInterrupt."""
+        while self._pending:
+            number, frame = self._pending.popitem()
+            self._handlers[number](number, frame)
 
 
 @contextmanager
 def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrupts]:
-    """Let Ctrl-C and SIGTERM wait until the body asks for them, or has ended.
+    """Defer Ctrl-C and SIGTERM until the body checks for them, or has ended.
 
-    Only the main thread is ever interrupted; in others nothing happens here, nor where a signal is
-    ignored or kills the process. A body that fails has ended as well: its error is raised.
+    Python interrupts the main thread only; in other threads this context does nothing. Signals that
+    are ignored or kill the process are not deferred. If the body raises, its error is raised and
+    pending signals are dropped.
 
     Parameters
     ----------
     stops_for_sigterm : bool, default=False
-        Whether a SIGTERM that would kill the process is answered by KeyboardInterrupt, as Ctrl-C
-        is. Processes that `multiprocessing` has started are killed: who ends them waits for that.
+        Whether a SIGTERM that would kill the process raises KeyboardInterrupt instead, as Ctrl-C
+        does. Processes started by `multiprocessing` are still killed, since their parents wait for
+        their end.
 
     Yields
     ------
     interrupts : Interrupts
-        To be asked where the work may end.
+        Call its `check` where the work may stop.
     """
     is_main = threading.current_thread() is threading.main_thread()
     before: dict[int, Any] = {n: signal.getsignal(n) for n in SIGNALS} if is_main else {}
-    # Inside of another such context the signals wait already: setting handlers takes microseconds.
-    answers = {n: h for n, h in before.items() if callable(h) and not isinstance(h, Interrupts)}
+    # Inside another such context the signals are deferred already; setting handlers takes time.
+    handlers = {n: h for n, h in before.items() if callable(h) and not isinstance(h, Interrupts)}
     is_fatal = before.get(signal.SIGTERM) is signal.SIG_DFL
     if is_fatal and stops_for_sigterm and multiprocessing.parent_process() is None:
-        answers[signal.SIGTERM] = signal.default_int_handler
-    interrupts = Interrupts(answers)
+        handlers[signal.SIGTERM] = signal.default_int_handler
+    interrupts = Interrupts(handlers)
     try:
-        for number in answers:
+        for number in handlers:
             signal.signal(number, interrupts)
         yield interrupts
     finally:
-        for number in answers:
+        for number in handlers:
             signal.signal(number, before[number])
     interrupts.check()

@@ -1,4 +1,4 @@
-"""The last visible unit as a label: its exact distribution given the others."""
+"""Exact conditional distribution of a label, the last visible unit, given the other units."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from skrbm.core.numerics import Array
 
 @final
 class Labels:
-    r"""Distribution of the last visible unit of a machine given the others.
+    r"""Distribution of the last visible unit of a machine given the other visible units.
 
-    With :math:`f` the field that the others exert on the hidden units, :math:`f_k` that of value
+    With :math:`f` the field of the other units on the hidden units, :math:`f_k` the field of label
     :math:`k` and :math:`A(k)` its energy,
 
     .. math:: \log p(k \mid v) = -A(k) + L(f + f_k) - \log \sum_l e^{-A(l) + L(f + f_l)}
 
-    where :math:`L` is the log-partition of the hidden layer [1]_. Rows are visited in blocks, so
-    that memory does not grow with rows times values times hidden units.
+    where :math:`L` is the log-partition of the hidden layer [1]_. Rows are processed in blocks to
+    bound the memory of the array over rows, labels and hidden units.
 
     Parameters
     ----------
     machine : Machine
-        Plain; its last visible unit has a few values, and an indicator column for each.
+        Plain machine; its last visible unit is one-hot encoded.
 
     Attributes
     ----------
     columns : ndarray of shape (n_labels,)
-        Columns of the unit.
+        Columns of the label.
     n_block_elements : int
-        Rows times labels times hidden units at a time, at most: they stay in the cache.
+        Largest number of rows times labels times hidden units in a block, which then fits the
+        cache.
 
     References
     ----------
@@ -43,7 +44,7 @@ class Labels:
 
     Examples
     --------
-    A hidden unit that is coupled to the second of two labels:
+    A hidden unit coupled to the second of two labels:
 
     >>> from skrbm.core.units import Bernoulli, Categorical, Composite
     >>> visible = Composite((Bernoulli(np.zeros(1)), Categorical(np.zeros(2), (2,))))
@@ -62,7 +63,7 @@ class Labels:
         self.columns = np.arange(visible.n_columns - unit.n_columns, visible.n_columns)
         if values is None or values.shape[0] != values.shape[1]:
             raise ValueError(
-                f"Labels expected to be a unit with a column for each of its values, got "
+                f"The label expected a unit with a column for each of its values, got "
                 f"{type(unit).__name__} units."
             )
         self._hidden = machine.hidden
@@ -71,23 +72,23 @@ class Labels:
 
     @property
     def n_labels(self) -> int:
-        """Number of values."""
+        """Number of labels."""
         return len(self._fields)
 
     def blocks(self, field: Array) -> Iterator[tuple[slice, Array]]:
-        """Fields of some rows with every label in turn.
+        """Iterate over blocks of rows, with the total field for every label.
 
         Parameters
         ----------
         field : ndarray of shape (n_samples, n_hidden)
-            That of the other units on the hidden ones.
+            Field of the other visible units on the hidden units.
 
         Yields
         ------
         rows : slice
-            Of the field.
+            Rows of `field` in the block.
         fields : ndarray of shape (n_rows * n_labels, n_hidden)
-            The labels of a row together.
+            Field for every row and label; the labels of a row are adjacent.
         """
         n_rows = max(1, self.n_block_elements // self._fields.size)
         for begin in range(0, len(field), n_rows):
@@ -95,47 +96,49 @@ class Labels:
             yield rows, (field[rows, None] + self._fields).reshape(-1, field.shape[1])
 
     def log_odds(self, fields: Array) -> Array:
-        """Log-probabilities up to a constant of each row, (n_rows, n_labels), of a block."""
+        """Unnormalized log-probabilities of the labels in a block, (n_rows, n_labels)."""
         return np.asarray(
             self._hidden.log_partition(fields).reshape(-1, self.n_labels) + self._log_weights
         )
 
     def log_joint(self, field: Array) -> Array:
-        """Log-probability of every label and the hidden units summed out, up to what labels share.
+        """Unnormalized joint log-probability of every label and the other units.
+
+        The energy of the other units, a constant of each row, is left out.
 
         Parameters
         ----------
         field : ndarray of shape (n_samples, n_hidden)
-            That of the other units on the hidden ones.
+            Field of the other visible units on the hidden units.
 
         Returns
         -------
         log_joint : ndarray of shape (n_samples, n_labels)
-            In nats; log-sum-exp over the labels is minus the free energy of the other units, but
-            for their own energy.
+            In nats. The log-sum-exp over the labels, minus the energy of the other units, is minus
+            their free energy.
         """
         return np.concatenate([self.log_odds(fields) for _, fields in self.blocks(field)])
 
     def probabilities(self, field: Array) -> Array:
-        """Probability of every label given the other units, (n_samples, n_labels)."""
+        """Probabilities of the labels given the other units, (n_samples, n_labels)."""
         return np.asarray(softmax(self.log_joint(field), axis=1))
 
     def log_probabilities(self, field: Array) -> Array:
-        """Logarithms of the probabilities in nats, (n_samples, n_labels)."""
+        """Log-probabilities of the labels given the other units, in nats, (n_samples, n_labels)."""
         return np.asarray(log_softmax(self.log_joint(field), axis=1))
 
     def mean_hidden(self, field: Array) -> Array:
-        """Expected hidden states given the other units, the label summed out.
+        """Expected hidden states given the other visible units, marginalized over the label.
 
         Parameters
         ----------
         field : ndarray of shape (n_samples, n_hidden)
-            That of the other units on the hidden ones.
+            Field of the other visible units on the hidden units.
 
         Returns
         -------
         h : ndarray of shape (n_samples, n_hidden)
-            Means over the labels of what is expected given each.
+            Expected hidden states.
         """
         result = np.empty_like(field)
         for rows, fields in self.blocks(field):
@@ -145,18 +148,18 @@ class Labels:
         return result
 
     def without(self, v: Array, field: Array) -> Array:
-        """Field without what the labels of some rows have added to it.
+        """Field without the contribution of the label.
 
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_labels)
-            Columns of the label.
+            States of the label, one-hot encoded.
         field : ndarray of shape (n_samples, n_hidden)
             Field of all visible units.
 
         Returns
         -------
         field : ndarray of shape (n_samples, n_hidden)
-            That of the others.
+            Field of the other visible units.
         """
         return np.asarray(field - v @ self._fields)

@@ -1,4 +1,4 @@
-"""Two layers of units and the weights between them."""
+"""Restricted Boltzmann machine: two layers of units and the weights between them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import numpy as np
 from skrbm.core.numerics import Array, is_sparse, placed
 from skrbm.core.units import Units
 
-TURNED_ROWS = 16  # of a product with a transposed matrix, at most, that is faster turned round
+# Largest number of rows for which a product with a transposed matrix is faster when transposed.
+TURNED_ROWS = 16
 
 
 class NormalizationError(ValueError):
-    """States of a machine have no distribution: the weights outweigh the energies of the layers."""
+    """The partition function of a machine is infinite: its weights are too large."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Machine:
-    r"""Restricted Boltzmann machine over any two unit types.
+    r"""Restricted Boltzmann machine with layers of any two unit types.
 
     .. math::
 
@@ -35,7 +36,7 @@ class Machine:
     visible, hidden : Units
         The layers.
     weights : ndarray of shape (n_visible, n_hidden)
-        Coupling of the two signals.
+        Weights W, which couple the signals of the layers.
 
     References
     ----------
@@ -49,41 +50,41 @@ class Machine:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Floating-point type of all arrays."""
+        """Floating-point dtype of all arrays."""
         return self.weights.dtype
 
     @cached_property
     def parameters(self) -> dict[str, Array]:
-        """Arrays that training may change, without copies: weights and each layer's own."""
+        """Arrays that training changes, not copied: the weights and the layers' parameters."""
         return _named(self.weights, self.visible.parameters, self.hidden.parameters)
 
     @cached_property
     def offsets(self) -> dict[str, Array]:
-        """Offsets of the layers that have one, named like parameters."""
+        """Offsets of the layers that have one, not copied."""
         layers = {"visible_offset": self.visible.offset, "hidden_offset": self.hidden.offset}
         return {name: offset for name, offset in layers.items() if offset is not None}
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
-        """Parameters and offsets, without copies."""
+        """Parameters and offsets, not copied."""
         return self.parameters | self.offsets
 
     def assign(self, arrays: dict[str, Array]) -> None:
-        """Write arrays into the machine's own, where they are not those already.
+        """Write values into the arrays of the machine, in place.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
-            Some of `arrays`, by the same names and of the same shapes.
+            New values of some of `arrays`, by name and of the same shapes.
         """
         for name, array in arrays.items():
-            own = self.arrays[name]
-            if own is not array:
-                own[...] = array
+            target = self.arrays[name]
+            if target is not array:
+                target[...] = array
 
     @cached_property
     def transposed(self) -> Machine:
-        """The same distribution with the layers' names exchanged."""
+        """Machine of the same distribution with visible and hidden layer exchanged."""
         return Machine(self.hidden, self.visible, self.weights.T)
 
     @property
@@ -95,15 +96,17 @@ class Machine:
 
     @property
     def lost_curvature(self) -> float:
-        r"""Largest share of the layers' curvature that their coupling takes away; zero within bounds.
+        r"""Largest fraction by which the coupling reduces the curvature of the energy.
 
-        Where both layers have states without bounds, of curvatures :math:`\kappa` and signals of
-        slopes :math:`s`, the energy far from zero is least along the leading singular vectors of
+        Zero if all units of a layer are bounded. For two unbounded layers of curvatures
+        :math:`\kappa` and signal slopes :math:`s`, it is the square of the largest singular value
+        of
 
         .. math:: S_{ij} = \frac{s_i W_{ij} s_j}{\sqrt{\kappa_i \kappa_j}}
 
-        and the share is the square of its largest singular value. Below one, all states together
-        have a finite weight. For states with a bound on one side, that is sure, but not needed.
+        along whose singular vectors the energy grows slowest. The partition function is finite if
+        the fraction is below one; for states bounded on one side this is sufficient but not
+        necessary.
         """
         left, right = self.curvature_scales
         if not (left.any() and right.any()):
@@ -113,42 +116,42 @@ class Machine:
         return float(np.linalg.eigvalsh(gram)[-1]) if np.isfinite(gram).all() else np.inf
 
     def check_normalizable(self) -> None:
-        """Refuse weights with which the states have no distribution.
+        """Raise an error if the partition function may be infinite.
 
         Raises
         ------
         NormalizationError
-            If the energy is not surely bounded below far from zero.
+            If the energy may be unbounded below far from zero.
         """
         for layer in (self.visible, self.hidden):
             if not (layer.tail_curvature > 0).all():
                 raise NormalizationError(
-                    f"{type(layer).__name__} units expected an energy that rises far from zero, got "
-                    f"a curvature of {layer.tail_curvature.min():.3g} there."
+                    f"{type(layer).__name__} units expected an energy that rises far from zero, "
+                    f"got a curvature of {layer.tail_curvature.min():.3g}."
                 )
-        lost = self.lost_curvature
-        if not lost < 1:
+        fraction = self.lost_curvature
+        if not fraction < 1:
             raise NormalizationError(
-                f"{type(self.visible).__name__} visible and {type(self.hidden).__name__} hidden units "
-                f"have no joint distribution with weights this large: these take {lost:.3g} of the "
-                f"curvature of the layers' energies, and less than 1 is needed. Divide the weights by "
-                f"more than {np.sqrt(lost):.3g}."
+                f"{type(self.visible).__name__} visible and {type(self.hidden).__name__} hidden "
+                f"units have no joint distribution with weights this large: they reduce the "
+                f"curvature of the energy by a fraction of {fraction:.3g}, which must be less than 1. "
+                f"Divide the weights by more than {np.sqrt(fraction):.3g}."
             )
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Machine:
-        """Machine with arrays of another precision, or with arrays of its own.
+        """Machine with arrays of another dtype, or with copies of its arrays.
 
         Parameters
         ----------
         dtype : dtype
-            Floating-point type.
+            Floating-point dtype.
         copy : bool, default=False
-            Whether to copy arrays that have the type already, the weights into C order.
+            Whether to copy arrays that have the dtype already; weights are copied to C order.
 
         Returns
         -------
         machine : Machine
-            Shares the arrays that were not copied.
+            Machine that shares the arrays that were not copied.
         """
         if not copy and self.weights.dtype == dtype:
             return self
@@ -159,24 +162,24 @@ class Machine:
         )
 
     def hidden_field(self, v: Any, out: Array | None = None) -> Array:
-        """Field that the hidden units feel.
+        """Field of the visible units on the hidden units.
 
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
         out : ndarray of shape (n_samples, n_hidden), default=None
-            Where the answer is written, here and in what follows; None for a new array.
+            Output array, as in the other methods; None for a new array.
 
         Returns
         -------
         field : ndarray of shape (n_samples, n_hidden)
-            Hidden bias excluded.
+            Field, hidden bias excluded.
         """
         return matrix_product(self.visible.signal(v), self.weights, out)
 
     def visible_field(self, h: Any, out: Array | None = None) -> Array:
-        """Field that the visible units feel, (n_samples, n_visible); see `hidden_field`."""
+        """Field of the hidden units on the visible units, (n_samples, n_visible)."""
         return self.transposed.hidden_field(h, out=out)
 
     def mean_hidden(self, v: Any, out: Array | None = None) -> Array:
@@ -190,7 +193,7 @@ class Machine:
         Returns
         -------
         h : ndarray of shape (n_samples, n_hidden)
-            Hidden states, or means between them.
+            Conditional means of the hidden states.
         """
         field = self.hidden_field(v, out=out)
         return self.hidden.mean(field, out=field)
@@ -231,7 +234,7 @@ class Machine:
         h : ndarray of shape (n_samples, n_hidden)
             Hidden states.
         field : ndarray of shape (n_samples, n_hidden), default=None
-            The `hidden_field` of `v`, when it is already known.
+            The `hidden_field` of `v`, computed if None.
 
         Returns
         -------
@@ -243,7 +246,7 @@ class Machine:
         return np.asarray(self.visible.energy(v) + self.hidden.energy(h) - coupling)
 
     def free_energy(self, v: Any) -> Array:
-        r"""Energy of visible states with the hidden ones summed out.
+        r"""Free energy of visible states: minus the log of their unnormalized probability.
 
         .. math:: F(v) = -\log \sum_h e^{-E(v, h)}
 
@@ -267,7 +270,7 @@ class Machine:
         sample_weight: Array | None = None,
         out: Array | None = None,
     ) -> dict[str, Array]:
-        r"""Average over visible states of minus the free energy's gradient.
+        r"""Average over visible states of the gradient of minus the free energy.
 
         .. math::
 
@@ -275,7 +278,7 @@ class Machine:
             \left\langle -\frac{\partial E(v, h)}{\partial \theta}
             \right\rangle_{v,\; h \sim p(h \mid v)}
 
-        Averaged over data it is the positive phase, averaged over the model's own states the
+        The average over data is the positive phase, the average over samples of the model is the
         negative phase; their difference is the gradient of the log-likelihood.
 
         Parameters
@@ -283,18 +286,18 @@ class Machine:
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
         mean : ndarray of shape (n_samples, n_hidden), default=None
-            Expected hidden states given them, when they are already known.
+            Expected hidden states given `v`, computed if None.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the states, of either sign for a difference of averages; None weighs them
-            alike.
+            Weights of the states; of both signs for a difference of averages, None for equal
+            weights.
         out : ndarray of shape (n_visible, n_hidden), default=None
-            Where the weights' part is written. Dense `v` and `mean` are then used up: their signals
-            take their place.
+            Output array of the gradient of the weights. Dense `v` and `mean` are then overwritten
+            by their signals.
 
         Returns
         -------
         gradient : dict of str to ndarray
-            Same keys and shapes as `parameters`.
+            Gradient, with the keys and shapes of `parameters`.
         """
         field = None
         if mean is None:
@@ -306,41 +309,42 @@ class Machine:
             sample_weight = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
         visible = self.visible.moments(v, sample_weight)
         hidden = self.hidden.expected_moments(mean, field, sample_weight)
-        spent = None if out is None else mean
-        signal = self.hidden.signal(mean, out=spent)
-        signal = np.multiply(signal, sample_weight[:, None], out=spent)
+        buffer = None if out is None else mean
+        signal = self.hidden.signal(mean, out=buffer)
+        signal = np.multiply(signal, sample_weight[:, None], out=buffer)
         weights = self.signal_product(v, signal, out=out)
         if not self.hidden.is_signal_fixed:
-            pull = sample_weight @ field
+            total_field = sample_weight @ field
             work = np.einsum("ij,ij->j", self.weights, weights)
-            _add(hidden, self.hidden.signal_gradient(pull, work))
+            _add(hidden, self.hidden.signal_gradient(total_field, work))
         return self.assembled_gradient(weights, visible, hidden, signal)
 
     def assembled_gradient(
         self, weights: Array, visible: dict[str, Array], hidden: dict[str, Array], signal: Array
     ) -> dict[str, Array]:
-        """Gradient from sums over states: of both signals' products, of the layers' moments.
+        """Gradient from the weighted sums of signal products and of the layers' moments.
 
-        The terms of a visible signal that depends on parameters come in here, from `signal`: the
-        hidden ones times the weights of the states, (n_samples, n_hidden). `visible` is overwritten.
+        If the visible signal depends on parameters, their gradient terms are added to `visible`, in
+        place; they follow from `signal`, the hidden signals times the weights of the samples,
+        (n_samples, n_hidden).
         """
         if not self.visible.is_signal_fixed:
-            pull = self.weights @ signal.sum(axis=0)
+            total_field = self.weights @ signal.sum(axis=0)
             work = np.einsum("ij,ij->i", self.weights, weights)
-            _add(visible, self.visible.signal_gradient(pull, work))
+            _add(visible, self.visible.signal_gradient(total_field, work))
         return _named(weights, visible, hidden)
 
     def signal_product(self, v: Any, h: Array, out: Array | None = None) -> Array:
-        """Visible signals, transposed, times rows of numbers; sparse states stay sparse.
+        """Matrix product of the transposed visible signals with `h`; sparse states stay sparse.
 
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
         h : ndarray of shape (n_samples, n_hidden)
-            Any numbers.
+            Weighted hidden signals.
         out : ndarray of shape (n_visible, n_hidden), default=None
-            Where the product is written. Dense `v` are then used up.
+            Output array. Dense `v` is then overwritten.
 
         Returns
         -------
@@ -365,7 +369,7 @@ def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
 
 
 def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
-    """Arrays of the weights and of both layers under the names of the machine's parameters."""
+    """Merge the arrays of the weights and the layers, named like the machine's parameters."""
     named = {"weights": weights}
     for layer, arrays in zip(("visible", "hidden"), layers, strict=True):
         for name, array in arrays.items():
@@ -374,26 +378,26 @@ def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
 
 
 def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
-    """Product of rows with a matrix that may lie in memory as its transpose.
+    """Matrix product, optimized for few rows and a transposed matrix.
 
     Parameters
     ----------
     rows : {ndarray, sparse matrix} of shape (n_rows, n)
-        Any number of them.
+        Left factor.
     matrix : ndarray of shape (n, n_columns)
-        Same dtype.
+        Right factor, of the same dtype; in C or Fortran order.
     out : ndarray of shape (n_rows, n_columns), default=None
-        Where the answer is written; None for a new array.
+        Output array; None for a new array.
 
     Returns
     -------
     product : ndarray of shape (n_rows, n_columns)
-        Same dtype as both.
+        Product, in the dtype of the factors.
     """
     if is_sparse(rows):
         return placed(rows @ matrix, out)
     if 1 < len(rows) <= TURNED_ROWS and rows.dtype == np.float32 and not matrix.flags.c_contiguous:
-        # OpenBLAS takes up to twice as long for these as for the same product turned round.
+        # OpenBLAS takes up to twice as long for these as for the transposed product.
         out = np.empty((len(rows), matrix.shape[1]), rows.dtype) if out is None else out
         out[...] = (matrix.T @ rows.T).T
         return out

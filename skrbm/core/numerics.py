@@ -1,4 +1,4 @@
-"""Elementwise functions that do not overflow, and work on rows."""
+"""Numerically stable elementwise functions, and helpers for rows of arrays."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from scipy.sparse import issparse
 
 Array = NDArray[Any]
 
-SHARED_FACTORS = 2**6  # 2^64 is far from the end of single precision
-MAX_EXPONENT = 80  # and so is e^80
-BLOCK_BYTES = 2**16  # of a temporary array: it stays in the cache, and costs no page
-IN_PLACE_BYTES = 2**18  # of arrays that need no temporary one: fewer calls
-MAX_SERIES_ARGUMENT = 2**-4  # x^4 / 120 is then below the rounding of single precision
+SHARED_FACTORS = 2**6  # factors up to 2 in one product: 2^64 fits single precision
+MAX_EXPONENT = 80  # e^80 fits single precision
+BLOCK_BYTES = 2**16  # of a temporary array, which then fits the cache
+IN_PLACE_BYTES = 2**18  # of a block that needs no temporary array; fewer NumPy calls
+MAX_SERIES_ARGUMENT = 2**-4  # the remainder x^4 / 120 is below the rounding of single precision
 
 
 def sum_log_two_cosh(x: Array) -> Array:
-    r"""Row sums of the logarithm of twice the hyperbolic cosine, for arguments of any size.
+    r"""Row sums of log(2 cosh x), without overflow.
 
     .. math:: \sum_j \log(2 \cosh x_j) = \sum_j |x_j| + \log \prod_j (1 + e^{-2|x_j|})
 
-    Every factor lies between 1 and 2, so that many of them share one logarithm.
+    Every factor is between 1 and 2, so one logarithm is taken of the product of many factors.
 
     Parameters
     ----------
@@ -32,8 +32,7 @@ def sum_log_two_cosh(x: Array) -> Array:
     Returns
     -------
     sums : ndarray of shape (n_rows,)
-        In double precision: sums are compared with each other, and hundreds of terms in single
-        precision would lose digits.
+        In double precision, since differences of these sums are taken.
 
     Examples
     --------
@@ -49,12 +48,12 @@ def sum_log_two_cosh(x: Array) -> Array:
 
 
 def sum_log(factors: Array) -> Array:
-    """Row sums of the logarithms of factors, of which some share one logarithm.
+    """Row sums of logarithms, computed as logarithms of products of several factors.
 
     Parameters
     ----------
     factors : ndarray of shape (n_rows, n_columns)
-        The product of any `SHARED_FACTORS` in a row has to be a normal number.
+        Products of `SHARED_FACTORS` factors of a row must neither overflow nor underflow.
 
     Returns
     -------
@@ -67,7 +66,7 @@ def sum_log(factors: Array) -> Array:
 
 
 def logistic(x: Array) -> Array:
-    """Logistic function, in place, as exact for small values as for those near one.
+    """Logistic function, in place, with full relative precision for small values.
 
     Parameters
     ----------
@@ -84,25 +83,25 @@ def logistic(x: Array) -> Array:
     >>> logistic(np.array([-800.0, 0.0, 800.0]))
     array([0. , 0.5, 1. ])
     """
-    # SciPy's function takes 2 to 4 times as long where NumPy's exponential has a kernel of its own.
-    x *= -1  # numpy.negative is wrong in place for a column of four or eight (NumPy 2.4)
-    with np.errstate(over="ignore"):  # a bound of the exponents takes another pass over them
+    # scipy.special.expit takes 2 to 4 times as long where NumPy has a vectorized exponential.
+    x *= -1  # in-place numpy.negative is wrong for columns of four or eight values (NumPy 2.4)
+    with np.errstate(over="ignore"):  # clipping the exponents would take another pass over them
         np.exp(x, out=x)
     x += 1
     return np.divide(1, x, out=x)
 
 
 def expm1(x: Array, largest: float) -> Array:
-    """Exponentials minus one, in place: by a short series where that is exact.
+    """Exponential minus one, in place, by a short series where that is exact.
 
-    NumPy has fast kernels of the exponential for every processor, but of this only for the newest.
+    On most processors `numpy.expm1` has no vectorized kernel and is slow.
 
     Parameters
     ----------
     x : ndarray
         Overwritten.
     largest : float
-        Bound of the arguments' magnitude.
+        Upper bound of the magnitude of the arguments.
 
     Returns
     -------
@@ -127,14 +126,14 @@ def expm1(x: Array, largest: float) -> Array:
 
 
 def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
-    """Rows of an array in blocks, of which all but the last have a multiple of four.
+    """Split the rows of an array into blocks; all but the last have a multiple of four rows.
 
     Parameters
     ----------
     array : ndarray of shape (n_rows, ...)
-        What will be worked on block by block.
+        Array to split.
     n_bytes : int, default=BLOCK_BYTES
-        Of a block; it has four rows if these are more.
+        Largest size of a block; a block has at least four rows.
 
     Returns
     -------
@@ -144,24 +143,24 @@ def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
     if array.nbytes <= n_bytes:
         return [slice(None)]
     row_bytes = array.itemsize * max(1, array[:1].size)
-    n_own = max(4, n_bytes // row_bytes // 4 * 4)  # random words are those of four numbers
-    return [slice(begin, begin + n_own) for begin in range(0, len(array), n_own)]
+    n_rows = max(4, n_bytes // row_bytes // 4 * 4)  # a random word gives four 16-bit numbers
+    return [slice(begin, begin + n_rows) for begin in range(0, len(array), n_rows)]
 
 
 def placed(answer: Array, out: Array | None) -> Array:
-    """Answer in the array that was asked for, a copy only where it is not there yet.
+    """Copy a result into `out`, unless it is there already or `out` is None.
 
     Parameters
     ----------
     answer : ndarray
-        Wherever it is.
+        Result.
     out : ndarray or None
-        Where it should be; None for anywhere.
+        Output array, or None for no copy.
 
     Returns
     -------
     answer : ndarray
-        In `out` unless that is None.
+        `out`, or the result itself if that is None.
     """
     if out is None or answer is out:
         return answer
@@ -170,22 +169,22 @@ def placed(answer: Array, out: Array | None) -> Array:
 
 
 def last_rows(rows: Array, other: Array | None) -> Array:
-    """As many of the last rows as another array has; all of them for None."""
+    """Last `len(other)` rows; all rows if `other` is None."""
     return rows if other is None else rows[len(rows) - len(other) :]
 
 
 def is_sparse(rows: Any) -> bool:
-    """Test for a sparse matrix; SciPy's own takes microseconds of an array."""
+    """Test for a sparse matrix; `scipy.sparse.issparse` is slower for arrays."""
     return not isinstance(rows, np.ndarray) and bool(issparse(rows))
 
 
 def dense(rows: Any) -> Array:
-    """Rows of a dense or sparse matrix as an array, a copy only of sparse ones.
+    """Convert a sparse matrix to an array; arrays are returned without a copy.
 
     Parameters
     ----------
     rows : {ndarray, sparse matrix} of shape (n_rows, n_columns)
-        What to convert.
+        Matrix to convert.
 
     Returns
     -------
@@ -196,19 +195,19 @@ def dense(rows: Any) -> Array:
 
 
 def mean_of_rows(values: Array, sample_weight: Array | None = None) -> float:
-    """Weighted mean of one number of each row, in double precision.
+    """Weighted mean of values, one for each row, in double precision.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples,)
-        What to average.
+        Values to average.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of any positive sum; None weighs all rows alike.
+        Weights with a positive sum; None for equal weights.
 
     Returns
     -------
     mean : float
-        Average.
+        Weighted mean.
     """
     if sample_weight is None:
         return float(values.mean(dtype=np.float64))
@@ -216,18 +215,18 @@ def mean_of_rows(values: Array, sample_weight: Array | None = None) -> float:
 
 
 def spread_rows(rows: Any, n_rows: int) -> Any:
-    """Evenly spaced rows of a matrix, at most as many as asked for.
+    """Evenly spaced rows of a matrix, at most `n_rows`.
 
     Parameters
     ----------
     rows : {ndarray, sparse matrix} of shape (n_samples, n_columns)
-        What to choose from.
+        Matrix to choose from.
     n_rows : int
         Largest number of rows.
 
     Returns
     -------
     spread : {ndarray, sparse matrix} of shape (n_spread, n_columns)
-        A view where that is possible.
+        Chosen rows; a view of an array.
     """
     return rows[:: -(-rows.shape[0] // n_rows)]

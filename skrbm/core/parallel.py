@@ -1,4 +1,4 @@
-"""Independent blocks of work, run in order or side by side with the same result."""
+"""Independent blocks of work, run serially or in parallel with the same result."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from skrbm.core.interrupts import deferred_interrupts
 
 T = TypeVar("T")
 
-# Multiplications in a product: fewer are as fast in one thread, and no slower on a busy machine,
-# where threads that wait for each other take many times as long. Few are not shared anyway: OpenBLAS
-# begins at 2^18, and to forbid it takes as long as a fourth of a small model's update.
+# Range of the number of multiplications of a matrix product for which one BLAS thread is enforced.
+# Larger products gain from several threads; on a busy machine, smaller ones take many times as long
+# with them. The smallest are left alone: OpenBLAS uses several threads from 2^18 on, and setting
+# the limit takes a fourth of the time of a small model's update.
 SERIAL_PRODUCTS = FEW_PRODUCTS, MANY_PRODUCTS = 2**16, 2**24
 
 
@@ -33,44 +34,44 @@ def map_blocks(
     n_products: float = math.inf,
     processes: bool = False,
 ) -> list[T]:
-    """Results of a function for each of some blocks of arguments, in their order.
+    """Apply a function to blocks of arguments, serially or in parallel; results are in order.
 
-    Matrix products get one BLAS thread: jobs do not wait for each other's threads, and no bit
-    depends on how a product was shared among them.
+    Matrix products use one BLAS thread, so jobs do not compete for threads and results do not
+    depend on the number of threads.
 
     Parameters
     ----------
     function : callable
-        Has no side effects but on arguments that no other block has, and those only in threads.
+        Must have no side effects, except, with threads, on arguments that no other block shares.
     blocks : iterable of tuple
         Positional arguments of each call.
     n_jobs : int or None
-        Number of workers, as joblib reads it. None for that of ``joblib.parallel_config`` if it
-        is not one, else for as many threads as a matrix product would have taken, or one process.
+        Number of workers, as in joblib. None: the number in ``joblib.parallel_config``; if that is
+        one, as many threads as BLAS would use, or one process.
     n_products : float, default=infinity
-        Multiplications in a matrix product of a call. If they are few, None stands for one worker:
-        threads would wait for the interpreter.
+        Number of multiplications of a matrix product of a call. If it is small, `n_jobs=None` uses
+        one worker, since threads would wait for the interpreter.
     processes : bool, default=False
         Whether workers are processes rather than threads.
 
     Returns
     -------
     results : list
-        As many as there are blocks.
+        One result for each block.
     """
     if n_jobs is None and effective_n_jobs(None) == 1 and not processes:
         n_jobs = 1 if n_products < MANY_PRODUCTS else _n_blas_threads()
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
     n_workers = effective_n_jobs(n_jobs) if len(first) > 1 else 1
-    blocks, errors = chain(first, blocks), np.geterr()  # of this thread: others have their own
+    blocks, errors = chain(first, blocks), np.geterr()  # each thread has its error state
     with one_blas_thread():
         if n_workers == 1:
             return [function(*block) for block in blocks]
         if processes:
             jobs = (delayed(_call)(errors, function, block) for block in blocks)
             return list(Parallel(n_jobs, prefer="processes")(jobs))
-        with ThreadPoolExecutor(n_workers) as pool:  # joblib's threads are waited for by 10 ms
+        with ThreadPoolExecutor(n_workers) as pool:  # joblib polls its threads every 10 ms
             return list(pool.map(functools.partial(_call, errors, function), blocks))
 
 
@@ -80,7 +81,7 @@ def _call(errors: Any, function: Callable[..., T], block: tuple[Any, ...]) -> T:
 
 
 class _BlasLimit:
-    """The process's one limit, which its first holder sets and its last one lifts."""
+    """Limit of one BLAS thread, set by the first holder and removed by the last one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -89,7 +90,7 @@ class _BlasLimit:
     def hold(self, holder: object) -> None:
         with deferred_interrupts(), self._lock:
             if not self._holders:
-                # What `ThreadpoolController.limit` does, without asking for all that it can tell.
+                # As `ThreadpoolController.limit`, without querying all of its information.
                 self._before = [(library, library.num_threads) for library in _blas_libraries()]
                 for library, _ in self._before:
                     library.set_num_threads(1)
@@ -108,15 +109,15 @@ _BLAS_LIMIT = _BlasLimit()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Context in which matrix products are not shared among threads.
+    """Context in which matrix products use one BLAS thread.
 
-    The number of BLAS threads belongs to the process: it comes back when the last of all contexts
-    ends that threads have entered, in whatever order they do.
+    The number of BLAS threads is global to the process. It is restored when the last context of all
+    threads ends, in any order.
 
     Yields
     ------
     None
-        Control.
+        Nothing.
     """
     holder = object()
     try:
@@ -127,12 +128,12 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _n_blas_threads() -> int:
-    """Largest number of threads that a product may take at present."""
+    """Largest current number of threads of the BLAS libraries."""
     return max((library.num_threads for library in _blas_libraries()), default=1)
 
 
 @functools.cache
 def _blas_libraries() -> list[Any]:
-    """Handles of the loaded BLAS libraries, which take milliseconds to find."""
+    """Handles of the loaded BLAS libraries, cached since the search takes milliseconds."""
     libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
     return libraries

@@ -1,1 +1,1 @@
-"""Pictures of a model."""
+"""Displays: plots of models, samples and training."""

@@ -1,20 +1,20 @@
-"""Base of all pictures of a model; matplotlib is imported when one is drawn."""
+"""Base class of the displays; matplotlib is imported by `plot`."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
-MAX_LEVEL_NAMES = 12  # names of columns below an axis that fit side by side without being turned
+MAX_LEVEL_NAMES = 12  # tick labels that fit below an axis without rotation
 
 
 class Display(ABC):
-    """Numbers of a picture, and how to draw it.
+    """Data of a plot with a method to draw it.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn; set by `plot`.
+        Axes of the plot; set by `plot`.
     figure_ : matplotlib.figure.Figure
         Figure of the axes; set by `plot`.
     """
@@ -24,17 +24,17 @@ class Display(ABC):
 
     @abstractmethod
     def plot(self, ax: Any = None) -> Self:
-        """Draw the picture.
+        """Draw the plot.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
+            Axes to draw in. None for a new figure.
 
         Returns
         -------
         self : object
-            With `ax_`, `figure_` and the artists.
+            Display with `ax_`, `figure_` and the artists.
 
         Raises
         ------
@@ -43,7 +43,7 @@ class Display(ABC):
         """
 
     def _begin(self, ax: Any) -> Any:
-        """Axes to draw in."""
+        """Store and return the axes to draw in."""
         if ax is None:
             try:
                 import matplotlib.pyplot as plt
@@ -52,11 +52,11 @@ class Display(ABC):
                     f"{type(self).__name__}.plot expected matplotlib, which is not installed. "
                     f"Install it with: pip install 'skrbm[plot]'"
                 ) from error
-            ax = plt.figure(layout="constrained").add_subplot()  # labels are never cut off
+            ax = plt.figure(layout="constrained").add_subplot()  # leaves room for labels
         self.ax_, self.figure_ = ax, ax.figure
         return ax
 
     def _entitle(self, title: str) -> None:
-        """Set a title where the axes have none yet."""
+        """Set a title unless the axes have one."""
         if not self.ax_.get_title():
             self.ax_.set_title(title)

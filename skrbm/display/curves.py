@@ -1,4 +1,4 @@
-"""Curves: how a fit went, and whether it fits too well."""
+"""Displays of training curves and of free energies."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from sklearn.utils.validation import check_is_fitted
 from skrbm.core.numerics import Array
 from skrbm.display.axes import Display
 
-MAX_BINS = 200  # of a histogram a few hundred pixels wide
-OUTLIER_QUANTILES = (0.05, 0.95)  # outliers lie farther from both than twice their distance
-MIN_RELATIVE_RANGE = 1e-9  # of the energies, below which they differ by rounding alone
-SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood")  # the first that was recorded is drawn
+MAX_BINS = 200  # for a histogram a few hundred pixels wide
+OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond one of them by twice their distance
+MIN_RELATIVE_RANGE = 1e-9  # range of energies that differ only by rounding
+SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood")  # the first recorded one is drawn
 
 
 @final
 class TrainingCurveDisplay(Display):
-    """History of a fit, a line for each quantity.
+    """Training curves, one line per recorded quantity.
 
     Parameters
     ----------
     history : dict of str to list of float
-        Quantities after some passes.
+        Quantities after the recorded epochs.
     errors : dict of str to list of float, default=None
-        Standard errors of some of them, which are drawn as bands.
+        Standard errors of some of the quantities, drawn as bands.
     passes : list of int, default=None
-        Numbers of these passes; None for 1, 2, 3...
+        Numbers of the recorded epochs. None for 1, 2, 3...
 
     Attributes
     ----------
     bands_ : list of matplotlib.collections.PolyCollection
-        One standard error either way, in the order of `errors`; set by `plot`.
+        Bands of plus and minus one standard error, in the order of `errors`; set by `plot`.
     lines_ : list of matplotlib.lines.Line2D
-        In the order of `history`; set by `plot`.
+        Lines in the order of `history`; set by `plot`.
     """
 
     bands_: list[Any]
@@ -56,22 +56,22 @@ class TrainingCurveDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, names: Sequence[str] | None = None, ax: Any = None
     ) -> Self:
-        """Draw the history of a fitted model.
+        """Plot the training history of a fitted estimator.
 
         Parameters
         ----------
-        estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
-            Fitted; `partial_fit` has a history only if `verbose`.
+        estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
+            Fitted estimator. `partial_fit` records a history only if `verbose`.
         names : sequence of str, default=None
-            Quantities of `history_`; None for the log-likelihoods if they were tracked, else the
+            Quantities of `history_`. None for the log-likelihoods if they were tracked, else the
             pseudo-likelihoods.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
+            Axes to draw in. None for a new figure.
 
         Returns
         -------
         display : TrainingCurveDisplay
-            Drawn.
+            Display with the plot.
 
         Raises
         ------
@@ -86,8 +86,8 @@ class TrainingCurveDisplay(Display):
         history = getattr(estimator, "history_", {})
         if not any(history.values()):
             raise ValueError(
-                "Expected a history of at least one pass, got an empty one. Call fit, or "
-                "partial_fit with verbose=1, which records its passes too."
+                "Expected a history of at least one epoch, got an empty one. Call fit, or "
+                "partial_fit with verbose=1, which records its epochs too."
             )
         if names is None:
             score = next((name for name in SHOWN_SCORES if name in history), "")
@@ -103,8 +103,8 @@ class TrainingCurveDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
         labels = [name.replace("_", " ") for name in self.history]
-        n_passes = max(map(len, self.history.values()))
-        passes = range(1, n_passes + 1) if self.passes is None else self.passes
+        n_epochs = max(map(len, self.history.values()))
+        passes = range(1, n_epochs + 1) if self.passes is None else self.passes
         self.lines_ = [
             ax.plot(passes, column, marker=".", label=label)[0]
             for label, column in zip(labels, self.history.values(), strict=True)
@@ -115,37 +115,38 @@ class TrainingCurveDisplay(Display):
             column, error = np.array(self.history[name]), np.array(errors)
             low, high, color = column - error, column + error, lines[name].get_color()
             self.bands_.append(ax.fill_between(passes, low, high, alpha=0.3, color=color))
-        ax.set_xlabel("pass over the data")
+        ax.set_xlabel("epoch")
         units = ["nats" if "likelihood" in name or "gap" in name else "" for name in labels]
         if len(labels) == 1:
             ax.set_ylabel(f"{labels[0]}, {units[0]}".removesuffix(", "))
         else:
             ax.set_ylabel(units[0] if len(set(units)) == 1 else "")
             ax.legend()
-        self._entitle("along training")
+        self._entitle("training curve")
         return self
 
 
 @final
 class FreeEnergyDisplay(Display):
-    """Free energies of training and of held-out rows: over-fitting moves them apart.
+    """Histograms of the free energies of training and held-out rows, to detect overfitting.
 
-    Rows far from the other ones of their kind are counted in the legend and in the outermost bins,
-    so that one outlier does not hide the others.
+    The free energy is the negative log-likelihood up to a constant of the model. Overfitting raises
+    it for held-out rows relative to training rows [1]_. Outliers are counted in the legend and in
+    the outermost bins, so that they do not compress the histograms.
 
     Parameters
     ----------
     train, held_out : ndarray of shape (n_rows,)
         Free energies in nats.
     threshold : float, default=None
-        Free energy above which a row is an outlier, which is drawn as a line.
+        Free energy above which a row is an outlier, drawn as a line.
 
     Attributes
     ----------
     histograms_ : list of matplotlib.patches.StepPatch
-        Of training and held-out rows; set by `plot`.
+        Histograms of training and held-out rows; set by `plot`.
     line_ : matplotlib.lines.Line2D or None
-        At the threshold; set by `plot`.
+        Line at the threshold; set by `plot`.
 
     References
     ----------
@@ -163,35 +164,35 @@ class FreeEnergyDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, X_held_out: Any, *, ax: Any = None) -> Self:
-        """Draw the free energies of rows that a model has learned, and of others.
+        """Plot the free energies of training rows and held-out rows.
 
         Parameters
         ----------
         estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM, TabularRBM or RBMOutlierDetector
-            Fitted; a detector's threshold is drawn as well.
+            Fitted estimator. The threshold of a detector is drawn as well.
         X, X_held_out : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows, or a share of them, and rows that the model has not seen.
+            Training rows, or some of them, and held-out rows.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
+            Axes to draw in. None for a new figure.
 
         Returns
         -------
         display : FreeEnergyDisplay
-            Drawn.
+            Display with the plot.
 
         Raises
         ------
         ImportError
             If matplotlib is not installed.
         ValueError
-            If a detector judges by another score than the free energy.
+            If the `criterion` of a detector is not "free_energy".
         """
         threshold = None
         if hasattr(estimator, "offset_"):
             if estimator.criterion != "free_energy":
                 raise ValueError(
                     f"criterion='free_energy' expected of a detector, got "
-                    f"{estimator.criterion!r}. Draw its estimator_, which has no threshold."
+                    f"{estimator.criterion!r}. Pass its estimator_ to plot without a threshold."
                 )
             estimator, threshold = estimator.estimator_, -estimator.offset_
         free_energies = estimator.free_energy(X), estimator.free_energy(X_held_out)
@@ -199,7 +200,7 @@ class FreeEnergyDisplay(Display):
 
     @property
     def gap(self) -> float:
-        """Mean free energy of held-out rows above that of training rows, in nats."""
+        """Mean free energy of held-out rows minus that of training rows, in nats."""
         return float(self.held_out.mean() - self.train.mean())
 
     def plot(self, ax: Any = None) -> Self:
@@ -225,7 +226,7 @@ class FreeEnergyDisplay(Display):
 
 
 def _edges(kinds: Sequence[Array]) -> Array:
-    """Bins for the rows of all kinds but for outliers: Freedman's and Diaconis', not too many."""
+    """Edges of bins without outliers, by the Freedman-Diaconis rule with at most `MAX_BINS`."""
     lows, highs = zip(*map(_range, kinds), strict=True)
     low, high = min(lows), max(highs)
     pad = MIN_RELATIVE_RANGE * max(abs(low), abs(high))
@@ -239,7 +240,7 @@ def _edges(kinds: Sequence[Array]) -> Array:
 
 
 def _range(energies: Array) -> tuple[float, float]:
-    """Lowest and highest energy of one kind of rows that is no outlier."""
+    """Smallest and largest energy that is no outlier."""
     low, high = np.quantile(energies, OUTLIER_QUANTILES)
-    margin = 2 * (high - low) or np.inf  # where most are alike the others are not called outliers
+    margin = 2 * (high - low) or np.inf  # no outliers if most energies are equal
     return max(energies.min(), low - margin), min(energies.max(), high + margin)

@@ -1,4 +1,4 @@
-"""Images: what hidden units respond to, and visible states."""
+"""Displays of weights and visible states as images."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skrbm.core.numerics import Array, dense
 from skrbm.display.axes import Display
 
-GAP_COLOR = "lightsteelblue"  # of lines between images and missing pixels; no grey pixel has it
-MIN_WEIGHT_SHARE = 0.05  # of the largest weight; units whose weights are all smaller are unused
+GAP_COLOR = "lightsteelblue"  # of missing pixels and of lines between images
+MIN_WEIGHT_SHARE = 0.05  # of the largest weight; units with smaller weights are unused
 
 
 @final
 class ComponentsDisplay(Display):
-    """Weights of the hidden units as images, each on a grey scale of its own.
+    """Weights of the hidden units as images, each with a separate grey scale.
 
-    Units that the model does not use, with weights below a twentieth of the largest, are grey.
+    Unused units, with all weights below a twentieth of the largest, are grey.
 
     Parameters
     ----------
     images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Weights; grey is zero, white as far above it as black is below. Of three channels, each is
-        drawn so in its colour.
+        Weights. Grey is zero, white the largest positive and black the largest negative value. For
+        three channels this applies to each colour.
     n_columns : int, default=None
-        Images in a row; None for a square.
+        Number of images per row. None for a square arrangement.
 
     Attributes
     ----------
     image_ : matplotlib.image.AxesImage
-        All of them in one; set by `plot`.
+        Mosaic of all images; set by `plot`.
     """
 
     image_: Any
@@ -51,25 +51,26 @@ class ComponentsDisplay(Display):
         n_columns: int | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw the weights of a fitted model.
+        """Plot the weights of a fitted estimator.
 
         Parameters
         ----------
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
-            Fitted.
+            Fitted estimator.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Of the images whose pixels are the features, the second in colour; None for a square.
+            Shape of grey or colour images whose pixels are the features. None for square grey
+            images.
         n_images : int, default=100
-            Largest number of hidden units, those with the longest weights.
+            Largest number of hidden units, those with the largest weight norms.
         n_columns : int, default=None
-            Images in a row; None for a square.
+            Number of images per row. None for a square arrangement.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
+            Axes to draw in. None for a new figure.
 
         Returns
         -------
         display : ComponentsDisplay
-            Drawn.
+            Display with the plot.
 
         Raises
         ------
@@ -78,15 +79,15 @@ class ComponentsDisplay(Display):
         NotFittedError
             If the model is not fitted.
         ValueError
-            If the features do not fill images of that shape.
+            If the number of features does not match `image_shape`.
         """
         check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
         if image_shape is None and hasattr(estimator, "columns_"):
             raise ValueError(
-                f"Images expected features that are pixels, but {type(estimator).__name__} has columns of "
-                f"a table. Draw a hidden unit's categories by LogoDisplay, or components_ with the names in "
-                f"columns_ as a heat map, or pass image_shape."
+                f"Images expected features that are pixels, but {type(estimator).__name__} has "
+                f"columns of a table. Use LogoDisplay for the categories of a hidden unit, draw "
+                f"components_ with the names in columns_ as a heat map, or pass image_shape."
             )
         order = np.argsort(-np.linalg.norm(components, axis=1), kind="stable")
         images = _images(components[order[:n_images]], image_shape)
@@ -107,18 +108,18 @@ class ComponentsDisplay(Display):
 
 @final
 class SamplesDisplay(Display):
-    """States of the visible units as images, a row for each kind.
+    """Visible states as images, such as samples, data and reconstructions, one row for each.
 
     Parameters
     ----------
     rows : dict of str to ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Images of each kind; NaN where a pixel is not known. Colours go from the least to the
-        greatest of all values.
+        Images of each row by its label, with NaN for missing pixels. The colour scale spans all
+        values.
 
     Attributes
     ----------
     image_ : matplotlib.image.AxesImage
-        All of them in one; set by `plot`.
+        Mosaic of all images; set by `plot`.
     """
 
     image_: Any
@@ -140,46 +141,49 @@ class SamplesDisplay(Display):
         random_state: Any = None,
         ax: Any = None,
     ) -> Self:
-        """Draw what a fitted model samples and, of given rows, makes of them.
+        """Plot samples of a fitted estimator and, for given rows, their reconstructions.
 
         Parameters
         ----------
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
-            Fitted.
+            Fitted estimator.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Rows to show with their reconstructions; None for samples alone. What `mask` calls
-            unknown may be NaN, and is reconstructed from what `inpaint` makes of it.
+            Rows to plot with their reconstructions. None for samples alone. Pixels that are not
+            observed according to `mask` may be NaN; reconstructions are then those of the inpainted
+            rows.
         mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
-            Features that are known, to show what `inpaint` makes of the others.
+            Mask of the observed features, to plot the result of `inpaint` for the others.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Of the images whose pixels are the features, the second in colour; None for a square.
+            Shape of grey or colour images whose pixels are the features. None for square grey
+            images.
         n_images : int, default=10
             Number of samples, and largest number of rows of `X`.
         n_gibbs_steps : int, default=1000
-            Steps of the chains that sample.
+            Number of Gibbs steps of each sample.
         method : {"sample", "mean"}, default="sample"
-            Whether to show samples, or the expected pixels given their hidden units, which have less
-            noise.
+            "sample" plots samples, "mean" the means of the visible units given the hidden units of
+            the samples, which have less noise.
         random_state : int, Generator, RandomState or None, default=None
-            Of samples and of what is filled in; None for the estimator's own stream.
+            Seed or generator of samples and inpainting. None continues the random stream of the
+            estimator.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
+            Axes to draw in. None for a new figure.
 
         Returns
         -------
         display : SamplesDisplay
-            Drawn.
+            Display with the plot.
 
         Raises
         ------
         ImportError
             If matplotlib is not installed.
         ValueError
-            If the features do not fill images of that shape, `mask` is given without `X`, or
-            `method` is another.
+            If the number of features does not match `image_shape`, `mask` is given without `X`, or
+            `method` is unknown.
         """
         if X is None and mask is not None:
-            raise ValueError("Expected rows X that mask is about, got None.")
+            raise ValueError("X expected to be rows if mask is given, got None.")
         if method not in ("sample", "mean"):
             raise ValueError(f"method expected to be 'sample' or 'mean', got {method!r}.")
         samples = estimator.sample(n_images, n_gibbs_steps, random_state=random_state)
@@ -221,19 +225,20 @@ def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
     shape = (math.isqrt(n_features),) * 2 if image_shape is None else tuple(image_shape)
     if math.prod(shape) != n_features or not (len(shape) == 2 or shape[2:] == (3,)):
         raise ValueError(
-            f"Expected image_shape of {n_features} pixels, one for each feature, as (height, width) or "
-            f"(height, width, 3), got {image_shape}{' (square)' if image_shape is None else ''}."
+            f"Expected image_shape of {n_features} pixels, one for each feature, as (height, "
+            f"width) or (height, width, 3), got "
+            f"{image_shape}{' (square)' if image_shape is None else ''}."
         )
     return np.asarray(v, dtype=np.float64).reshape(-1, *shape)
 
 
 def _renewed(X: Any, values: Array) -> Any:
-    """Other values under the names that the columns of `X` have, if they have any."""
+    """Values in the type of `X`: a frame with its column names, or the array."""
     return type(X)(dict(zip(X.columns, values.T, strict=True))) if hasattr(X, "columns") else values
 
 
 def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
-    """Draw in grey, or in colours; lines between images, and what is not known, are light blue."""
+    """Draw a mosaic in grey or colour, with missing pixels and gaps in light blue."""
     from matplotlib import colormaps, colors
 
     if mosaic.ndim == 2:
@@ -244,7 +249,7 @@ def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
 
 
 def _mosaic(images: Array, n_columns: int) -> Array:
-    """Images side by side with a line of NaN between them."""
+    """Images side by side, with lines of NaN between them."""
     n_images, height, width, *channels = images.shape
     n_rows = -(-n_images // n_columns)
     tiles = np.full((n_rows * n_columns, height + 1, width + 1, *channels), np.nan)

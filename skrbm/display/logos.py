@@ -1,4 +1,4 @@
-"""Logos: weights of a hidden unit as letters of proportional height."""
+"""Display of the weights of a hidden unit as a sequence logo."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from sklearn.utils.validation import check_is_fitted
 from skrbm.core.numerics import Array
 from skrbm.display.axes import Display
 
-LETTER_WIDTH = 0.9  # of the distance between columns, so that letters of neighbours do not touch
-PALETTE = "tab20"  # of matplotlib; letters follow each other in it, and come again after twenty
+LETTER_WIDTH = 0.9  # of the distance between columns, which leaves a gap
+PALETTE = "tab20"  # of matplotlib; colours repeat after twenty letters
 
 
 @final
 class LogoDisplay(Display):
     """Weights of a hidden unit to the values of categorical columns, as a sequence logo.
 
-    At each column of the table the values are stacked, each as high as its weight: those that the
-    unit favours above zero, those that it disfavours below, the strongest farthest from zero [1]_.
+    The values of each column of the table are stacked as letters with heights equal to their
+    weights: positive weights above zero, negative weights below, the largest farthest from zero
+    [1]_.
 
     Parameters
     ----------
     weights : ndarray of shape (n_values,)
         Weights of all values, in nats.
     letters : sequence of str of length n_values
-        Values, which may be words.
+        Letters or words for the values.
     column_of_value : ndarray of shape (n_values,)
-        Number of the column of each value, from 0 on.
+        Index of the column of each value, from 0.
     names : sequence of length n_columns
         Names of the columns.
 
     Attributes
     ----------
     letters_ : list of matplotlib.patches.PathPatch
-        All letters whose weight is not zero, column by column; set by `plot`.
+        Letters with nonzero weights, column by column; set by `plot`.
 
     References
     ----------
@@ -56,27 +57,27 @@ class LogoDisplay(Display):
     def from_estimator(
         cls, estimator: Any, unit: int, *, n_columns: int | None = None, ax: Any = None
     ) -> Self:
-        """Draw the weights of a hidden unit of a fitted model of a table.
+        """Plot the weights of a hidden unit of a fitted `TabularRBM`.
 
-        Weights of a categorical column sum to zero; a flag has one letter, its second value.
-        Columns of numbers are left out.
+        The weights of a categorical column sum to zero. A binary column has one letter, its second
+        value. Numeric and interval columns are left out.
 
         Parameters
         ----------
         estimator : TabularRBM
-            Fitted.
+            Fitted estimator.
         unit : int
-            Number of the hidden unit, from 0 on.
+            Index of the hidden unit, from 0.
         n_columns : int, default=None
-            Largest number of columns, those with the longest weights, in the table's order; None
-            for all.
+            Largest number of columns, those with the largest weight norms, in the order of the
+            table. None for all.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
+            Axes to draw in. None for a new figure.
 
         Returns
         -------
         display : LogoDisplay
-            Drawn.
+            Display with the plot.
 
         Raises
         ------
@@ -85,21 +86,21 @@ class LogoDisplay(Display):
         NotFittedError
             If the model is not fitted.
         ValueError
-            If the model has no columns of categories, or no such hidden unit.
+            If there are no binary or categorical columns, or no such hidden unit.
         """
         check_is_fitted(estimator)
         categories = getattr(estimator, "categories_", ())
         discrete = [j for j, values in enumerate(categories) if values is not None]
         if not discrete:
             raise ValueError(
-                f"Logos expected columns of categories, but {type(estimator).__name__} has none. Draw "
-                f"pixels by ComponentsDisplay."
+                f"Logos expected columns of categories, but {type(estimator).__name__} has none. "
+                f"Use ComponentsDisplay for weights of pixels."
             )
         machine = estimator._model.machine()
         n_hidden = machine.weights.shape[1]
         if not isinstance(unit, Integral) or not 0 <= unit < n_hidden:
             raise ValueError(
-                f"unit expected to be a number from 0 to {n_hidden - 1}, got {unit!r}."
+                f"unit expected to be an integer from 0 to {n_hidden - 1}, got {unit!r}."
             )
         weights = machine.visible.gauge(machine.weights)[:, int(unit)]
         table = estimator._row_format.names(estimator, len(weights))
@@ -149,7 +150,7 @@ class LogoDisplay(Display):
 
 
 def _fitted(path: Any, x: float, y: float, width: float, height: float) -> Any:
-    """Path of a letter, stretched to a box."""
+    """Path of a letter, scaled to a box."""
     from matplotlib.transforms import Affine2D
 
     box = path.get_extents()

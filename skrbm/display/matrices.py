@@ -1,4 +1,4 @@
-"""Matrices: how strongly columns act on each other."""
+"""Display of the coupling strengths of columns as a matrix."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from skrbm.estimators.inference.public_couplings import effective_couplings
 
 @final
 class CouplingsDisplay(Display):
-    """Strengths with which columns act on each other, as a matrix.
+    """Coupling strengths between the columns of a table, as a matrix.
 
     Parameters
     ----------
     strengths : ndarray of shape (n_columns, n_columns)
-        In nats, symmetric.
+        Symmetric matrix of coupling strengths, in nats.
     names : sequence of length n_columns
         Names of the columns.
 
     Attributes
     ----------
     image_ : matplotlib.image.AxesImage
-        The matrix; set by `plot`.
+        Image of the matrix; set by `plot`.
 
     See Also
     --------
-    effective_couplings : Strengths and signs of the interactions.
+    effective_couplings : Couplings with their signs.
     """
 
     image_: Any
@@ -43,21 +43,21 @@ class CouplingsDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, n_columns: int | None = None, ax: Any = None
     ) -> Self:
-        """Draw the strengths of a fitted model.
+        """Plot the coupling strengths of a fitted estimator.
 
         Parameters
         ----------
         estimator : BernoulliRBM, SpinRBM or TabularRBM
-            Fitted.
+            Fitted estimator.
         n_columns : int, default=None
-            Largest number of columns, those that act most on the others; None for all.
+            Largest number of columns, those with the largest total coupling strength. None for all.
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; None for a new figure.
+            Axes to draw in. None for a new figure.
 
         Returns
         -------
         display : CouplingsDisplay
-            Drawn.
+            Display with the plot.
 
         Raises
         ------
@@ -66,7 +66,7 @@ class CouplingsDisplay(Display):
         NotFittedError
             If the model is not fitted.
         ValueError
-            If the model has no couplings.
+            If the model has numeric features that are not scaled.
         """
         check_is_fitted(estimator)
         couplings = effective_couplings(estimator)
@@ -80,6 +80,6 @@ class CouplingsDisplay(Display):
         names = [str(name) for name in self.names]
         ax.set_xticks(range(len(names)), names, rotation=90 if len(names) > MAX_LEVEL_NAMES else 0)
         ax.set_yticks(range(len(names)), names)
-        self.figure_.colorbar(self.image_, ax=ax, label="root mean square interaction, nats")
-        self._entitle("columns that act on each other")
+        self.figure_.colorbar(self.image_, ax=ax, label="root mean square coupling, nats")
+        self._entitle("coupling strengths of columns")
         return self

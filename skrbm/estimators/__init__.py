@@ -1,1 +1,1 @@
-"""The estimators: the only folder that knows scikit-learn."""
+"""Estimators with the interface of scikit-learn."""

@@ -1,4 +1,4 @@
-"""Private names of scikit-learn's class that its clients call all the same."""
+"""Private methods of scikit-learn's class that other code calls."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from skrbm.estimators.input.validation import generators
 
 
 class ScikitLearnAliases(ModelMixin):
-    """The four helpers of ``sklearn.neural_network.BernoulliRBM``.
+    """The four private methods of ``sklearn.neural_network.BernoulliRBM``.
 
-    They take one state (1-D) or many (2-D), dense or sparse, check nothing, and draw from a
+    They accept one state (1-D) or several (2-D), dense or sparse, without validation, and a
     ``RandomState`` or a ``Generator``.
     """
 

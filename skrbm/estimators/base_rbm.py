@@ -1,4 +1,4 @@
-"""The estimators' one base: parameters, fit, partial_fit and features."""
+"""Base class of the estimators: parameters, `fit`, `partial_fit`, `transform`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def store_parameters(estimator: object, arguments: dict[str, Any]) -> None:
         ``locals()`` of its ``__init__``, before any other statement.
     """
     for name, value in arguments.items():
-        if name not in ("self", "__class__"):  # the second is there if __init__ calls super()
+        if name not in ("self", "__class__"):  # super() in __init__ adds "__class__"
             setattr(estimator, name, value)
 
 
@@ -65,152 +65,168 @@ class BaseRBM(
     BaseEstimator,
     ABC,
 ):
-    """Restricted Boltzmann machine over the unit types that a subclass declares.
+    """Restricted Boltzmann machine with the unit types that a subclass declares.
 
-    The parameters are those of all machines, in groups: model, training, regularisation, stopping,
-    runtime. `inherit_docstring` completes the docstrings of subclasses by these entries.
+    The parameters below are common to all machines. `inherit_docstring` copies their entries into
+    the docstrings of the subclasses.
 
     Parameters
     ----------
     n_components : int
         Number of hidden units.
     hidden_units : {"binary", "gaussian", "relu", "drelu"}
-        Type of the hidden units. "binary" ones have the two states of the class. Others are real
-        numbers: "gaussian" ones couple the features by pairs, as a Hopfield network does; "relu" ones
-        are zero or more; "drelu" ones have a curvature and a threshold on either side of zero [5]_.
-        Their mean curvature is one, since a scale of theirs is one of the weights.
+        Type of the hidden units:
+
+        - "binary": 0 and 1, in `SpinRBM` -1 and +1.
+        - "gaussian": normal distribution; the hidden units then give pairwise couplings of the
+          features, as in a Hopfield network.
+        - "relu": rectified linear units, normal distributions truncated at zero.
+        - "drelu": double rectified linear units, with one curvature and threshold above zero and
+          another below [5]_.
+
+        The mean curvature of real-valued hidden units is one, since the weights absorb their scale.
     learning_rate : float
         Initial learning rate.
     batch_size : int or "auto"
-        Largest number of rows in a mini-batch; "auto" is a hundredth of the rows, at least 20 and
-        at most 100.
+        Number of rows in a mini-batch. "auto" is a hundredth of the rows, at least 20 and at most
+        100.
     n_iter : int
-        Number of epochs of `fit`.
+        Number of epochs (passes over the training data) of `fit`.
     algorithm : {"pcd", "cd", "pt", "exact"}
-        Estimator of the negative phase, which is the mean of the gradient under the model. "pcd" is
-        persistent contrastive divergence: chains continue from update to update [1]_. "cd" is
-        contrastive divergence: chains start at the mini-batch [2]_. "pt" is parallel tempering:
-        persistent chains at several temperatures exchange their states [3]_. "exact" sums over all
-        states of the smaller discrete layer, of at most 25 units. Persistent chains also jump to the
-        data, by Metropolis moves that leave the model invariant, so that they reach modes that lie
-        far apart. Clusters with wide gaps between them are learned exactly by a few hidden units
+        Training algorithm, that is, the estimator of the negative phase (the expectation of the
+        gradient under the model):
+
+        - "pcd": persistent contrastive divergence. Gibbs chains continue from one update to the
+          next [1]_.
+        - "cd": contrastive divergence. Gibbs chains start at the rows of the mini-batch [2]_.
+        - "pt": parallel tempering. Persistent chains at several temperatures exchange their states
+          [3]_.
+        - "exact": exact expectation, a sum over all states of the smaller discrete layer, which may
+          have at most 25 units.
+
+        With "pcd" and "pt" the chains also jump to training rows, by Metropolis moves that leave
+        the model distribution invariant, so that they reach modes that are far apart. With every
+        algorithm, a few "binary" hidden units are pretrained exactly on well-separated clusters
         before the first update, except in tables and with fixed variances.
     n_gibbs_steps : int
-        Number of Gibbs steps of the chains for each update.
+        Number of Gibbs steps per update (k in CD-k and PCD-k).
     n_particles : int or None
-        Number of persistent chains; None for the number of rows in a mini-batch.
+        Number of persistent chains. None for as many as a mini-batch has rows.
     n_temperatures : int
-        Number of temperatures of "pt", from the model's to that of independent features, both
-        included; their spacing follows the acceptance of exchanges. Each particle has one chain at
-        each temperature.
+        Number of temperatures of "pt", from that of the model to that of independent features. The
+        spacing of the temperatures adapts to the acceptance rate of the exchanges. Each of the
+        `n_particles` has one chain at each temperature.
     centering : bool
-        Follow the centred gradient, which does not depend on which state of a unit is called zero
-        [4]_. The fitted attributes are the plain model's in either case.
+        Use the centred gradient, which does not depend on which state of a unit is called zero
+        [4]_. The fitted attributes are those of the uncentred model in either case.
     optimizer : {"sgd", "adam"}
-        Update rule: stochastic gradient ascent with heavy-ball momentum, or Adam, which needs a
+        Optimizer: stochastic gradient ascent with heavy-ball momentum, or Adam, which needs a
         smaller `learning_rate`, such as 0.01.
     momentum : float
-        Share of the previous step, in [0, 1), that is added to each step, so that the effective
-        learning rate is larger by 1 / (1 - momentum). For Adam, decay rate of the mean gradient.
+        Momentum coefficient in [0, 1). It increases the effective learning rate by a factor of
+        1 / (1 - momentum). For Adam, the decay rate of the mean gradient.
     learning_rate_schedule : {"constant", "linear", "adaptive"}
-        Schedule of the learning rate. "linear" falls to zero over the `n_iter` epochs of `fit`, and
-        is constant in `partial_fit`, where the number of epochs is unknown. "adaptive" divides by 5
-        after `n_iter_no_change` epochs without a score that is better by `tol`, and ends the fit
-        below 1e-6.
+        Learning-rate schedule. "linear" decays to zero over the `n_iter` epochs of `fit`; it is
+        constant in `partial_fit`, where the number of epochs is unknown. "adaptive" divides the
+        learning rate by 5 after `n_iter_no_change` epochs in which the score did not improve by
+        `tol`, and stops the fit below 1e-6.
     average : bool
-        Average the fitted attributes over the updates, late ones weighing more (Polyak averaging).
-        Training itself continues from the last parameters.
+        Use the weighted average of the parameters over the updates (Polyak averaging) as fitted
+        attributes. Late updates have larger weights. Training itself continues from the last
+        parameters.
     max_gradient_norm : float or None
-        Largest Euclidean norm of the gradient over all parameters; a longer gradient is scaled down
-        to it. None for no limit.
+        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
+        is scaled down to this norm. None for no clipping.
     shuffle : bool
-        Visit the rows in a new random order in every epoch.
+        Shuffle the rows in every epoch.
     draw_states : bool
-        Draw states anew in every epoch from values between the two states, such as grey pixels, with
-        the values as their means. If False, they are learned as they are, which leaves hidden units
-        unused. Sparse rows are always learned as they are. Where values are missing, rows with such
-        values take ten Gibbs steps in every epoch.
+        Treatment of values between the two states of a unit, such as grey pixels. If True, binary
+        states with these values as means are drawn in every epoch. If False, the values themselves
+        are used, which leaves hidden units unused. Sparse rows are never drawn. Rows that also have
+        missing values take ten Gibbs steps per epoch in place of one, see `missing`.
     l1 : float
-        Penalty on the sum of the absolute weights.
+        L1 penalty: factor of the sum of the absolute weights.
     l1_squared : float
-        Penalty on half the square of the sum of a hidden unit's absolute weights, summed over hidden
-        units and divided by the number of visible columns. Unlike with `l1`, a strong unit is
-        penalised more than a weak one, so that all become sparse alike: Tubiana and others (2019),
-        :doi:`10.7554/eLife.39397`.
+        Squared L1 penalty for equally sparse hidden units: factor of half the squared L1 norm of
+        the weights of a hidden unit, summed over the hidden units and divided by the number of
+        visible columns. Unlike with `l1`, units with large weights are penalized more strongly:
+        Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
     l2 : float
-        Penalty on half the sum of the squared weights.
+        L2 penalty (weight decay): factor of half the sum of the squared weights.
     max_norm : float or None
-        Largest Euclidean norm of the weights of a hidden unit; None for no limit.
+        Largest Euclidean norm of the weights of a hidden unit. None for no constraint.
     early_stopping : bool
-        Hold out rows in `fit`, stop when their score no longer rises, and keep the parameters of the
-        best score.
+        Hold out validation rows in `fit`, stop when their score no longer improves, and keep the
+        parameters of the best epoch.
     validation_fraction : float
-        Share of the rows that `early_stopping` holds out.
+        Fraction of the rows held out for `early_stopping`.
     n_iter_no_change : int
-        Number of epochs without a better score that ends an early-stopped fit.
+        Number of epochs without improvement after which an early-stopped fit ends.
     tol : float
-        Smallest rise of the score that counts as better, in nats per row.
+        Smallest increase of the score that counts as an improvement, in nats per row.
     track_likelihood : bool
-        Record the log-likelihood with its standard error in `history_`, estimated by chains that
-        follow the model from epoch to epoch; missing values are then a ValueError. `early_stopping`
-        compares the log-likelihoods of the held-out rows, and an epoch is no better only if this is
-        so beyond the standard error. The parameters of each epoch do not depend on it.
+        Record the log-likelihood and its standard error in `history_`, estimated by annealing
+        chains from the model of one epoch to that of the next. Missing values then raise a
+        ValueError. `early_stopping` uses the log-likelihood of the validation rows as its score,
+        and counts an epoch as no improvement only if this is significant at one standard error.
+        Tracking does not change the parameters of an epoch.
     warm_start : bool
-        Continue `fit` from the present parameters, chains and random stream.
+        Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}
-        Treatment of values that the units cannot take: a warning, a ValueError, or neither.
+        Treatment of values that the units cannot take: a warning, a ValueError, or no check.
     missing : {"raise", "marginalize"}
         Treatment of missing values (NaN) in `fit`, `partial_fit`, `transform` and scores: raise a
-        ValueError, or sum over them. In training they are drawn anew before every update, by a Gibbs
-        step from the draws of the last epoch, given the observed values; rows that are new to
-        `partial_fit` start with ten steps.
+        ValueError, or marginalize over them. In training, missing values are redrawn before every
+        update by one Gibbs step given the observed values, continuing from the draws of the last
+        epoch; rows that are new to `partial_fit` take ten steps first.
     n_jobs : int or None
-        Number of threads of `transform`, scores and `log_partition`, or of processes of an exact sum
-        over more than 2^22 states, as joblib counts them. None for the default of BLAS, one thread
-        for small models, and one process. The results do not depend on it; chains run sequentially.
+        Number of threads of `transform`, scores and `log_partition`, and number of processes of an
+        exact sum over more than 2^22 states, as in joblib. None for the BLAS default (one thread
+        for small models) and one process. The results do not depend on it. Chains run sequentially.
     verbose : int
-        Print a line for every epoch, unless zero.
+        Verbosity: zero is silent, other numbers print a line per epoch.
     random_state : int, Generator, RandomState or None
-        Seed or generator of all random numbers. An int gives the same bits for the same input and
-        parameters. A generator, such as ``numpy.random.default_rng(seed)``, is advanced, so that a
-        second fit differs.
+        Seed or generator of all random numbers. With an int, the same input and parameters give
+        bit-for-bit the same result. A generator, such as ``numpy.random.default_rng(seed)``, is
+        advanced, so that a second fit differs.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Weights.
+        Weights of the hidden units.
     intercept_hidden_ : ndarray of shape (n_components,)
         Biases of the hidden units.
     intercept_visible_ : ndarray of shape (n_features,)
         Biases of the visible units.
     threshold_hidden_, asymmetry_hidden_ : ndarray of shape (n_components,)
-        Slope of the energy of "drelu" units in the magnitude of a state, positive where states near
-        zero are likelier, and half the difference of its curvatures above and below zero.
+        Parameters of "drelu" units: slope of the energy in the magnitude of a state (positive if
+        states near zero are more likely), and half the difference of the curvatures above and below
+        zero.
     h_samples_ : ndarray of shape (n_particles, n_components)
         Hidden states of the persistent chains.
     n_iter_ : int
         Number of epochs since the last initialization.
     history_ : dict of list of float
-        One number for each recorded epoch of `fit`: the first, the last and, where an epoch has
-        fewer than 75 updates, about one record per 75 updates; all epochs with `verbose`,
-        `track_likelihood`, `early_stopping` and the schedule "adaptive".
+        Training history, one number per recorded epoch of `fit`. All epochs are recorded with
+        `verbose`, `track_likelihood`, `early_stopping` or the schedule "adaptive"; otherwise the
+        first, the last and about one per 75 updates.
 
         - "n_iter": number of the epoch.
         - "pseudo_likelihood": mean log pseudo-likelihood of some training rows, in nats.
         - "learning_rate": learning rate of the last update.
-        - "mean_activation": mean of the hidden units under the data.
+        - "mean_activation": mean of the hidden units given the training rows.
         - "time": seconds since the previous record.
-        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the chains above that of the
-          data, in nats.
-        - "swap_acceptance", with "pt": mean probability of an exchange between neighbouring
-          temperatures.
+        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains minus
+          that of the training rows, in nats.
+        - "swap_acceptance", with "pt": mean acceptance probability of exchanges between
+          neighbouring temperatures.
         - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean
-          log-likelihood, and the standard error of the log-partition function, in nats.
-        - "free_energy_gap", with `early_stopping`: mean free energy of the held-out rows above that
-          of the training rows, in nats.
+          log-likelihood, and standard error of the log-partition function, in nats.
+        - "free_energy_gap", with `early_stopping`: mean free energy of the validation rows minus
+          that of the training rows, in nats. A growing gap indicates overfitting.
         - "validation_pseudo_likelihood", with `early_stopping`, and "validation_log_likelihood" and
           "validation_log_likelihood_std_error", with `track_likelihood` too: the same for the
-          held-out rows.
+          validation rows.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -268,7 +284,7 @@ class BaseRBM(
         "random_state": RANDOM_STATE,
     }
 
-    # Parameters, and their values in a subclass whose signature leaves them out.
+    # Parameters, with their values in a subclass that leaves them out of its signature.
     n_components: int = 256
     hidden_units: str = "binary"
     learning_rate: float = 0.4
@@ -310,40 +326,40 @@ class BaseRBM(
     @property
     @abstractmethod
     def _hidden_type(self) -> type[Units]:
-        """Unit type of the components that are "binary"."""
+        """Unit type of "binary" hidden units."""
 
     @property
     def _hidden_layer_type(self) -> type[Units]:
-        """Unit type of the components."""
+        """Unit type of the hidden units."""
         return HIDDEN_TYPES.get(self.hidden_units, self._hidden_type)
 
-    # Public arrays of one value per unit: layer, field of its units, maps from and to the field.
+    # Public arrays with one value per unit: layer, attribute of the layer, maps to and from it.
     _layer_arrays: ClassVar[dict[str, Place]] = {
         "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
         "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
     }
 
-    # Names of the parts of training that are left out, and further parts, for experiments and tests.
+    # Names of parts of training to leave out, and parts to add, for experiments and tests.
     _left_out: ClassVar[frozenset[str]] = frozenset()
     _added_parts: ClassVar[tuple[Part, ...]] = ()
 
-    # Way from the user's rows to states and back.
+    # Conversion of the user's rows to states and back.
     _row_format: ClassVar[RowFormat] = ArrayRows()
 
-    # Multiple of the units' metric with which a step moves weights by rate times gradient.
+    # Factor of the metric of the units for which the step of the weights is rate times gradient.
     _metric_unit: ClassVar[float] = 1.0
 
     def _unit_options(self, varying: Any) -> dict[str, Any]:
-        """Further arguments of the visible unit type; `varying` tells which features do."""
+        """Further arguments of the visible unit type; `varying` masks features that vary."""
         return {}
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to data, from a new start unless `warm_start`.
+        """Fit the model to data, from a new initialization unless `warm_start`.
 
-        With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called around every
-        pass, and may end the fit.
+        With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called before and after
+        every epoch, and may end the fit.
 
         Parameters
         ----------
@@ -352,28 +368,28 @@ class BaseRBM(
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows: one of k is as good as k copies, zero leaves a row out, None is
-            one for each. A mini-batch moves the parameters as far as its mean weight, compared
-            with that of all rows, says.
+            Weights of the rows. A weight of k equals k copies of the row, zero leaves the row out,
+            None is a weight of one for each. The step of a mini-batch is scaled by its mean weight
+            relative to that of all rows.
 
         Returns
         -------
         self : object
             Fitted estimator. After an interrupt (with a warning) or a divergence it keeps the
-            last good parameters, with `early_stopping` the best ones.
+            last valid parameters, with `early_stopping` the best ones.
 
         Raises
         ------
         ValueError
-            If a parameter, the data or the weights are invalid; the estimator is then left as it
-            was.
+            If a parameter, the data or the weights are invalid; the estimator is then unchanged.
         DivergenceError
-            If the parameters do not stay finite, or explode.
+            If training diverges, that is, parameters become infinite, NaN or very large.
 
         Warns
         -----
         ConvergenceWarning
-            If `X` has surely become less likely than if its features were independent.
+            If the likelihood of `X` is significantly lower than under a model of independent
+            features.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)
@@ -381,67 +397,66 @@ class BaseRBM(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Make one pass over some rows, going on from the present parameters.
+        """Train for one epoch over some rows, from the current parameters.
 
-        The run has no plan: no rows are held out, and a learning rate that would fall to zero
-        at the end stays as it is.
+        No rows are held out, and a schedule "linear" is constant, because the number of epochs to
+        come is unknown.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Any number of rows; they are visited in mini-batches of `batch_size`. Their pass is
-            recorded in `history_` only if `verbose`.
+            Any number of rows, split into mini-batches of `batch_size`. The epoch is recorded in
+            `history_` only if `verbose`.
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows as for `fit`, compared with the mean weight of all rows so far.
+            Weights of the rows as for `fit`, relative to the mean weight of all rows so far.
 
         Returns
         -------
         self : object
-            Estimator with chains, random stream and parameters moved on.
+            Estimator with updated parameters, chains and random stream.
 
         Raises
         ------
         ValueError
-            If a parameter, the data or the weights are invalid; the estimator is then left as it
-            was.
+            If a parameter, the data or the weights are invalid; the estimator is then unchanged.
         DivergenceError
-            If the parameters do not stay finite, or explode.
+            If training diverges, that is, parameters become infinite, NaN or very large.
         """
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=False))
         return self
 
     def transform(self, X: Any) -> Array:
-        """Expected hidden states given the visible ones.
+        """Compute the means of the hidden units given the visible units.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states; with `missing="marginalize"`, NaN where one is missing.
+            Visible states. With `missing="marginalize"`, NaN marks missing values.
 
         Returns
         -------
         H : ndarray of shape (n_samples, n_components)
-            Probabilities of hidden units that are 0 or 1, means in (-1, 1) of spins, of "relu" units
-            above zero and of others any; of the
-            precision of `X`. Where values are missing, the average over ten draws of them, each
-            after fifty Gibbs steps; the same in every call with the same incomplete rows.
+            Probabilities of a 1 for hidden units that are 0 or 1, means in (-1, 1) for spins,
+            nonnegative means for "relu" and any real means for other types, in the precision of
+            `X`. Rows with missing values are averaged over ten draws of these values, each after
+            20 Gibbs steps; the result is the same in every call with the same incomplete rows.
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_known = known_units(self, X)
+        is_observed = known_units(self, X)
         return average_over_draws(
-            model, X, is_known, lambda v, rows: model.map_rows(Machine.mean_hidden, v)
+            model, X, is_observed, lambda v, rows: model.map_rows(Machine.mean_hidden, v)
         )
 
     def inverse_transform(self, X: Any) -> Any:
-        """Expected visible states given the hidden ones.
+        """Compute the means of the visible units given the hidden units.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_components)
-            Hidden states, or their means as `transform` returns them.
+            Hidden states, or their means as returned by `transform`.
 
         Returns
         -------
@@ -457,12 +472,12 @@ class BaseRBM(
 
     @property
     def _array_places(self) -> dict[str, Place]:
-        """`_layer_arrays`, and the arrays that hidden units have besides their biases."""
+        """`_layer_arrays`, and further arrays of the hidden units besides their biases."""
         return self._layer_arrays | hidden_arrays(self._hidden_layer_type)
 
     @property
     def _public_names(self) -> tuple[str, ...]:
-        """Names of the arrays that are the model."""
+        """Names of the public arrays that define the model."""
         return ("components_", *self._array_places)
 
     def __sklearn_is_fitted__(self) -> bool:

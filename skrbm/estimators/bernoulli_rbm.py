@@ -1,4 +1,4 @@
-"""Restricted Boltzmann machine of units that are 0 or 1."""
+"""Restricted Boltzmann machine with units that are 0 or 1."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from skrbm.estimators.docstrings import inherit_docstring
 
 @inherit_docstring(BaseRBM)
 class BernoulliRBM(BaseRBM):
-    r"""Restricted Boltzmann machine of units that are 0 or 1.
+    r"""Restricted Boltzmann machine with units that are 0 or 1.
 
     .. math::
 
         p(v, h) \propto e^{-E(v, h)}, \qquad
         E(v, h) = -v^T a - v^T W h - h^T b, \qquad v, h \in \{0, 1\}
 
-    with :math:`W` the transpose of `components_`, :math:`a` `intercept_visible_` and
-    :math:`b` `intercept_hidden_` [6]_. Values between 0 and 1, such as grey pixels, are
-    probabilities of a 1: see `draw_states`. The class is a drop-in replacement for
+    where :math:`W` is the transpose of `components_`, :math:`a` is `intercept_visible_` and
+    :math:`b` is `intercept_hidden_` [6]_. Values between 0 and 1, such as grey pixels, are
+    probabilities of a 1, see `draw_states`. The class is a drop-in replacement for
     ``sklearn.neural_network.BernoulliRBM``.
 
     Parameters
     ----------
     check_input : {"warn", "raise", "ignore"}
-        Treatment of values outside [0, 1]: a warning, a ValueError, or neither.
+        Treatment of values outside [0, 1]: a warning, a ValueError, or no check.
 
     See Also
     --------
@@ -40,7 +40,7 @@ class BernoulliRBM(BaseRBM):
 
     Examples
     --------
-    Two features that are always equal, and one that is not:
+    The first two features are always equal, and a row in which they differ has a lower score:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM

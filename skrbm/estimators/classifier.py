@@ -1,4 +1,4 @@
-"""Classifier whose label is one more visible unit of a restricted Boltzmann machine."""
+"""Classification restricted Boltzmann machine."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, wi
 from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.input.validation import check_weights, present_rows, write_attributes
 from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
-from skrbm.estimators.labels.label_problem import UNKNOWN, LabelProblem
+from skrbm.estimators.labels.label_problem import NO_LABEL, LabelProblem
 from skrbm.estimators.tables.frames import is_missing
 
 
 def default_estimator() -> BernoulliRBM:
-    """Machine that a classifier trains if none is given."""
+    """Estimator that a classifier trains by default."""
     return BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
 
 
@@ -43,62 +43,64 @@ class RBMClassifier(
     TransformerMixin,
     BaseEstimator,
 ):
-    r"""Classifier whose label is one more visible unit of a restricted Boltzmann machine.
+    r"""Classification restricted Boltzmann machine: the label is an additional visible unit.
 
     .. math::
 
         p(v, y, h) \propto e^{-E(v, h) + d_y + h^T U_y}
 
-    with :math:`E` the energy of `estimator`, :math:`U` `label_components_` and :math:`d`
-    `intercept_label_`. Every labelled row counts by
+    where :math:`E` is the energy of `estimator`, :math:`U` is `label_components_` and :math:`d` is
+    `intercept_label_`. Training maximizes the sum over labelled rows of the hybrid objective
 
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
-    with :math:`\delta` `discriminative_weight` and :math:`\gamma` `generative_weight` [1]_ [2]_, a
-    row without a label by :math:`\gamma \log p(v)`. With unlabelled rows, both weights are multiplied
-    by the number of rows for each labelled one (:math:`\gamma` is capped at 1), so that labels count
-    by their mean over the labelled rows. The probabilities of labels are exact. All training options
-    are those of `estimator`.
+    where :math:`\delta` is `discriminative_weight` and :math:`\gamma` is `generative_weight` [1]_
+    [2]_. A row without a label contributes :math:`\gamma \log p(v)`. With unlabelled rows, both
+    weights are multiplied by n_rows / n_labelled (:math:`\gamma` is capped at 1), so that the label
+    term is a mean over the labelled rows. Class probabilities are exact. All training options are
+    those of `estimator`.
 
     Parameters
     ----------
     estimator : estimator object, default=None
-        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM`, to clone and train; its `early_stopping`
-        and "adaptive" `learning_rate_schedule` compare the log-loss. None for
-        ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``. Labels need
-        longer steps than rows: without Adam, a `learning_rate` of 2 to 5 instead of 0.4.
+        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM` to clone and train. Its `early_stopping`
+        and its "adaptive" `learning_rate_schedule` use the log-loss. None for
+        ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``. The
+        discriminative term needs a larger learning rate than the likelihood: with "sgd", 2 to 5
+        instead of 0.4.
     discriminative_weight : float, default=1.0
-        Weight of the log-probability of the label given the features.
+        Weight of the discriminative term, the log-probability of the label given the features.
     generative_weight : float, default=0.01
-        Weight of the log-likelihood of features and label together. A small one regularises; zero
-        needs no chains, and the machine's samples are then meaningless.
+        Weight of the generative term, the joint log-likelihood of features and label. A small
+        weight acts as a regularizer. Zero is purely discriminative training without chains; samples
+        of the machine are then meaningless.
     unlabeled : object, default=None
-        Label of rows without a label, such as -1; None if there are none.
+        Value of `y` that marks rows without a label, such as -1. None if all rows have labels.
     class_weight : dict, "balanced" or None, default=None
-        Weight of each class, by which `sample_weight` is multiplied; "balanced" gives all classes
-        the same total weight.
+        Weights of the classes, multiplied with `sample_weight`. "balanced" gives all classes the
+        same total weight.
 
     Attributes
     ----------
     estimator_ : estimator object
-        Machine without the label: features, hidden units and the weights between them.
+        Fitted machine of the features and hidden units, without the label.
     label_components_ : ndarray of shape (n_components, n_classes)
         Weights between hidden units and labels.
     intercept_label_ : ndarray of shape (n_classes,)
         Biases of the labels.
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
+        Class labels, sorted.
     n_iter_ : int
         Number of epochs since the last initialization.
     history_ : dict of list of float
-        One number for each epoch that an estimator records:
+        Training history, one number per recorded epoch, as for the estimators:
 
         - "n_iter": number of the epoch.
-        - "log_loss" and "accuracy": of some labelled training rows, the first in nats.
+        - "log_loss" (in nats) and "accuracy" of some labelled training rows.
         - "learning_rate": learning rate of the last update.
         - "time": seconds since the previous record.
-        - "validation_log_loss" and "validation_accuracy", with `early_stopping` of the estimator: the
-          same for the held-out rows.
+        - "validation_log_loss" and "validation_accuracy", with `early_stopping` of the estimator:
+          the same for the validation rows.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -106,7 +108,7 @@ class RBMClassifier(
 
     See Also
     --------
-    BernoulliRBM : Model of rows without labels.
+    BernoulliRBM : Unsupervised model of the features.
 
     References
     ----------
@@ -152,31 +154,33 @@ class RBMClassifier(
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model to labelled rows, from a new start unless the estimator's `warm_start`.
+        """Fit the model to rows of which some or all have labels.
+
+        Training starts from a new initialization unless `warm_start` of the estimator is True.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, as the estimator takes them.
+            Training data in the format of the estimator.
         y : array-like of shape (n_samples,)
-            Labels; `unlabeled` where there is none.
+            Labels; `unlabeled` for rows without a label.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows: k is as many as k copies, zero leaves a row out. None for one
-            each.
+            Weights of the rows. A weight of k equals k copies of the row, zero leaves the row out,
+            None is a weight of one for each.
 
         Returns
         -------
         self : object
             Fitted classifier. After an interrupt (with a warning) or a divergence it keeps the
-            last good parameters, with `early_stopping` the best ones.
+            last valid parameters, with `early_stopping` the best ones.
 
         Raises
         ------
         ValueError
             If a parameter or the data are invalid, or there are fewer than two classes; the
-            classifier is then left as it was.
+            classifier is then unchanged.
         DivergenceError
-            If the parameters do not stay finite, or explode.
+            If training diverges, that is, parameters become infinite, NaN or very large.
         """
         rbm = self._new_estimator()
         resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
@@ -188,37 +192,37 @@ class RBMClassifier(
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Make one pass over some rows, going on from the present parameters.
+        """Train for one epoch over some rows, from the current parameters.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Any number of rows.
         y : array-like of shape (n_samples,)
-            Labels; `unlabeled` where there is none.
+            Labels; `unlabeled` for rows without a label.
         classes : array-like of shape (n_classes,), default=None
-            All labels that there will ever be; needed in the first call.
+            All labels that occur in any call; required in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows as for `fit`, compared with the mean weight of all rows so far.
+            Weights of the rows as for `fit`, relative to the mean weight of all rows so far.
 
         Returns
         -------
         self : object
-            Classifier with chains, random stream and parameters moved on.
+            Classifier with updated parameters, chains and random stream.
 
         Raises
         ------
         ValueError
             If a parameter or the data are invalid, if `classes` is missing in the first call, or if
-            a label is none of them; the classifier is then left as it was.
+            `y` has other labels; the classifier is then unchanged.
         DivergenceError
-            If the parameters do not stay finite, or explode.
+            If training diverges, that is, parameters become infinite, NaN or very large.
         """
         resumes = self.__sklearn_is_fitted__()
         if not resumes and classes is None:
             raise ValueError(
                 "classes expected to be all labels in the first call to partial_fit, got None. "
-                "Pass classes=numpy.unique(y) of all labels that there will be."
+                "Pass classes=numpy.unique(y) of the labels of all calls."
             )
         rbm = copy(self.estimator_) if resumes else self._new_estimator()
         rows = self._checked(rbm, X, y, sample_weight, resumes, classes)
@@ -226,7 +230,7 @@ class RBMClassifier(
         return self
 
     def _new_estimator(self) -> Any:
-        """Unfitted estimator to train; under a warm start, a copy of the fitted one's arrays."""
+        """Estimator to train: an unfitted clone or, for a warm start, a copy of the fitted one."""
         estimator = default_estimator() if self.estimator is None else self.estimator
         rbm = clone(estimator)
         rbm._validate_params()
@@ -237,39 +241,39 @@ class RBMClassifier(
     def _checked(
         self, rbm: Any, X: Any, y: Any, sample_weight: Any, resumes: bool, classes: Any = None
     ) -> tuple[Any, Any, Array, Array | None]:
-        """Copy of the classifier that has that `rbm`; rows, numbers of their labels, and weights."""
+        """Copy of the classifier with this `rbm`, rows, label numbers and weights, all checked."""
         classifier, y = copy(self), column_or_1d(y, warn=True)
         validate_data(classifier, X, reset=not resumes, skip_check_array=True)
         check_consistent_length(X, y)
         X, weights, y = present_rows(X, check_weights(sample_weight, X), y)
-        is_known = self._is_known(y)
-        known = y[is_known]
-        assert_all_finite(known, input_name="y", estimator_name=type(self).__name__)
-        check_classification_targets(known)
-        labels = self.classes_ if resumes else np.unique(known if classes is None else classes)
+        is_labelled = self._is_labelled(y)
+        given = y[is_labelled]
+        assert_all_finite(given, input_name="y", estimator_name=type(self).__name__)
+        check_classification_targets(given)
+        labels = self.classes_ if resumes else np.unique(given if classes is None else classes)
         if len(labels) < 2:
             raise ValueError(
                 f"y expected labels of at least two classes, got {len(labels)} class(es) among "
-                f"{len(known)} labelled rows of {len(y)}. Labels equal to unlabeled="
-                f"{self.unlabeled!r} do not count, nor do rows of weight zero."
+                f"{len(given)} labelled rows of {len(y)}. Labels equal to unlabeled="
+                f"{self.unlabeled!r} and rows of weight zero do not count."
             )
         if classes is not None and not np.array_equal(labels, np.unique(classes)):
             raise ValueError(
                 f"classes expected to be those of the first call, {labels}, got "
                 f"{np.unique(classes)}."
             )
-        numbers = np.full(len(y), UNKNOWN)
-        numbers[is_known] = label_numbers(known, labels)
+        numbers = np.full(len(y), NO_LABEL)
+        numbers[is_labelled] = label_numbers(given, labels)
         if self.class_weight is not None:
             factors = np.ones(len(y))
-            factors[is_known] = compute_sample_weight(self.class_weight, known)
+            factors[is_labelled] = compute_sample_weight(self.class_weight, given)
             weights = check_weights(factors if weights is None else weights * factors, X)
             X, weights, numbers = present_rows(X, weights, numbers)
         checked = rbm._model.check_X(X, reset=not resumes, sample_weight=weights)
         write_attributes(classifier, {"estimator_": rbm, "classes_": labels})
         return classifier, checked, numbers, weights
 
-    def _is_known(self, y: Array) -> Array:
+    def _is_labelled(self, y: Array) -> Array:
         """Mask of the labels that are not `unlabeled`."""
         if self.unlabeled is None:
             return np.ones(len(y), dtype=bool)

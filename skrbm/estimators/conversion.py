@@ -1,4 +1,4 @@
-"""Conversion between machines of bits and of spins with the same distribution."""
+"""Conversion between equivalent machines with states 0 and 1 and with states -1 and +1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RBM = TypeVar("RBM", bound=BaseRBM)
 
 
 def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
-    r"""RBM over units that are 0 or 1 with the distribution of one over -1 and +1.
+    r"""Convert a machine with units -1 and +1 to the equivalent one with units 0 and 1.
 
     With :math:`v = 2 u - 1` and :math:`h = 2 g - 1`,
 
@@ -23,12 +23,13 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Parameters
     ----------
     rbm : SpinRBM
-        Fitted, or with its arrays assigned; left as it is.
+        Fitted estimator, or one with public arrays assigned by hand. It is not changed.
 
     Returns
     -------
     twin : BernoulliRBM
-        Chains mapped along, and constructor parameters that mean the same, see Notes.
+        Machine with the same distribution, converted chains and equivalent constructor parameters
+        (see Notes).
 
     Raises
     ------
@@ -37,10 +38,10 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
 
     Notes
     -----
-    Constructor parameters are scaled so that a centred step leads both to the same distribution:
-    `learning_rate` by 16 (of Adam by 4), `max_norm` by 4, `l1` and `max_gradient_norm` by 1/4,
-    `l1_squared` and `l2` by 1/16. All others are the same. Adam's steps agree in the weights alone:
-    the biases of bits move twice as far.
+    Constructor parameters are scaled so that a step of centred training leads both machines to the
+    same distribution: `learning_rate` by 16 (by 4 for Adam), `max_norm` by 4, `l1` and
+    `max_gradient_norm` by 1/4, `l1_squared` and `l2` by 1/16. All others are copied. With Adam only
+    the steps of the weights are equivalent: the steps of the biases are twice as long for 0 and 1.
 
     Examples
     --------
@@ -58,9 +59,9 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
 
 
 def to_spin(rbm: BernoulliRBM) -> SpinRBM:
-    r"""RBM over units that are -1 or +1 with the distribution of one over 0 and 1.
+    r"""Convert a machine with units 0 and 1 to the equivalent one with units -1 and +1.
 
-    The inverse of `to_bernoulli`.
+    Inverse of `to_bernoulli`:
 
     .. math:: W' = \tfrac14 W, \qquad a' = \tfrac12 a + \tfrac14 W 1, \qquad
         b' = \tfrac12 b + \tfrac14 W^T 1
@@ -68,12 +69,13 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     Parameters
     ----------
     rbm : BernoulliRBM
-        Fitted, or with its arrays assigned; left as it is.
+        Fitted estimator, or one with public arrays assigned by hand. It is not changed.
 
     Returns
     -------
     twin : SpinRBM
-        Chains mapped along, and constructor parameters that mean the same, see `to_bernoulli`.
+        Machine with the same distribution, converted chains and equivalent constructor parameters,
+        as for `to_bernoulli`.
 
     Raises
     ------
@@ -88,7 +90,8 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
 def _plain(rbm: BaseRBM, expected: type[BaseRBM]) -> tuple[Array, Array, Array]:
     if not isinstance(rbm, expected):
         raise TypeError(
-            f"Expected a {expected.__name__}, whose states can be mapped, got a {type(rbm).__name__}."
+            f"Expected a {expected.__name__}, whose states can be mapped, got a "
+            f"{type(rbm).__name__}."
         )
     if rbm.hidden_units != "binary":
         raise ValueError(
@@ -105,8 +108,8 @@ def _assign(
     scale: float,
     map_hidden: Callable[[Any], Any],
 ) -> RBM:
-    """Give the twin its arrays, whose weights are `scale` times those of `rbm`, and the rest."""
-    # The gradient in the weights is 1 / scale times as large, and the length of Adam's step is not.
+    """Set the arrays of the twin, with weights `scale` times those of `rbm`, and its parameters."""
+    # The gradient of the weights scales with 1 / scale, the length of Adam's step does not.
     factors = {
         "learning_rate": scale if rbm.optimizer == "adam" else scale**2,
         "l1": 1 / scale,

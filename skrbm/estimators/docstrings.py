@@ -1,37 +1,51 @@
-"""Docstrings of public classes, completed by the entries that they share."""
+"""Docstrings of public classes, completed with the entries of their common base."""
 
 from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
 Entries = dict[str, str]
 SECTIONS = ("", "Parameters", "Attributes", "See Also", "Notes", "References", "Examples")
+# Parameters by subject. numpydoc has no headings among parameters, whose order is the signature's.
+PARAMETER_GROUPS = {
+    "Model": ("n_components", "hidden_units", "parameterization", "learn_variance"),
+    "Columns of a table": ("kinds", "numeric_scale", "handle_unknown"),
+    "Training": (
+        *("algorithm", "n_gibbs_steps", "n_particles", "n_temperatures", "batch_size", "n_iter"),
+        *("learning_rate", "learning_rate_schedule", "variance_rate", "optimizer", "momentum"),
+        *("max_gradient_norm", "centering", "average", "shuffle", "draw_states", "warm_start"),
+    ),
+    "Regularization": ("l1", "l1_squared", "l2", "max_norm"),
+    "Stopping": (
+        *("early_stopping", "validation_fraction", "n_iter_no_change", "tol"),
+        "track_likelihood",
+    ),
+    "Input and runtime": ("missing", "check_input", "n_jobs", "verbose", "random_state"),
+}
 
 
 def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
-    """Complete the docstring of a class by the parameters, attributes and references of its base.
+    """Complete the docstring of a class with the entries of its base.
 
-    Each parameter of the signature gets one entry, in the signature's order and with its default.
-    An entry of the class replaces the base's entry of the same name.
+    Parameters, attributes and references are inherited. Each parameter of the signature gets one
+    entry, in the order of the signature and with its default. An entry of the class replaces the
+    entry of the same name in the base. The notes list the parameters by subject.
 
     Parameters
     ----------
     base : type
-        Class with the shared entries in its docstring, without defaults.
+        Class with the common entries in its docstring, without defaults.
 
     Returns
     -------
     decorator : callable
-        From a class to the same class with the complete docstring.
-
-    Raises
-    ------
-    TypeError
-        By the decorator, if a parameter has no entry, or an entry of the class no parameter.
+        Maps a class to the same class with the complete docstring. It raises a TypeError if a
+        parameter has no entry, or an entry of the class no parameter.
     """
 
     def complete(cls: type[T]) -> type[T]:
@@ -39,9 +53,10 @@ def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
             return cls
         inherited, sections = _sections(base.__doc__), _sections(cls.__doc__)
         for name in ("Parameters", "Attributes", "References"):
-            shared, own = _entries(inherited, name), _entries(sections, name)
-            merged = _parameters(cls, shared, own) if name == "Parameters" else shared | own
+            common, added = _entries(inherited, name), _entries(sections, name)
+            merged = _parameters(cls, common, added) if name == "Parameters" else common | added
             sections[name] = "\n".join(merged.values())
+        sections["Notes"] = "\n\n".join(filter(None, [sections.get("Notes"), _groups(cls)]))
         cls.__doc__ = "\n\n".join(
             f"{name}\n{'-' * len(name)}\n{text}" if name else text
             for name in sorted(sections, key=SECTIONS.index)
@@ -54,22 +69,22 @@ def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
 
 
 def _sections(docstring: str) -> dict[str, str]:
-    """Text of each section of a docstring by its heading; the summary has the heading ""."""
+    """Text of each section of a docstring by its heading; the heading of the summary is ""."""
     heading = re.compile(r"^(\w[\w ]+)\n---+\n", flags=re.MULTILINE)
     summary, *rest = (text.strip() for text in heading.split(inspect.cleandoc(docstring)))
     return {"": summary} | dict(zip(rest[::2], rest[1::2], strict=True))
 
 
 def _entries(sections: dict[str, str], name: str) -> Entries:
-    """Entries of a section by their names; an entry begins at a line that is not indented."""
+    """Entries of a section by name; the first line of an entry is not indented."""
     entries = re.split(r"\n(?=\S)", sections[name]) if name in sections else []
     return {entry.partition(" : ")[0]: entry for entry in entries}
 
 
-def _parameters(cls: type, shared: Entries, own: Entries) -> Entries:
+def _parameters(cls: type, common: Entries, added: Entries) -> Entries:
     """Entries of the parameters of a class, in the order of its signature."""
-    signature, entries = inspect.signature(cls).parameters, shared | own
-    if wrong := (signature.keys() - entries.keys()) | (own.keys() - signature.keys()):
+    signature, entries = inspect.signature(cls).parameters, common | added
+    if wrong := (signature.keys() - entries.keys()) | (added.keys() - signature.keys()):
         raise TypeError(
             f"The docstring of {cls.__name__} expected one entry for each parameter and no other, "
             f"got {sorted(wrong)} in the signature or in the docstring alone."
@@ -77,8 +92,17 @@ def _parameters(cls: type, shared: Entries, own: Entries) -> Entries:
     return {name: _with_default(entries[name], parameter) for name, parameter in signature.items()}
 
 
+def _groups(cls: type) -> str:
+    """List of the parameters of a class by subject; empty if none is in a group."""
+    signature, lines = inspect.signature(cls).parameters, []
+    for group, names in PARAMETER_GROUPS.items():
+        if members := [f"`{name}`" for name in names if name in signature]:
+            lines += textwrap.wrap(f"- {group}: {', '.join(members)}.", 98, subsequent_indent="  ")
+    return "\n".join(["Parameters by group:", "", *lines]) if lines else ""
+
+
 def _with_default(entry: str, parameter: inspect.Parameter) -> str:
-    """Entry of a parameter with the default after its type."""
+    """Entry of a parameter with the default appended to its type."""
     default = parameter.default
     if default is parameter.empty:
         return entry

@@ -1,4 +1,4 @@
-"""Restricted Boltzmann machine of real-valued visible and binary hidden units."""
+"""Restricted Boltzmann machine with real-valued visible units."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ NOISE_VARIANCE = {"noise_variance_": ("visible", "log_variance", _log_variance, 
 
 @inherit_docstring(BaseRBM)
 class GaussianBernoulliRBM(BaseRBM):
-    r"""Restricted Boltzmann machine of real-valued visible and binary hidden units.
+    r"""Restricted Boltzmann machine with real-valued visible and binary hidden units.
 
-    Mixture of :math:`2^{n\_components}` normal distributions with one diagonal covariance, in three
-    published parameterisations of one family:
+    The model is a mixture of :math:`2^{n\_components}` normal distributions with a common diagonal
+    covariance. It has three published parameterizations:
 
     .. math::
 
@@ -41,38 +41,39 @@ class GaussianBernoulliRBM(BaseRBM):
         \text{goodfellow [8]} \quad & E = \sum_i \frac{(v_i - a_i)^2}{2 \sigma_i^2}
             - \sum_{ij} \frac{v_i - a_i}{\sigma_i^2} W_{ij} h_j - h^T b
 
-    with :math:`W` the transpose of `components_`, :math:`a` `intercept_visible_`,
-    :math:`b` `intercept_hidden_` and :math:`\sigma^2` `noise_variance_`, whose logarithm is learned.
-    Steps are in standard deviations of the noise and of the features, so that training does not
-    depend on the units of measurement.
+    where :math:`W` is the transpose of `components_`, :math:`a` is `intercept_visible_`, :math:`b`
+    is `intercept_hidden_` and :math:`\sigma^2` is `noise_variance_`, whose logarithm is learned.
+    Training does not depend on the units of measurement: the steps are scaled by the standard
+    deviations of the noise and of the features.
 
     Parameters
     ----------
     parameterization : {"krizhevsky", "cho", "goodfellow"}
         Energy function, one of the three above.
     learn_variance : bool
-        Learn `noise_variance_`. If False, it stays at the features' variance, or at the values
-        assigned before `partial_fit`.
+        Learn `noise_variance_`. If False, it is fixed at the variance of the features, or at the
+        values assigned before `partial_fit`.
     variance_rate : float
-        Learning rate of the logarithm of `noise_variance_` relative to that of the other parameters.
-        The variances stay within 1e-4 and 10 times those of the features.
+        Learning rate of the logarithm of `noise_variance_` relative to that of the other
+        parameters. The variances stay between 1e-4 and 10 times those of the features.
     learning_rate : float
-        Initial learning rate, for a gradient in standard deviations.
+        Initial learning rate, for features in units of their standard deviations.
     max_gradient_norm : float or None
-        Largest Euclidean norm of the gradient over all parameters, with states in standard
-        deviations; a longer gradient is scaled down to it. None for no limit.
+        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters,
+        for features in units of their standard deviations, is scaled down to this norm. None for no
+        clipping.
     check_input : {"warn", "raise", "ignore"}
-        No effect, since every real number is a state.
+        No effect, since every real number is valid.
 
     Attributes
     ----------
     noise_variance_ : ndarray of shape (n_features,)
-        Variance of each visible unit given the hidden ones.
+        Variance of each visible unit given the hidden units.
 
     See Also
     --------
     BernoulliRBM : Visible units that are 0 or 1.
-    sklearn.mixture.GaussianMixture : Mixture without shared structure.
+    sklearn.mixture.GaussianMixture : Mixture with independent components.
 
     References
     ----------
@@ -84,7 +85,7 @@ class GaussianBernoulliRBM(BaseRBM):
 
     Examples
     --------
-    Two clusters, the noise around them learned:
+    One hidden unit separates two clusters, and the standard deviations of the noise are learned:
 
     >>> import numpy as np
     >>> from skrbm import GaussianBernoulliRBM

@@ -26,36 +26,36 @@ from skrbm.estimators.tables.table_rows import checked_table
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
-    The machine is fitted to complete or incomplete rows with `missing="marginalize"`: missing values
-    are drawn from the machine itself during training, which raises the likelihood of the observed
-    values, as in stochastic expectation maximisation [1]_. Missing values of new rows are replaced
-    by their conditional means and, of categories, by the most probable one.
+    The machine is fitted to complete or incomplete rows with `missing="marginalize"`: missing
+    values are drawn from the machine during training, which maximizes the likelihood of the
+    observed values by stochastic expectation maximization [1]_. Missing numbers of new rows are
+    replaced by their conditional means, missing categories by the most probable category.
 
     Parameters
     ----------
     estimator : TabularRBM, GaussianBernoulliRBM, BernoulliRBM or SpinRBM
-        Machine to clone and fit, with all its training options. A `TabularRBM` takes and returns
-        tables of categories and numbers; standardise the features for a `GaussianBernoulliRBM`.
+        Machine to clone and fit, with all training options. `TabularRBM` accepts and returns tables
+        of categories and numbers. For `GaussianBernoulliRBM`, standardize the features.
     missing_values : int, float or np.nan, default=np.nan
-        Mark of a missing value; pandas' missing values become NaN. In tables, NaN and None are
-        missing.
+        Placeholder of missing values. Missing values of pandas become NaN. In tables, NaN and None
+        are missing values.
     n_gibbs_steps : int, default=100
         Number of Gibbs steps of each chain in `transform`.
     n_chains : int, default=10
-        Number of chains for each row, over which conditional means are averaged.
+        Number of chains per row, over which conditional means are averaged.
     add_indicator : bool, default=False
         Append the columns of a :class:`sklearn.impute.MissingIndicator`.
     keep_empty_features : bool, default=False
-        Keep features without any known value in `fit`, with zeros where a value is missing, instead
-        of dropping them.
+        Keep features without observed values in `fit`, and impute zeros for them. If False, they
+        are dropped.
     random_state : int, Generator, RandomState or None, default=None
-        Seed or generator of the draws of missing values in `transform`; training uses that of
-        `estimator`. A generator is advanced by `fit`.
+        Seed or generator of the draws of missing values in `transform`. Training uses the
+        `random_state` of `estimator`. A generator is advanced by `fit`.
 
     Attributes
     ----------
     estimator_ : estimator
-        Machine fitted to the features that have known values.
+        Machine fitted to the features with observed values.
     indicator_ : :class:`sklearn.impute.MissingIndicator` or None
         Fitted indicator; None unless `add_indicator`.
     n_features_in_ : int
@@ -65,16 +65,17 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    sklearn.impute.SimpleImputer : One value for each feature.
-    sklearn.impute.IterativeImputer : One regression for each feature.
+    sklearn.impute.SimpleImputer : Imputation by one value per feature.
+    sklearn.impute.IterativeImputer : Imputation by one regression per feature.
 
     Notes
     -----
-    `transform` is a function of all rows together: the same rows in the same order give the same
-    values. Each call restarts one random stream, from which all incomplete rows draw, so that a
-    row's values depend on its neighbours. The differences are of the size of the Monte Carlo error,
-    which falls with `n_chains` and may be several tenths of a bit where the observed values carry no
-    information. Pass a row alone for values that do not depend on the others.
+    `transform` is deterministic for all rows together: the same rows in the same order give the
+    same values. All incomplete rows of a call draw from one random stream, which restarts with
+    every call, so that imputed values of a row depend on the other rows. The differences are of the
+    size of the Monte Carlo error, which decreases with `n_chains`. For binary features about which
+    the observed values carry no information it may be several tenths. To impute a row independently
+    of the others, pass it alone.
 
     References
     ----------
@@ -132,7 +133,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Train the machine on the known values.
+        """Train the machine on the observed values.
 
         Parameters
         ----------
@@ -149,15 +150,15 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid, or no feature has a known value.
+            If a parameter or the data are invalid, or no feature has an observed value.
         """
         with restored_on_error(self):
             if self._takes_tables and (self.add_indicator or not self._marks_nan):
                 raise ValueError(
-                    f"Imputation of tables expected add_indicator=False and missing_values=nan, got "
-                    f"add_indicator={self.add_indicator} and missing_values="
-                    f"{self.missing_values!r}. Put a sklearn.impute.MissingIndicator beside it, or "
-                    f"replace the mark by None."
+                    f"Imputation of tables expected add_indicator=False and missing_values=nan, "
+                    f"got add_indicator={self.add_indicator} and "
+                    f"missing_values={self.missing_values!r}. Use a separate "
+                    f"sklearn.impute.MissingIndicator, or replace the placeholder by None."
                 )
             X = self._check_X(X, reset=True)
             self._is_empty = np.zeros(self.n_features_in_, dtype=bool)
@@ -165,7 +166,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 self._is_empty = np.isnan(X).all(axis=0)
             if self._is_empty.all():
                 raise ValueError(
-                    f"X of shape {X.shape} expected to have a known value in some feature, got "
+                    f"X of shape {X.shape} expected to have an observed value in some feature, got "
                     f"none. Check missing_values={self.missing_values!r}."
                 )
             indicator = MissingIndicator(error_on_new=False)
@@ -177,7 +178,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Fill in missing values with their conditional means.
+        """Impute missing values by their conditional means.
 
         Parameters
         ----------
@@ -187,9 +188,10 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X_filled : ndarray of shape (n_samples, n_features_out)
-            Known values as they were; of a `TabularRBM` a table as that of `fit`, of others without
-            the features that had none in `fit` unless `keep_empty_features`, and with those of the
-            indicator if `add_indicator`.
+            Rows with imputed values; observed values are unchanged. For a `TabularRBM`, a table of
+            the same type as in `fit`. For others, features without observed values in `fit` are
+            dropped unless `keep_empty_features`, and the columns of the indicator are appended if
+            `add_indicator`.
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
@@ -198,8 +200,9 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         empty, kept = self._is_empty, ~self._is_empty
         if empty.any() and not self.keep_empty_features:
             warn_user(
-                f"Dropping features without any known value in fit: {np.flatnonzero(empty).tolist()}. "
-                f"Set keep_empty_features=True to keep them, with zeros where a value is missing.",
+                f"Dropping features without observed values in fit: "
+                f"{np.flatnonzero(empty).tolist()}. Set keep_empty_features=True to keep them, "
+                f"with zeros for missing values.",
                 UserWarning,
             )
         filled: Array = np.nan_to_num(X)
@@ -211,7 +214,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.concatenate([filled, self.indicator_.transform(X)], axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Column names of what `transform` returns.
+        """Get the names of the output features of `transform`.
 
         Parameters
         ----------
@@ -221,7 +224,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         names : ndarray of str objects
-            Of the kept features, then of the indicator's.
+            Names of the kept features, then of the columns of the indicator.
         """
         check_is_fitted(self)
         names = np.asarray(super().get_feature_names_out(input_features))
@@ -244,7 +247,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return bool(np.isnan(self.missing_values))
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
-        """Table as it is, or floating-point rows with NaN where a value is missing."""
+        """Unchanged table, or floating-point rows with NaN for missing values."""
         if self._takes_tables:
             return checked_table(self, X, reset=reset)
         finite = "allow-nan" if self._marks_nan else True

@@ -1,4 +1,4 @@
-"""Outlier detection: rows that a model of the others finds unlikely."""
+"""Outlier detection by the likelihood of rows under a restricted Boltzmann machine."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.input.validation import check_weights, present_rows, restored_on_error
 from skrbm.estimators.tabular_rbm import TabularRBM
 
-SHARE_ROUNDING = 1e-12  # relative error of a share of the rows times their total weight
-TIE_EPS = 1000  # machine epsilons within which two scores are equal, as of copies of a row
+SHARE_ROUNDING = 1e-12  # relative rounding error of contamination times the total weight
+TIE_EPS = 1000  # machine epsilons: tolerance of equal scores, such as those of copies of a row
 
 
 class RBMOutlierDetector(OutlierMixin, BaseEstimator):
-    r"""Outlier detector: rows of high free energy under a restricted Boltzmann machine.
+    r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
-    The score of a row is :math:`-F(v) = \log p(v) + \log Z`, and exact. Scores of one model can be
-    compared with each other; those of two models also differ by their :math:`\log Z`, and those of
-    real-valued features also by the features' units.
+    The score of a row is its negative free energy, :math:`-F(v) = \log p(v) + \log Z`, which is
+    computed exactly. Scores of the same model are comparable. Scores of different models also
+    differ by their :math:`\log Z` and, for real-valued features, by the units of measurement.
 
     Parameters
     ----------
     estimator : estimator object, default=None
-        Estimator of this package that models rows, to clone and fit. None for
+        `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. None for
         ``BernoulliRBM(random_state=0)`` if `X` is sparse, boolean or within [0, 1], and else for
-        ``TabularRBM(numeric_scale="standard", random_state=0)``, which takes mixed tables; normal
-        scores would pull extreme values in.
+        ``TabularRBM(numeric_scale="standard", random_state=0)``, which accepts mixed tables; normal
+        scores would make extreme values less extreme.
     contamination : float, default=0.1
-        Largest share of the training rows, in (0, 0.5], that count as outliers. Rows of the same
-        score stay together: fewer count where the last ones would exceed the share.
+        Largest fraction of the training rows, in (0, 0.5], that are classified as outliers. Rows
+        with equal scores are classified alike, so that the fraction may be smaller.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
         Score of a row: its negative free energy, or its log pseudo-likelihood, which costs one
-        evaluation for each feature and gives more weight to features that predict each other. The
-        free energy needs complete rows: impute missing values by `RBMImputer` in a Pipeline.
+        evaluation per feature and gives more weight to features that predict each other. The free
+        energy needs complete rows: impute missing values by `RBMImputer` in a Pipeline.
 
     Attributes
     ----------
     estimator_ : estimator object
         Fitted model.
     offset_ : float
-        Score below which a row is an outlier, in nats.
+        Threshold of the score, in nats; rows with a lower score are outliers.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -55,7 +55,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
     See Also
     --------
-    FreeEnergyDisplay : Draws the free energies of rows, and the threshold.
+    FreeEnergyDisplay : Histograms of the free energies of rows, with the threshold.
 
     References
     ----------
@@ -65,7 +65,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
     Examples
     --------
-    Two features that are always equal, but in one row:
+    Two features that are equal in all rows but one:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, RBMOutlierDetector
@@ -90,17 +90,17 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model, and set the threshold to the share of outliers.
+        """Fit the model, and set the threshold by the fraction of outliers.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, as the estimator takes them.
+            Training data in the format of the estimator.
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows: k is as many as k copies, in the share of outliers too. None for
-            one each.
+            Weights of the rows. A weight of k equals k copies of the row, in the fraction of
+            outliers too. None is a weight of one for each.
 
         Returns
         -------
@@ -110,13 +110,13 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid; the detector is then left as it was.
+            If a parameter or the data are invalid; the detector is then unchanged.
         """
         with restored_on_error(self):
             rbm = clone(_default(X) if self.estimator is None else self.estimator)
             missing = getattr(rbm, "missing", "raise")
             if self.criterion == "free_energy" and missing != "raise":
-                rbm.set_params(missing="raise")  # before training, and not after
+                rbm.set_params(missing="raise")  # so that incomplete rows fail before training
             validate_data(self, X, skip_check_array=True)
             X, weights = present_rows(X, check_weights(sample_weight, X))
             self.estimator_ = rbm.fit(X, sample_weight=weights)
@@ -127,7 +127,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """Score of each row: the lower, the stranger.
+        """Score of each row; lower scores are more anomalous.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Minus the free energy or the log pseudo-likelihood, in nats.
+            Negative free energy or log pseudo-likelihood, in nats.
         """
         check_is_fitted(self)
         scores = self._scores(X)
@@ -145,7 +145,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         return scores
 
     def decision_function(self, X: Any) -> Array:
-        """Score of each row above the threshold.
+        """Score of each row minus the threshold `offset_`.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> Array:
-        """Tell inliers from outliers.
+        """Classify rows as inliers or outliers.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
 
 def _default(X: Any) -> Any:
-    """Model for rows whose units are not declared."""
+    """Default estimator for the type of `X`."""
     if not issparse(X):
         values = np.asarray(X)
         is_number = values.dtype.kind in "biuf" and values.size > 0
@@ -200,9 +200,9 @@ def _default(X: Any) -> Any:
 
 
 def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:
-    """Number below which there is at most this share of the weight, between two scores.
+    """Threshold between two scores, below which there is at most this share of the weight.
 
-    Scores that differ by rounding alone, as those of equal rows may, stay together.
+    Scores that differ only by rounding, as those of equal rows may, are on the same side.
     """
     scores, sample_weight = present_rows(scores, sample_weight)
     order = np.argsort(scores)
@@ -211,8 +211,8 @@ def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float
     rounding = TIE_EPS * np.finfo(scores.dtype).eps * max(1.0, np.abs(values).max())
     first = np.flatnonzero(np.diff(values, prepend=-np.inf) > rounding)
     below = (np.cumsum(weights) - weights)[first]
-    most = share * weights.sum() * (1 + SHARE_ROUNDING)
-    begin = first[np.searchsorted(below, most, side="right") - 1]
-    if begin == 0:  # too many rows are as strange as the strangest
+    max_below = share * weights.sum() * (1 + SHARE_ROUNDING)
+    begin = first[np.searchsorted(below, max_below, side="right") - 1]
+    if begin == 0:  # the ties of the lowest score exceed the share
         return float(values[0] - rounding)
     return float((values[begin - 1] + values[begin]) / 2)

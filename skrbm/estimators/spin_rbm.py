@@ -1,4 +1,4 @@
-"""Restricted Boltzmann machine of units that are -1 or +1."""
+"""Restricted Boltzmann machine with units that are -1 or +1."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from skrbm.estimators.docstrings import inherit_docstring
 
 @inherit_docstring(BaseRBM)
 class SpinRBM(BaseRBM):
-    r"""Restricted Boltzmann machine of units that are -1 or +1.
+    r"""Restricted Boltzmann machine with units that are -1 or +1.
 
     .. math::
 
         p(v, h) \propto e^{-E(v, h)}, \qquad
         E(v, h) = -v^T a - v^T W h - h^T b, \qquad v, h \in \{-1, +1\}
 
-    with :math:`W` the transpose of `components_`, :math:`a` `intercept_visible_` and
-    :math:`b` `intercept_hidden_` [6]_. `transform` returns the means of the
-    hidden units, :math:`\tanh(b + W^T v)`.
+    where :math:`W` is the transpose of `components_`, :math:`a` is `intercept_visible_` and
+    :math:`b` is `intercept_hidden_` [6]_. `transform` returns the means of the hidden units,
+    :math:`\tanh(b + W^T v)`.
 
     Parameters
     ----------
     learning_rate : float
-        Initial learning rate of the weights; that of the biases is four times as large. The states
-        of a spin are twice as far apart as those of a bit, so that a sixteenth of the step moves the
-        distribution as far as in `BernoulliRBM`.
+        Initial learning rate of the weights. The learning rate of the biases is four times as
+        large. A step of the weights a sixteenth as long as in `BernoulliRBM` changes the
+        distribution by as much, because the states of a spin are two apart.
     max_gradient_norm : float or None
-        Largest Euclidean norm of the gradient over all parameters, in which that of the biases counts
-        twice; a longer gradient is scaled down to it. None for no limit.
+        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters,
+        with the biases counted twice, is scaled down to this norm. None for no clipping.
     check_input : {"warn", "raise", "ignore"}
-        Treatment of values outside [-1, 1]: a warning, a ValueError, or neither.
+        Treatment of values outside [-1, 1]: a warning, a ValueError, or no check.
 
     See Also
     --------
     BernoulliRBM : Units that are 0 or 1.
-    to_bernoulli : The same distribution over units that are 0 or 1.
+    to_bernoulli : Equivalent machine with units that are 0 or 1.
 
     References
     ----------
@@ -46,6 +46,8 @@ class SpinRBM(BaseRBM):
 
     Examples
     --------
+    The equivalent machine with units that are 0 or 1 has the same scores:
+
     >>> import numpy as np
     >>> from skrbm import SpinRBM, to_bernoulli
     >>> X = np.array([[-1, -1, -1], [-1, -1, 1], [1, 1, -1], [1, 1, 1]])

@@ -1,4 +1,4 @@
-"""Restricted Boltzmann machine of tables: categories, flags, numbers and bounded numbers."""
+"""Restricted Boltzmann machine for tables of categorical, binary and numeric columns."""
 
 from __future__ import annotations
 
@@ -17,66 +17,75 @@ from skrbm.estimators.tables.table_rows import TableRows, table_of
 
 @inherit_docstring(BaseRBM)
 class TabularRBM(ConditionalMixin, BaseRBM):
-    r"""Restricted Boltzmann machine of tables with categories, flags, numbers and bounded numbers.
+    r"""Restricted Boltzmann machine for tables of categorical, binary and numeric columns.
 
-    Joint distribution of the columns: each is one visible unit of a type that suits it, and the
-    hidden units are 0 or 1.
+    Joint distribution of the columns of a table. Each column is one visible unit, whose type
+    follows from the kind of the column. With binary hidden units,
 
     .. math:: p(v) \propto \prod_{\text{columns}} e^{-A_c(v_c)}
         \prod_j \left( 1 + e^{b_j + \sum_c \varphi_c(v_c)^T W_{cj}} \right)
 
-    A categorical column is one unit, coded one-hot [6]_ [7]_. Given the hidden units, numbers are
-    normal with learned variances, and bounded numbers have exponential densities between their
-    bounds. Numbers are scaled internally, by default to normal scores, so that no result but the
-    densities depends on a column's unit of measurement or origin. Log-likelihoods are of a
-    probability times a density per unit of the columns as given, in nats.
+    where :math:`A_c` is the energy of column :math:`c` alone, :math:`\varphi_c` its encoding,
+    :math:`W_{cj}` its weights to hidden unit :math:`j`, and :math:`b` is `intercept_hidden_`.
+
+    A categorical column is one unit with one-hot encoding [6]_ [7]_. Given the hidden units, a
+    numeric column is normal with a learned variance, and an interval column has an exponential
+    density between its bounds. Numeric columns are scaled internally, by default to normal scores,
+    so that only densities depend on the unit of measurement and the origin of a column.
+    Log-likelihoods are those of the columns as given, in nats: log-probabilities of discrete
+    columns plus log-densities of numeric and interval columns.
 
     Parameters
     ----------
     kinds : "auto" or dict
-        Kinds of columns by their names or numbers. All others follow their types, as with "auto":
-        bool is "binary"; category, object and string are "categorical", with the categories that
-        the type lists, or else those found in the data; numbers and all columns of arrays are
-        "numeric". Categories can be listed: ("categorical", ["a", "b"]) and ("binary", ["no",
-        "yes"]). Numbers in a known range are ("interval", low, high).
+        Kinds of columns by name or number, for columns whose kind does not follow from their type:
+        "binary", "categorical", "numeric", ("binary", ["no", "yes"]), ("categorical", ["a", "b"])
+        with all categories, or ("interval", low, high) for numbers with known bounds. With "auto",
+        and for all other columns, bool is "binary"; category, object and string are "categorical",
+        with the categories of the type or else of the data; numbers and all columns of arrays are
+        "numeric".
     numeric_scale : {"normal", "mixture", "standard"}
-        Scaling of numeric columns, learned from the first rows. "normal" maps each column to
-        approximately normal scores by a monotone piecewise linear function [8]_, "standard" divides
-        by the standard deviation. With "normal", skewed columns and frequent values such as zeros
-        are reproduced and samples stay in the column's range; `inverse_transform` gives the number
-        of the mean score. "mixture" gives values that come often, such as zeros, a probability, and
-        all others a density: a mixture of normal distributions behind one of Johnson's maps [9]_,
-        which the field of the hidden units tilts.
+        Scaling of numeric columns, learned from the first rows:
+
+        - "normal": transform to approximately normal scores by a monotone piecewise linear function
+          [8]_. Skewed columns and frequent values such as zeros are reproduced, and samples stay in
+          the range of the column. `inverse_transform` returns the number for the mean score.
+        - "mixture": probabilities of frequent values such as zeros, and for all other values the
+          density of a mixture of normal distributions after one of Johnson's transformations [9]_.
+          The hidden units tilt this distribution exponentially.
+        - "standard": standardization to mean zero and variance one.
     handle_unknown : {"missing", "error"}
-        Treatment of a category that was not in the first rows: a missing value, with a warning in
-        further training, or a ValueError.
+        Treatment of categories that were not in the first rows: a missing value (with a warning in
+        further training), or a ValueError.
     learning_rate : float
-        Initial learning rate, for a gradient with numbers in standard deviations.
+        Initial learning rate, for numeric columns in units of their standard deviations.
     n_iter : int
-        Number of epochs of `fit`. Tables of a thousand rows need a hundred; a tenth of that is
-        enough for a hundred thousand rows.
+        Number of epochs (passes over the training data) of `fit`. Tables of a thousand rows need
+        about 100; 10 are enough for a hundred thousand rows.
     max_gradient_norm : float or None
-        Largest Euclidean norm of the gradient over all parameters, with states in standard
-        deviations; a longer gradient is scaled down to it. None for no limit.
+        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters,
+        for numeric columns in units of their standard deviations, is scaled down to this norm. None
+        for no clipping.
     check_input : {"warn", "raise", "ignore"}
-        Treatment of numbers outside their interval: a warning, a ValueError, or neither.
+        Treatment of numbers outside their interval: a warning, a ValueError, or no check.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_columns)
-        Weights of the machine's columns, named by `columns_`: flags, then categories, numbers and
-        bounded numbers. Numbers are scores, or in standard deviations.
+        Weights of the encoded columns, which `columns_` names: first binary, then categorical,
+        numeric and interval columns. Numeric columns are normal scores or standardized.
     intercept_visible_ : ndarray of shape (n_columns,)
-        Biases of the machine's columns.
+        Biases of the encoded columns.
     noise_variance_ : ndarray of shape (n_numeric,)
-        Variance of the score of each number given the hidden units, or of the number in units of
-        the column's variance; only if there are numbers.
+        Variance of each scaled numeric column given the hidden units; only if there are numeric
+        columns.
     columns_ : ndarray of str of shape (n_columns,)
-        Names of the machine's columns, such as "age" or "port=Southampton".
+        Names of the encoded columns, such as "age" or "port=Southampton".
     kinds_ : list of length `n_features_in_`
-        "binary", "categorical", "numeric" or ("interval", low, high) for each column of the table.
+        Kind of each column of the table: "binary", "categorical", "numeric" or ("interval", low,
+        high).
     categories_ : list of length `n_features_in_`
-        Array of the categories of each binary or categorical column, None for the others.
+        Array of the categories of each binary or categorical column, None for other columns.
     n_features_in_ : int
         Number of columns of the table.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -84,8 +93,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
 
     See Also
     --------
-    GaussianBernoulliRBM : Numbers alone.
-    RBMImputer : Missing values as a step of a Pipeline.
+    GaussianBernoulliRBM : Model of numeric features.
+    RBMImputer : Imputation of missing values as a step of a Pipeline.
 
     References
     ----------
@@ -100,7 +109,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
 
     Examples
     --------
-    Two columns, each of which determines the other:
+    A categorical and a numeric column, with one encoded column per category:
 
     >>> import numpy as np
     >>> from skrbm import TabularRBM
@@ -165,7 +174,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         store_parameters(self, locals())
 
     @property
-    def _layer_arrays(self) -> dict[str, Any]:  # type: ignore[override]  # as the columns ask
+    def _layer_arrays(self) -> dict[str, Any]:  # type: ignore[override]  # depends on kinds_
         has_numbers = "numeric" in getattr(self, "kinds_", ())
         return super()._layer_arrays | (NOISE_VARIANCE if has_numbers else {})
 

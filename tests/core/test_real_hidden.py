@@ -195,7 +195,7 @@ def test_two_modes_of_a_hidden_unit_may_leave_no_quadrature(rng):
     hidden = DReLU(np.zeros(1), np.full(1, -3.0), np.zeros(1))
     visible = Gaussian(np.zeros(1), np.zeros(1), parameterization="cho")
     machine = Machine(visible, hidden, np.full((1, 1), 0.9))
-    with pytest.raises(QuadratureError, match="more than DReLU hidden units can take away"):
+    with pytest.raises(QuadratureError, match="exceeds the reduction by DReLU hidden units"):
         pseudo_likelihood(machine, np.zeros((1, 1)))
 
 
@@ -258,7 +258,7 @@ def test_weights_without_a_distribution_are_refused_by_name(hidden, seed):
     wide = machine_from(p.replace(weights=1.01 * p.weights / largest))
     np.testing.assert_allclose(wide.lost_curvature, 1.01**2)
     name = type(wide.hidden).__name__
-    message = rf"Gaussian visible and {name} hidden units have no joint .* take 1.02 of"
+    message = rf"Gaussian visible and {name} hidden units have no joint .* fraction of 1.02"
     with pytest.raises(NormalizationError, match=message):
         wide.check_normalizable()
     assert machine_from(model(("spin", 4, 3, 0, hidden), seed)).lost_curvature == 0

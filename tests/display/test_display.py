@@ -242,7 +242,7 @@ def test_images_have_a_pixel_for_each_feature(rbm):
     narrow = GaussianBernoulliRBM(2, n_iter=1).fit(X[:, 20:25])
     with pytest.raises(ValueError, match=r"image_shape of 5 pixels.*got None \(square\)"):
         SamplesDisplay.from_estimator(narrow)
-    with pytest.raises(ValueError, match="Expected rows X that mask is about"):
+    with pytest.raises(ValueError, match="X expected to be rows if mask is given"):
         SamplesDisplay.from_estimator(rbm, mask=KNOWN)
 
 
@@ -313,7 +313,7 @@ def test_lines_between_images_have_a_colour_that_no_pixel_has(rbm, kind):
 def test_a_stream_without_a_history_says_how_to_get_one():
     """Seen to fail with axes that stay empty."""
     stream = BernoulliRBM(3, random_state=0).partial_fit(X[:50])
-    with pytest.raises(ValueError, match=r"history of at least one pass, got an empty.*verbose=1"):
+    with pytest.raises(ValueError, match=r"history of at least one epoch, got an empty.*verbose=1"):
         TrainingCurveDisplay.from_estimator(stream)
 
 

@@ -567,7 +567,7 @@ def test_rows_of_nothing_known_are_refused(estimator, method):
     """Slips: a fit of NaN alone, and values from nan to nan that should be rescaled."""
     X, rbm = np.full((30, 4), np.nan), estimator(2, missing="marginalize")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Columns .* no known value")
+        warnings.filterwarnings("ignore", "Columns .* no observed value")
         with pytest.raises(ValueError, match=r"of shape \(30, 4\) expected to have a known value"):
             getattr(rbm, method)(X)
     assert not hasattr(rbm, "components_")

@@ -30,7 +30,7 @@ def test_two_bits_have_half_the_log_odds_ratio_over_two():
 def test_what_has_no_couplings_is_refused():
     rbm = assigned(random_machine("cho")[0])
     with pytest.raises(
-        ValueError, match=r"got GaussianBernoulliRBM with numbers as they are.*TabularRBM"
+        ValueError, match=r"got GaussianBernoulliRBM with numbers that are not scaled.*TabularRBM"
     ):
         effective_couplings(rbm)
     with pytest.raises(ValueError, match="'order' parameter"):

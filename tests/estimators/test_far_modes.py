@@ -449,7 +449,9 @@ def test_an_estimate_below_what_known_states_add_is_warned_of():
     rbm = BernoulliRBM(2, random_state=0)
     rbm.components_ = np.full((2, 40), 2.0)
     rbm.intercept_visible_, rbm.intercept_hidden_ = np.full(40, -2.0), np.full(2, -35.0)
-    with pytest.warns(AnnealingWarning, match=r"is too low: rows .* Increase n_temperatures=2"):
+    with pytest.warns(
+        AnnealingWarning, match=r"is too low: training rows .* Increase n_temperatures=2"
+    ):
         rbm.log_partition("ais", n_temperatures=2, X=np.eye(9)[:, :1] * np.ones(40))
 
 
@@ -505,4 +507,4 @@ def test_estimates_that_annealing_contradicts_are_warned_of(method, gap, rng):
         assert not found
         moved = replace(result, value=result.value + gap, std_error=5.0 if gap else 0.1)
         warn_if_ends_differ(moved, forward)
-    assert [("ends of the path disagree" in str(w.message)) for w in found] == [True] * bool(gap)
+    assert [("Two estimates disagree" in str(w.message)) for w in found] == [True] * bool(gap)

@@ -135,7 +135,7 @@ def test_rows_to_come_are_checked_as_those_of_fit_are():
             with pytest.raises(ValueError, match=message):
                 method(other)
     for method in (rbm.fit, step.fit):
-        with pytest.raises(ValueError, match=r"names of their own, got \['age'\]"):
+        with pytest.raises(ValueError, match=r"unique names, got \['age'\]"):
             method(X.rename(columns={"fare": "age"}))
     assert rbm.kinds_ == fitted(kinds=MIXED_KINDS).kinds_
 

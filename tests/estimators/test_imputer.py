@@ -125,12 +125,12 @@ def test_features_without_any_known_value_are_dropped_or_zero(keep):
         filled = step.transform(X)
         assert (filled[:, 2] == 0).all()
     else:
-        with pytest.warns(UserWarning, match=r"without any known value in fit: \[2\]"):
+        with pytest.warns(UserWarning, match=r"without observed values in fit: \[2\]"):
             filled = step.transform(X)
     assert filled.shape[1] == 6 + keep
     names = [f"x{i}" for i in range(7) if keep or i != 2]
     assert list(step.get_feature_names_out()) == names
-    with pytest.raises(ValueError, match=r"known value in some feature.*missing_values=nan"):
+    with pytest.raises(ValueError, match=r"observed value in some feature.*missing_values=nan"):
         imputer().fit(np.full((3, 2), np.nan))
 
 

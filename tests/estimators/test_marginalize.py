@@ -169,10 +169,11 @@ def test_columns_without_a_known_value_are_kept():
     """Catches NaN in the start, and categories that are lost."""
     X = mixed().assign(age=np.nan, port=pd.Categorical([None] * 200, categories=["C", "S"]))
     X["note"] = pd.Series([None] * 200, dtype=object)
-    with pytest.warns(UserWarning, match="known value|constant") as caught:
+    with pytest.warns(UserWarning, match="observed value|constant") as caught:
         rbm = fitted(X)
     assert any(
-        "Columns ['port', 'age', 'note'] of X have no known value" in str(w.message) for w in caught
+        "Columns ['port', 'age', 'note'] of X have no observed value" in str(w.message)
+        for w in caught
     )
     for array in (rbm.components_, rbm.intercept_visible_, rbm.transform(X), rbm.score_samples(X)):
         assert np.isfinite(array).all()

@@ -179,10 +179,10 @@ def test_masks_of_another_shape_or_type_are_refused(mask):
 def test_known_values_have_to_be_finite(value):
     p, v, _ = mild("bernoulli")
     v[1, 1] = value
-    with pytest.raises(ValueError, match="known of X expected to be finite"):
+    with pytest.raises(ValueError, match="Observed values of X expected to be finite"):
         assigned(p).inpaint(v, np.ones(5, bool))
     if not np.isnan(value):
-        with pytest.raises(ValueError, match="known of X expected to be finite"):
+        with pytest.raises(ValueError, match="Observed values of X expected to be finite"):
             assigned(p).impute(v)
 
 

@@ -1,6 +1,7 @@
 """Constructors that store their arguments, and docstrings that classes share with their base."""
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -186,6 +187,14 @@ def test_every_shared_parameter_is_in_every_signature(cls):
     shared = {name for name in inspect.get_annotations(BaseRBM) if not name.startswith("_")}
     missing = shared - inspect.signature(cls).parameters.keys()
     assert missing == (set() if "draw_states" in cls._parameter_constraints else {"draw_states"})
+
+
+@pytest.mark.parametrize("cls", [BernoulliRBM, SpinRBM, GaussianBernoulliRBM, TabularRBM])
+def test_notes_list_every_parameter_in_one_group(cls):
+    # Slip: a new parameter in no group, or in two.
+    notes = "\n".join(NumpyDocString(inspect.getdoc(cls))["Notes"])
+    listed = re.findall(r"`(\w+)`", notes.partition("Parameters by group")[2])
+    assert sorted(listed) == sorted(inspect.signature(cls).parameters)
 
 
 def test_a_subclass_has_the_defaults_of_parameters_that_it_does_not_take():

@@ -37,8 +37,14 @@ BAD = {
     "all zero": ([0.0, 0.0, 0.0, 0.0], "zero"),
     "missing": ([1.0, np.nan, 1.0, 1.0], "NaN"),
     "infinite": ([1.0, np.inf, 1.0, 1.0], "infinity"),
-    "beyond doubles": ([1e308, 1e308, 1.0, 1.0], r"range of doubles, got values from 1 to 1e\+308"),
-    "too small": ([1e-310, 0.0, 0.0, 0.0], r"range of doubles, got values from 0 to 1e-310"),
+    "beyond doubles": (
+        [1e308, 1e308, 1.0, 1.0],
+        r"range of double precision, got values from 1 to 1e\+308",
+    ),
+    "too small": (
+        [1e-310, 0.0, 0.0, 0.0],
+        r"range of double precision, got values from 0 to 1e-310",
+    ),
     "too few": ([1.0, 1.0, 1.0], r"\(3,\)"),
     "a column": ([[1.0], [1.0], [1.0], [1.0]], "1D"),
 }

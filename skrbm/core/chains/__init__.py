@@ -1,1 +1,1 @@
-"""Markov chains that leave a machine's distribution invariant: Gibbs, tempering, jumps."""
+"""Markov chain Monte Carlo for a machine: Gibbs sampling, parallel tempering, jumps."""

@@ -1,4 +1,4 @@
-"""Gibbs sampling: chains over the states of a machine, free or with some units held."""
+"""Gibbs sampling of a machine, with free or partly clamped visible units."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 
-MAX_PULL = 8.0  # nats: fewer than one hidden unit in a thousand is then in its other state
+MAX_INITIAL_FIELD = 8.0  # nats; fewer than one hidden unit in a thousand is then in the other state
 
 
 def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
-    """Visible states drawn as if the layers were not coupled: a start for chains.
+    """Draw visible states without coupling to the hidden units, to initialize chains.
 
     Parameters
     ----------
     machine : Machine
-        Only its visible layer matters.
+        Only its visible layer is used.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
@@ -34,10 +34,10 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
 
 
 def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
-    """Starts that are spread wider than the model: from no hidden unit on to all of them.
+    """Draw overdispersed visible states, given hidden states from all low to all high.
 
-    Nothing but the weights and the visible layer matter, so that modes of any weight are reached,
-    also those far from all data.
+    Hidden biases are not used, so initial states are in modes of all probabilities, including modes
+    far from the data.
 
     Parameters
     ----------
@@ -54,20 +54,20 @@ def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator)
         Visible states.
     """
     hidden = machine.hidden.map_arrays(np.zeros_like)
-    pull = np.linspace(-MAX_PULL, MAX_PULL, n_samples, dtype=machine.dtype)
-    h = hidden.sample(hidden.zero_field(n_samples) + pull[:, None], rng)
+    field = np.linspace(-MAX_INITIAL_FIELD, MAX_INITIAL_FIELD, n_samples, dtype=machine.dtype)
+    h = hidden.sample(hidden.zero_field(n_samples) + field[:, None], rng)
     return machine.sample_visible(h, rng)
 
 
 def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator) -> Array:
-    """Advance chains of visible states; one step draws h, then v.
+    """Advance Gibbs chains of visible states; one step draws h, then v.
 
     Parameters
     ----------
     machine : Machine
-        Whose distribution the chains leave invariant.
+        Machine to sample from.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Present visible states.
+        Current visible states.
     n_gibbs_steps : int
         Number of steps.
     rng : numpy.random.Generator
@@ -84,31 +84,32 @@ def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator
 
 
 def posterior_draws(
-    machine: Machine, v: Array, is_known: Array, h: Array, rng: np.random.Generator
+    machine: Machine, v: Array, is_observed: Array, h: Array, rng: np.random.Generator
 ) -> Array:
-    r"""Draw a hidden state for each row given its known units, from some states of the machine.
+    r"""Draw a hidden state for each row given its observed units, by importance resampling.
 
-    State k is drawn with probability proportional to :math:`p(v_\text{known} \mid h_k)`: the
-    distribution of h given the known units, as far as the states are a sample of the machine [1]_.
-    So a chain starts in a mode that the known units allow, which Gibbs steps would not lead to.
+    State k of `h` is drawn with probability proportional to
+    :math:`p(v_\text{observed} \mid h_k)`: an approximate draw from the posterior distribution if
+    `h` is a sample of the machine [1]_. Chains are thus initialized in modes that agree with the
+    observed units, which Gibbs steps might not reach.
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states, finite where they are unknown too.
-    is_known : ndarray of bool of shape (n_samples, n_units)
-        Which visible units are known.
+        Visible states; finite, also where they are unobserved.
+    is_observed : ndarray of bool of shape (n_samples, n_units)
+        Mask of the observed visible units.
     h : ndarray of shape (n_states, n_hidden)
-        Hidden states of the machine, as persistent chains have.
+        Hidden states of the machine, such as those of persistent chains.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     chosen : ndarray of shape (n_samples, n_hidden)
-        Rows of `h`.
+        Drawn rows of `h`.
 
     References
     ----------
@@ -122,25 +123,25 @@ def posterior_draws(
         pairs = field.T[columns].transpose(0, 2, 1).reshape(-1, columns.shape[1])
         units = visible.take(np.repeat(group, len(h)))
         log_normalisers[group] = units.log_partition(pairs).reshape(len(group), -1)
-    signal = np.where(visible.by_column(is_known), visible.signal(v), 0)
-    log_weights = signal @ field.T - is_known @ log_normalisers
+    signal = np.where(visible.by_column(is_observed), visible.signal(v), 0)
+    log_weights = signal @ field.T - is_observed @ log_normalisers
     chosen: Array = h[np.argmax(log_weights + rng.gumbel(size=log_weights.shape), axis=1)]
     return chosen
 
 
 def clamped_gibbs(
-    machine: Machine, v: Array, is_known: Array, n_gibbs_steps: int, rng: np.random.Generator
+    machine: Machine, v: Array, is_observed: Array, n_gibbs_steps: int, rng: np.random.Generator
 ) -> Array:
-    """Advance chains over the unknown visible units of each row, the known ones held.
+    """Advance Gibbs chains over the unobserved visible units, with the observed units clamped.
 
     Parameters
     ----------
     machine : Machine
-        Whose distribution, given the known units, the chains leave invariant.
+        Machine to sample from.
     v : ndarray of shape (n_samples, n_visible)
-        Present visible states.
-    is_known : ndarray of bool of shape (n_samples, n_units)
-        Which visible units to hold.
+        Current visible states.
+    is_observed : ndarray of bool of shape (n_samples, n_units)
+        Mask of the visible units to clamp.
     n_gibbs_steps : int
         Number of steps.
     rng : numpy.random.Generator
@@ -151,51 +152,51 @@ def clamped_gibbs(
     v : ndarray of shape (n_samples, n_visible)
         Visible states after the last step.
     """
-    is_held = machine.visible.by_column(is_known)
+    is_clamped = machine.visible.by_column(is_observed)
     for _ in range(n_gibbs_steps):
-        v = np.where(is_held, v, gibbs(machine, v, 1, rng))
+        v = np.where(is_clamped, v, gibbs(machine, v, 1, rng))
     return v
 
 
 def clamped_mean(
     machine: Machine,
     v: Array,
-    is_known: Array,
+    is_observed: Array,
     n_gibbs_steps: int,
     rng: np.random.Generator,
     *,
     values: Callable[[Array, Array], Array] | None = None,
 ) -> Array:
-    """Expected unknown visible units of each row given the known ones, or what is made of them.
+    """Expected unobserved visible units, or a function of them, given the observed units.
 
-    Averages the conditional means along a chain of `clamped_gibbs`.
+    The estimate is the average of conditional means along a chain of `clamped_gibbs`.
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states that the chains start from, best drawn by `clamped_gibbs`.
-    is_known : ndarray of bool of shape (n_samples, n_units)
-        Which visible units to hold.
+        Initial visible states, preferably drawn by `clamped_gibbs`.
+    is_observed : ndarray of bool of shape (n_samples, n_units)
+        Mask of the visible units to clamp.
     n_gibbs_steps : int
         Number of steps to average over, at least one.
     rng : numpy.random.Generator
         Source of random numbers.
     values : callable, default=None
-        From conditional means and draws (n_samples, n_visible) to what is averaged in place of the
-        means, of the same shape; None for themselves.
+        Function of conditional means and draws, both (n_samples, n_visible), whose values of the
+        same shape are averaged; None to average the means.
 
     Returns
     -------
     mean : ndarray of shape (n_samples, n_visible)
-        Known units as they are.
+        Averages; observed units are unchanged.
     """
     total: Array = np.zeros((), v.dtype)
-    is_held = machine.visible.by_column(is_known)
+    is_clamped = machine.visible.by_column(is_observed)
     for _ in range(n_gibbs_steps):
         field = machine.visible_field(machine.sample_hidden(v, rng))
         mean, draws = machine.visible.mean_and_sample(field, rng)
         total = total + (mean if values is None else values(mean, draws))
-        v = np.where(is_held, v, draws)
-    return np.where(is_held, v, total / n_gibbs_steps)
+        v = np.where(is_clamped, v, draws)
+    return np.where(is_clamped, v, total / n_gibbs_steps)

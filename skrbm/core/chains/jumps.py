@@ -1,4 +1,4 @@
-"""Metropolis moves of Markov chains to given rows, which leave the model invariant."""
+"""Metropolis jumps of Markov chains to the modes around given rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from skrbm.core.numerics import Array
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
-    r"""Let every chain try to leave for the surroundings of one of some rows.
+    r"""Propose, for each chain, a hidden state given a random row; accept by the Metropolis rule.
 
-    Gibbs sampling does not cross from one mode of a distribution to another that is far away. A
-    draw given a row that lies there does. It replaces the state of a chain by the Metropolis rule
-    for independent proposals [1]_: with the rows :math:`v_1 \dots v_K`
+    Gibbs sampling rarely moves between distant modes of a distribution; these independent proposals
+    do [1]_. With the rows :math:`v_1 \dots v_K`
 
     .. math::
 
@@ -23,8 +22,8 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
         \text{accept } h' \text{ with probability }
         \min\left(1, \frac{p(h')\, q(h)}{p(h)\, q(h')}\right)
 
-    whatever the rows, the machine's distribution of :math:`h` stays as it is. Its ratio is known
-    exactly: with the layers' log-partitions :math:`L` and the rows' fields :math:`f_k`,
+    This leaves the machine's distribution of :math:`h` invariant for any rows. The ratio is known
+    exactly: with the log-partitions :math:`L` of the layers and the fields :math:`f_k` of the rows,
 
     .. math::
 
@@ -34,11 +33,11 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     Parameters
     ----------
     machine : Machine or TemperedMachine
-        Whose distribution the chains leave invariant.
+        Machine to sample from.
     h : ndarray of shape (n_chains, n_hidden)
-        Present hidden states.
+        Current hidden states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Visible states to jump to, chosen without regard to the chains; each costs a row of a
+        Visible states to jump to, chosen independently of the chains; each costs a row of a matrix
         product.
     rng : numpy.random.Generator
         Source of random numbers.
@@ -48,7 +47,7 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     h : ndarray of shape (n_chains, n_hidden)
         Hidden states after the jumps.
     has_jumped : ndarray of bool of shape (n_chains,)
-        Which of them are new.
+        Mask of the accepted proposals.
 
     References
     ----------
@@ -67,14 +66,14 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
 def propose(
     machine: Any, v: Array, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    r"""Draw hidden states around given rows, with their importance weights.
+    r"""Draw hidden states given random rows, with importance weights.
 
     Parameters
     ----------
     machine : Machine or TemperedMachine
-        Whose distribution the weighted states are a sample of.
+        Target distribution of the weighted states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Visible states in its modes.
+        Visible states in the modes of the machine.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
@@ -83,9 +82,10 @@ def propose(
     Returns
     -------
     h : ndarray of shape (n_samples, n_hidden)
-        Hidden states from :math:`q` of `jump`.
+        Hidden states drawn from :math:`q` of `jump`.
     log_weights : ndarray of shape (n_samples,)
-        :math:`\log (Z p(h) / q(h))`: the mean weight has the partition function as its expectation.
+        Log-weights :math:`\log (Z p(h) / q(h))`, in nats. The expected weight is the partition
+        function.
     """
     field = machine.hidden_field(v)
     h = _draw(machine, field, n_samples, rng)
@@ -93,10 +93,10 @@ def propose(
 
 
 def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw visible states given hidden ones whose units are those of two rows, far from each other.
+    """Draw visible states given hidden states that mix those of two distant rows.
 
-    Where a model has a mode without data, its hidden state is often made of those of the data's
-    modes: all units are on, say, of which every row has some.
+    A mode without data often has a hidden state that combines the hidden states of modes with data:
+    for instance, all units active, of which each row has a few. Mixtures of rows find such modes.
 
     Parameters
     ----------
@@ -122,13 +122,13 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
 
 
 def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
-    """Hidden states given rows that are chosen at random, of which the fields are given."""
-    rows = (len(field) * rng.random(n_samples)).astype(np.intp)  # `integers` takes twice as long
+    """Draw hidden states given random rows of the field."""
+    rows = (len(field) * rng.random(n_samples)).astype(np.intp)  # rng.integers takes twice as long
     return np.asarray(machine.hidden.sample(field[rows], rng))
 
 
 def _log_ratio(machine: Any, h: Array, field: Array) -> Array:
     """Logarithm of Z p(h) / q(h)."""
     log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
-    own = machine.visible.log_partition(machine.visible_field(h))
-    return np.asarray(own - np.logaddexp.reduce(log_shares, axis=1) + math.log(len(field)))
+    log_target = machine.visible.log_partition(machine.visible_field(h))
+    return np.asarray(log_target - np.logaddexp.reduce(log_shares, axis=1) + math.log(len(field)))

@@ -1,4 +1,4 @@
-"""Ladder of inverse temperatures for parallel tempering, adapted to equal exchange rates."""
+"""Ladder of inverse temperatures for parallel tempering, adapted to equal swap rates."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 
-MIN_REJECTION = 1e-3  # neighbours on a ladder that always exchange keep some distance
+MIN_REJECTION = 1e-3  # neighbours that are always swapped keep some distance
 
 
 def communication_barrier(acceptance: Array) -> Array:
-    """Sum of the rejection rates from the first chain of a ladder to each of them.
+    """Cumulative sum of the rejection rates along a ladder.
 
     Parameters
     ----------
     acceptance : ndarray of shape (n_temperatures - 1,)
-        Mean probability of an exchange of each pair of neighbours.
+        Mean acceptance probability of swaps of each pair of neighbours.
 
     Returns
     -------
     barrier : ndarray of shape (n_temperatures,)
-        Ascending from zero.
+        Communication barrier up to each temperature, ascending from zero.
     """
     rejection = np.maximum(1 - acceptance, MIN_REJECTION)
     return np.concatenate([[0.0], np.cumsum(rejection)])
 
 
 def equal_acceptance_ladder(betas: Array, barrier: Array, n_temperatures: int) -> Array:
-    """Inverse temperatures that share the communication barrier equally.
+    """Inverse temperatures that divide the communication barrier into equal parts.
 
     Parameters
     ----------
-    betas, barrier : ndarray of shape (n_now,)
-        Present inverse temperatures, and the `communication_barrier` up to each.
+    betas, barrier : ndarray of shape (n_current,)
+        Current inverse temperatures, and the `communication_barrier` up to each.
     n_temperatures : int
-        How many there should be.
+        New number of temperatures.
 
     Returns
     -------
     betas : ndarray of shape (n_temperatures,)
-        Between the same ends.
+        New inverse temperatures between the same ends.
     """
     return np.interp(np.linspace(0, barrier[-1], n_temperatures), barrier, betas)
 
 
 @final
 class Ladder:
-    """Inverse temperatures of chains that exchange their states, and how often they did.
+    """Inverse temperatures of parallel tempering, with swap statistics.
 
     Parameters
     ----------
     betas : ndarray of shape (n_temperatures,)
-        From 1 down to 0.
+        Inverse temperatures, from 1 down to 0.
     """
 
     def __init__(self, betas: Array) -> None:
-        self._move(betas)
+        self._reset(betas)
 
     @classmethod
     def of(cls, n_temperatures: int) -> Self:
@@ -66,23 +66,23 @@ class Ladder:
 
     @property
     def acceptance(self) -> Array:
-        """Mean probability of an exchange of each pair of neighbours since they last moved."""
+        """Mean acceptance of swaps of each pair since the last `adapt`, (n_temperatures - 1,)."""
         return self._accepted / max(self._n_steps, 1)
 
     def record(self, accepted: Array) -> None:
-        """Take note of the probabilities, of shape (n_temperatures - 1,), of one step."""
+        """Add the acceptance probabilities, (n_temperatures - 1,), of one step."""
         self._accepted += accepted
         self._n_steps += 1
 
     def adapt(self) -> float:
-        """Move to where all neighbours should exchange equally often.
+        """Set the inverse temperatures to equalize the swap rates of all neighbours.
 
-        The new inverse temperatures share the sum of the rejection rates equally [1]_.
+        The new inverse temperatures divide the sum of the rejection rates into equal parts [1]_.
 
         Returns
         -------
         acceptance : float
-            Mean over all pairs since they last moved; NaN if there was no step.
+            Mean acceptance over all pairs since the last call; NaN if there was no step.
 
         References
         ----------
@@ -94,10 +94,10 @@ class Ladder:
             return float("nan")
         acceptance = self.acceptance
         barrier = communication_barrier(acceptance)
-        self._move(equal_acceptance_ladder(self.betas, barrier, len(self.betas)))
+        self._reset(equal_acceptance_ladder(self.betas, barrier, len(self.betas)))
         return float(acceptance.mean())
 
-    def _move(self, betas: Array) -> None:
+    def _reset(self, betas: Array) -> None:
         self.betas = betas
         self._accepted = np.zeros(len(betas) - 1)
         self._n_steps = 0

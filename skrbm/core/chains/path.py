@@ -1,4 +1,4 @@
-"""The way from uncoupled layers to a machine, defined once."""
+"""Tempered path of distributions from uncoupled layers to a machine."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
-LADDER_JUMP_PAUSE = 10  # steps of a ladder between jumps to the anchors
+LADDER_JUMP_PAUSE = 10  # steps of parallel tempering between jumps to the anchors
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class TemperedPath:
-    r"""Distributions that lead from uncoupled layers to a machine.
+    r"""Path of distributions from uncoupled layers to a machine.
 
     .. math::
 
         p_\beta(v, h) \propto e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}, \qquad
         0 \le \beta \le 1
 
-    with :math:`E_0` the sum of the layers' own energies at the base and :math:`E_1` the machine's.
-    At :math:`\beta = 0` the states are independent and the partition function is known. Both ends
-    are natural: signals are the states themselves, so that the distributions between are of the
-    same type. The hidden units have to be tempered exactly: their energies between are not sampled
-    alone.
+    with :math:`E_0` the energy of the base, two layers without coupling, and :math:`E_1` the energy
+    of the machine. At :math:`\beta = 0` the units are independent and the partition function is
+    known. Both ends are natural (signals equal states), so intermediate distributions are machines
+    of the same unit types. The hidden units must be tempered exactly, since absolute energies of
+    the hidden layer enter free energies.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ class TemperedPath:
     visible_base, hidden_base : Units
         Natural layers at :math:`\beta = 0`.
     energy_shift : float
-        Energy by which the machine stands above the one that it was made from, in nats.
+        Energy of the natural machine minus that of the original machine, in nats.
     anchors : ndarray of shape (n_rows, n_visible), default=None
-        Visible states in the machine's modes, to which chains may jump; None if none are known.
+        Visible states in the modes of the machine, to which chains may jump; None for no jumps.
     annealing_jump_pause : int, default=20
-        Temperatures between jumps to the anchors, of chains that pass through all of them.
+        Number of temperatures between jumps of annealed chains to the anchors.
 
     References
     ----------
@@ -60,33 +60,32 @@ class TemperedPath:
 
     @classmethod
     def to(cls, machine: Machine, visible_base: Units, anchors: Array | None = None) -> Self:
-        """Path to a machine from hidden units that are alike in all their states.
+        """Path to a machine from a visible base and hidden units with all parameters zero.
 
         Parameters
         ----------
         machine : Machine
-            Any parameterisation, with or without offsets.
+            Machine of any parameterization, with or without offsets.
         visible_base : Units
-            Layer of the type of the machine's visible one; without a field, it should resemble
+            Layer of the visible type. Without a field, its distribution should be close to that of
             the data.
         anchors : ndarray of shape (n_rows, n_visible), default=None
-            Visible states in the machine's modes, wherever they come from.
+            Visible states in the modes of the machine, from any source.
 
         Returns
         -------
         path : TemperedPath
-            Ends at the machine's distribution.
+            Path that ends at the distribution of the machine.
 
         Raises
         ------
         ValueError
-            If the energies of the hidden units are not known exactly on the way.
+            If the hidden units are not tempered exactly.
         """
         if not machine.hidden.is_tempered_exactly:
             raise ValueError(
-                f"Annealing and tempering need hidden units whose energies are known exactly on the "
-                f"way, got {type(machine.hidden).__name__} units, for which is_tempered_exactly is "
-                f"False."
+                f"Annealing and tempering need hidden units whose tempered energies are exact, got "
+                f"{type(machine.hidden).__name__} units, whose is_tempered_exactly is False."
             )
         natural, energy_shift = natural_machine(machine)
         return cls(
@@ -99,23 +98,23 @@ class TemperedPath:
 
     @property
     def base_log_partition(self) -> float:
-        r"""Logarithm of the partition function at :math:`\beta = 0`, in nats."""
+        r"""Log-partition function at :math:`\beta = 0`, in nats."""
         layers = (self.visible_base, self.hidden_base)
         return float(sum(layer.log_partition(layer.zero_field(1))[0] for layer in layers))
 
     @cached_property
     def transposed(self) -> Machine:
-        """The machine with its layers exchanged, and weights that lie in memory as they are read."""
+        """Machine with its layers exchanged and the weights in C order, for fast products."""
         transposed = self.machine.transposed
         return replace(transposed, weights=np.ascontiguousarray(transposed.weights))
 
     def at(self, beta: float | Array) -> TemperedMachine:
-        r"""Give the distribution at an inverse temperature, or at one for each sample.
+        r"""Return the distribution at an inverse temperature.
 
         Parameters
         ----------
         beta : float or ndarray of shape (n_samples, 1)
-            Between 0 and 1.
+            Inverse temperature between 0 and 1, or one for each sample.
 
         Returns
         -------
@@ -130,7 +129,7 @@ class TemperedPath:
         )
 
     def sample_base(self, n_samples: int, rng: np.random.Generator) -> Array:
-        r"""Independent visible states at :math:`\beta = 0`.
+        r"""Draw independent visible states at :math:`\beta = 0`.
 
         Parameters
         ----------
@@ -147,7 +146,7 @@ class TemperedPath:
         return self.visible_base.sample(self.visible_base.zero_field(n_samples), rng)
 
     def jump(self, h: Array, rng: np.random.Generator, beta: float = 1.0) -> Array:
-        """Let chains at an inverse temperature, by default the machine's, try to jump to the anchors.
+        """Propose jumps to the anchors for chains at an inverse temperature.
 
         Parameters
         ----------
@@ -156,12 +155,12 @@ class TemperedPath:
         rng : numpy.random.Generator
             Source of random numbers.
         beta : float, default=1.0
-            Inverse temperature.
+            Inverse temperature of the chains.
 
         Returns
         -------
         h : ndarray of shape (n_samples, n_hidden)
-            Hidden states after the jumps; the very same on a path without anchors.
+            Hidden states after the jumps; unchanged on a path without anchors.
         """
         if self.anchors is None:
             return h
@@ -178,15 +177,15 @@ class TemperedPath:
         h : ndarray of shape (n_samples, n_hidden)
             Hidden states.
         field : ndarray of shape (n_samples, n_hidden), default=None
-            The machine's `hidden_field` of `v`, when it is already known.
+            The machine's `hidden_field` of `v`, computed if None.
 
         Returns
         -------
         gap : ndarray of shape (n_samples,)
             In nats.
         """
-        own = self.visible_base.energy(v) + self.hidden_base.energy(h)
-        return np.asarray(self.machine.energy(v, h, field=field) - own)
+        base_energy = self.visible_base.energy(v) + self.hidden_base.energy(h)
+        return np.asarray(self.machine.energy(v, h, field=field) - base_energy)
 
 
 @final
@@ -197,11 +196,12 @@ class TemperedMachine:
     Parameters
     ----------
     path : TemperedPath
-        Where it belongs.
+        Path of the distribution.
     beta : float or ndarray of shape (n_samples, 1)
         Inverse temperature.
     visible, hidden : Units
-        Natural layers there, which feel `beta` times the field that they feel in the machine.
+        Natural layers at this inverse temperature; their fields are `beta` times those in the
+        machine.
     """
 
     path: TemperedPath
@@ -210,29 +210,29 @@ class TemperedMachine:
     hidden: Units
 
     def hidden_field(self, v: Array) -> Array:
-        """Field that the hidden units feel, from visible states of shape (n_samples, n_visible)."""
+        """Field of visible states, (n_samples, n_visible), on the hidden units."""
         return self.beta * self.path.machine.hidden_field(v)
 
     def visible_field(self, h: Array, out: Array | None = None) -> Array:
-        """Field that the visible units feel, from hidden states of shape (n_samples, n_hidden)."""
+        """Field of hidden states, (n_samples, n_hidden), on the visible units."""
         field = self.path.transposed.hidden_field(h, out=out)
         field *= self.beta
         return field
 
     def jump(self, v: Array, rng: np.random.Generator) -> Array:
-        """Advance chains by a Gibbs step in which they may jump to the path's anchors.
+        """Advance chains by a Gibbs step with a jump to the anchors of the path in between.
 
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_visible)
-            Visible states, at one inverse temperature for all samples.
+            Visible states; all at the same inverse temperature.
         rng : numpy.random.Generator
             Source of random numbers.
 
         Returns
         -------
         v : ndarray of shape (n_samples, n_visible)
-            Visible states after the step; the very same on a path without anchors.
+            Visible states after the step; unchanged on a path without anchors.
         """
         if self.path.anchors is None:
             return v
@@ -256,9 +256,9 @@ class TemperedMachine:
         rng : numpy.random.Generator
             Source of random numbers.
         field : ndarray of shape (n_samples, n_hidden), default=None
-            The natural machine's `hidden_field` of `v`, when it is already known.
+            The natural machine's `hidden_field` of `v`, computed if None.
         out : ndarray of shape (n_samples, n_hidden), default=None
-            Where the answer is written; None for a new array.
+            Output array; None for a new array.
 
         Returns
         -------
@@ -279,7 +279,7 @@ class TemperedMachine:
         rng : numpy.random.Generator
             Source of random numbers.
         out : ndarray of shape (n_samples, n_visible), default=None
-            Where the answer is written; None for a new array.
+            Output array; None for a new array.
 
         Returns
         -------
@@ -292,67 +292,69 @@ class TemperedMachine:
 
 @final
 class PathChains:
-    """Chains that go along a path, in arrays of their own that every step writes into.
+    """Annealed chains along a path, with preallocated arrays that every step overwrites.
 
     Parameters
     ----------
     path : TemperedPath
-        Where they go.
+        Path of the chains.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states that they start from, copied.
+        Initial visible states, copied.
     """
 
     def __init__(self, path: TemperedPath, v: Array) -> None:
         self.path, self.v = path, v.astype(path.machine.dtype)
         shape = len(v), path.machine.hidden.n_columns
-        self._field, self._other_field, self._mean, self._h = (
+        self._field, self._target_field, self._mean, self._h = (
             np.empty(shape, self.v.dtype) for _ in range(4)
         )
 
     def step(
-        self, here: TemperedMachine, there: TemperedMachine, rng: np.random.Generator
+        self, current: TemperedMachine, target: TemperedMachine, rng: np.random.Generator
     ) -> Array:
-        r"""Go over from one inverse temperature to another, and take a Gibbs step there.
+        r"""Change the inverse temperature, and take a Gibbs step at the new one.
 
         Parameters
         ----------
-        here, there : TemperedMachine
-            Of the path, each at one inverse temperature for all samples.
+        current, target : TemperedMachine
+            Distributions of the path before and after, each at one inverse temperature for all
+            samples.
         rng : numpy.random.Generator
             Source of random numbers.
 
         Returns
         -------
         change : ndarray of shape (n_samples,)
-            Free energy of the visible states there minus that here, in nats, with
+            Free energy of the visible states at the target minus that at the current inverse
+            temperature, in nats, with
             :math:`F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}`.
         """
         path, v = self.path, self.v
         field = path.machine.hidden_field(v, out=self._field)
-        other_field = np.multiply(field, there.beta, out=self._other_field)
-        field *= here.beta
-        mean, h = there.hidden.mean_and_sample(other_field, rng, out=(self._mean, self._h))
-        change = -here.hidden.log_partition_change(there.hidden, field, other_field, mean)
+        target_field = np.multiply(field, target.beta, out=self._target_field)
+        field *= current.beta
+        mean, h = target.hidden.mean_and_sample(target_field, rng, out=(self._mean, self._h))
+        change = -current.hidden.log_partition_change(target.hidden, field, target_field, mean)
         gap = path.machine.visible.energy(v) - path.visible_base.energy(v)
-        change += (there.beta - here.beta) * gap
-        there.sample_visible(h, rng, out=v)
+        change += (target.beta - current.beta) * gap
+        target.sample_visible(h, rng, out=v)
         return change
 
 
 def heated_machine(machine: Machine, temperature: float) -> Machine:
-    r"""Give the machine of the distribution :math:`p(v, h)^{1/T} / Z_T`.
+    r"""Return the machine of the distribution :math:`p(v, h)^{1/T} / Z_T`.
 
     Parameters
     ----------
     machine : Machine
-        Any parameterisation, with or without offsets.
+        Machine of any parameterization, with or without offsets.
     temperature : float
-        T, positive; below one, likely states become likelier.
+        Temperature T, positive; below one, likely states become likelier.
 
     Returns
     -------
     heated : Machine
-        Natural; at one, the very same machine.
+        Natural machine; for T = 1, the given machine itself.
 
     Raises
     ------
@@ -367,19 +369,19 @@ def heated_machine(machine: Machine, temperature: float) -> Machine:
 
 
 def natural_machine(machine: Machine) -> tuple[Machine, float]:
-    """Give the plain machine of the same distribution whose signals are its states.
+    """Return the natural machine of the same distribution: plain, with signals equal to states.
 
     Parameters
     ----------
     machine : Machine
-        Any parameterisation, with or without offsets.
+        Machine of any parameterization, with or without offsets.
 
     Returns
     -------
     natural : Machine
-        Of the same types.
+        Natural machine with the same unit types.
     energy_shift : float
-        Energy by which it stands above the other, in nats.
+        Energy of the natural machine minus that of the given one, in nats.
     """
     v_signal, v_slope = machine.visible.affine_signal
     h_signal, h_slope = machine.hidden.affine_signal

@@ -1,4 +1,4 @@
-"""Parallel tempering: chains at several temperatures that exchange their states."""
+"""Parallel tempering: chains at several temperatures that swap their states."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from skrbm.core.numerics import Array
 def parallel_tempering(
     path: TemperedPath, h: Array, ladder: Ladder, n_gibbs_steps: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    r"""Advance ladders of chains; after each Gibbs step, neighbours on a ladder may exchange.
+    r"""Advance ladders of chains; each Gibbs step is followed by swaps of neighbours.
 
-    With :math:`E_\beta` the energy of the tempered model that a chain samples, the states of two
-    neighbours are exchanged with probability
+    With :math:`E_\beta` the energy of the tempered model of a chain, the states of two neighbours
+    are swapped with probability
 
     .. math::
 
@@ -24,13 +24,13 @@ def parallel_tempering(
     Parameters
     ----------
     path : TemperedPath
-        Ends at the machine.
+        Path to the machine.
     h : ndarray of shape (n_temperatures, n_chains, n_hidden)
-        Present hidden states.
+        Current hidden states.
     ladder : Ladder
-        Inverse temperatures, which stay; takes note of the exchanges.
+        Inverse temperatures; records the swap rates.
     n_gibbs_steps : int
-        Number of steps, at least one; each draws v, then h, then exchanges.
+        Number of steps, at least one; each draws v, then h, then swaps.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -39,7 +39,7 @@ def parallel_tempering(
     v : ndarray of shape (n_temperatures, n_chains, n_visible)
         Visible states after the last step.
     h : ndarray of shape (n_temperatures, n_chains, n_hidden)
-        Hidden states after the last step: together with `v` from the model at each temperature.
+        Hidden states after the last step; (v, h) is a sample of the model at each temperature.
 
     References
     ----------
@@ -55,7 +55,7 @@ def parallel_tempering(
         field = path.machine.hidden_field(v, out=field)
         machine.sample_hidden(v, rng, field=field, out=drawn)
         gap = path.energy_gap(v, drawn, field=field).reshape(n_temperatures, n_chains)
-        order, accepted = _exchange(gap, ladder.betas, rng)
+        order, accepted = _swap(gap, ladder.betas, rng)
         h = drawn[order]
         ladder.record(accepted)
     v = v[order]
@@ -71,32 +71,33 @@ def sample_tempered(
     *,
     n_warm_steps: int = 0,
 ) -> Array:
-    """Draw visible states by parallel tempering, with one ladder for each of them.
+    """Draw visible states by parallel tempering, with one ladder for each sample.
 
-    The ladder is evened out after 1, 2, 4... steps, and fixed for at least the second half. Now and
-    then the chains of the machine itself may jump to the path's anchors.
+    The ladder is adapted after rounds of 1, 2, 4... steps and fixed for at least the second half
+    of the steps. Every `LADDER_JUMP_PAUSE` steps the chains at inverse temperature 1 may jump to
+    the anchors of the path.
 
     Parameters
     ----------
     path : TemperedPath
-        Ends at the machine.
+        Path to the machine.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states that the chains of the machine itself start from; the others start from the
-        base.
+        Initial visible states of the chains at inverse temperature 1; the other chains are
+        initialized from the base.
     n_temperatures : int
-        Number of chains on a ladder, at least two.
+        Number of temperatures of a ladder, at least two.
     n_gibbs_steps : int
         Number of steps.
     rng : numpy.random.Generator
         Source of random numbers.
     n_warm_steps : int, default=0
-        Steps before those of the other chains among themselves: as long as they do not have their
-        distributions, exchanges with them disturb states that come from the machine's.
+        Number of preceding steps of the other chains only. Until these have equilibrated, swaps
+        would disturb the chains at inverse temperature 1.
 
     Returns
     -------
     v : ndarray of shape (n_samples, n_visible)
-        Visible states of the machine itself after the last step.
+        Visible states at inverse temperature 1 after the last step.
     """
     ladder, n_left, n_round = Ladder.of(n_temperatures), n_gibbs_steps, 1
     betas = np.repeat(ladder.betas, len(v))[:, None].astype(v.dtype)
@@ -115,11 +116,11 @@ def sample_tempered(
     return v
 
 
-def _exchange(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Order of the rows after exchanges of all even and then all odd pairs of neighbours.
+def _swap(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Order of the rows after swaps of all even and then all odd pairs of neighbours.
 
     `gap`, of shape (n_temperatures, n_chains), is the derivative of the energy in the inverse
-    temperature. With the order comes the mean acceptance of every pair.
+    temperature. The second result is the mean acceptance of every pair, (n_temperatures - 1,).
     """
     gap = gap.astype(np.float64)
     order = np.arange(gap.size).reshape(gap.shape)

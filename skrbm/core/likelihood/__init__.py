@@ -1,1 +1,1 @@
-"""Likelihoods of data: partition functions, exact and annealed, and pseudo-likelihoods."""
+"""Likelihoods: partition functions (exact sums and estimates) and pseudo-likelihoods."""

@@ -1,4 +1,4 @@
-"""Partition functions by annealed importance sampling, from either end of the path."""
+"""Partition functions by annealed importance sampling, forward and reverse."""
 
 from __future__ import annotations
 
@@ -17,53 +17,53 @@ from skrbm.core.parallel import map_blocks
 
 Starts = list[tuple[Array, np.random.Generator]]
 
-N_BLOCK_CHAINS = 50  # a number of the model alone: what the chains do must not depend on n_jobs
-SMALL_LAYER = 128  # units: there calls cost as much as their work, and blocks have twice the chains
-SCHEDULE_POWER = 2.0  # of the distance to the end of the path: small steps where the model is hard
+N_BLOCK_CHAINS = 50  # chains of a block; it may depend on the model but not on n_jobs
+SMALL_LAYER = 128  # units; below, NumPy's overhead dominates and blocks have twice the chains
+SCHEDULE_POWER = 2.0  # of the distance to the end of the path; steps get smaller towards the model
 
 
 def inverse_temperatures(n_temperatures: int) -> Array:
-    r"""Inverse temperatures from 0 to 1, dense near 1, where the model is hardest to follow.
+    r"""Inverse temperatures from 0 to 1, dense near 1, where the distribution changes fastest.
 
     .. math:: \beta_k = 1 - (1 - k / (n - 1))^2
 
     Parameters
     ----------
     n_temperatures : int
-        How many, at least two.
+        Number of temperatures, at least two.
 
     Returns
     -------
     betas : ndarray of shape (n_temperatures,)
-        Ascending.
+        Inverse temperatures, ascending.
     """
     return 1 - np.linspace(1, 0, n_temperatures) ** SCHEDULE_POWER
 
 
 def n_block_chains(path: TemperedPath) -> int:
-    """Number of chains that one job moves together.
+    """Largest number of chains that one job advances together.
 
     Parameters
     ----------
     path : TemperedPath
-        Ends at the machine.
+        Path to the machine.
 
     Returns
     -------
     n_chains : int
-        At most.
+        Largest number of chains.
     """
     is_small = max(path.machine.weights.shape) <= SMALL_LAYER
     return 2 * N_BLOCK_CHAINS if is_small else N_BLOCK_CHAINS
 
 
 def chains_at_base(path: TemperedPath, n_chains: int, rng: np.random.Generator) -> Starts:
-    """Blocks of independent chains at the base of a path, each with a stream of its own.
+    """Blocks of independent chains at the base of a path, each with a random stream.
 
     Parameters
     ----------
     path : TemperedPath
-        Ends at the machine.
+        Path to the machine.
     n_chains : int
         Number of chains.
     rng : numpy.random.Generator
@@ -72,7 +72,7 @@ def chains_at_base(path: TemperedPath, n_chains: int, rng: np.random.Generator) 
     Returns
     -------
     blocks : list of tuple of ndarray of shape (n_block, n_visible) and Generator
-        Visible states, and the source of random numbers for what follows.
+        Visible states and random stream of each block.
     """
     blocks = _with_streams(path, np.arange(n_chains), rng)
     return [(path.sample_base(len(block), stream), stream) for block, stream in blocks]
@@ -85,21 +85,22 @@ def annealed_log_partition(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> LogPartition:
-    r"""Estimate the partition function with chains that go from the base to the model.
+    r"""Estimate the partition function by annealing chains from the base to the model.
 
     .. math::
 
         \log \hat Z = \log Z_0 + \log \frac1M \sum_m w_m, \qquad
         \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
 
-    with :math:`v_0` from the base and :math:`v_k` one Gibbs step at :math:`\beta_k` behind
-    :math:`v_{k - 1}`; now and then the chains may jump to the path's anchors. :math:`\hat Z` is
-    unbiased, so that :math:`\log \hat Z` tends to be too low, and likelihoods too high.
+    with :math:`v_0` drawn from the base and :math:`v_k` from :math:`v_{k - 1}` by one Gibbs step
+    at :math:`\beta_k`; at every `annealing_jump_pause` temperatures the chains may jump to the
+    anchors of the path. :math:`\hat Z` is unbiased, so :math:`\log \hat Z` tends to be too low and
+    likelihoods too high.
 
     Parameters
     ----------
     path : TemperedPath
-        Ends at the machine.
+        Path to the machine.
     n_chains : int
         Number :math:`M` of independent chains.
     n_temperatures : int
@@ -112,7 +113,7 @@ def annealed_log_partition(
     Returns
     -------
     log_partition : LogPartition
-        With its standard error.
+        Estimate with its standard error.
 
     References
     ----------
@@ -132,19 +133,19 @@ def reversed_log_partition(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> LogPartition:
-    r"""Estimate the partition function with chains that go from the model to the base.
+    r"""Estimate the partition function by annealing chains from the model to the base.
 
     .. math:: \log \hat Z = \log Z_0 - \log \frac1M \sum_m w_m^{-1}
 
-    :math:`1 / \hat Z` is unbiased, so that :math:`\log \hat Z` tends to be too high: together with
-    `annealed_log_partition` it brackets the truth.
+    :math:`1 / \hat Z` is unbiased, so :math:`\log \hat Z` tends to be too high: together with
+    `annealed_log_partition` it brackets the true value.
 
     Parameters
     ----------
     path : TemperedPath
-        Ends at the machine.
+        Path to the machine.
     v : ndarray of shape (n_chains, n_visible)
-        Independent visible states of the model; from other states, nothing is promised.
+        Independent samples of the model; without them the estimate has no guarantee.
     n_temperatures : int
         Number of inverse temperatures, both ends included.
     rng : numpy.random.Generator
@@ -155,7 +156,7 @@ def reversed_log_partition(
     Returns
     -------
     log_partition : LogPartition
-        With its standard error.
+        Estimate with its standard error.
 
     References
     ----------
@@ -167,22 +168,22 @@ def reversed_log_partition(
 
 
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
-    """Lower bound of the partition function, from draws of hidden states given the path's anchors.
+    """Lower bound of the partition function from hidden states drawn given the path's anchors.
 
-    It is what these states alone add, or their unbiased estimate of the whole by importance sampling
-    less `SURE_GAP`, by which that is too large once in a thousand times.
+    The larger of two bounds: the sum over these states only, and an importance sampling estimate
+    minus `SURE_GAP`, which exceeds the true value with a probability of at most 1/1000.
 
     Parameters
     ----------
     path : TemperedPath
-        Ends at the machine.
+        Path to the machine.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     log_partition : float
-        In nats; minus infinity for a path without anchors.
+        Lower bound in nats; minus infinity for a path without anchors.
     """
     if path.anchors is None:
         return -np.inf
@@ -200,18 +201,18 @@ def tempered_states(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> Array:
-    """Draw visible states of the model by parallel tempering, to reverse from.
+    """Draw visible states of the model by parallel tempering, to initialize reverse annealing.
 
     Parameters
     ----------
     path : TemperedPath
-        Ends at the machine.
+        Path to the machine.
     n_chains : int
-        Number of states, each with a ladder of its own.
+        Number of states; each is drawn with a separate ladder.
     n_temperatures : int
-        Number of chains on a ladder.
+        Number of temperatures of a ladder.
     n_gibbs_steps : int
-        Steps of all chains.
+        Number of steps of every chain.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
@@ -231,7 +232,7 @@ def tempered_states(
 def _estimate(
     method: str, path: TemperedPath, starts: Starts, betas: list[float], n_jobs: int | None
 ) -> LogPartition:
-    """Partition function from blocks of chains that go forth, or from 1 to 0, along the path."""
+    """Partition function from blocks of chains annealed along `betas`, from 0 to 1 or 1 to 0."""
     blocks = ((path, v, betas, stream) for v, stream in starts)
     n_products = n_block_chains(path) * path.machine.weights.size
     log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs, n_products=n_products))
@@ -240,22 +241,22 @@ def _estimate(
 
 
 def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Generator) -> Array:
-    """Log-weights of chains that visit the inverse temperatures in turn, in double precision."""
+    """Log-weights of annealed chains, in double precision."""
     chains, log_weights = PathChains(path, v), np.zeros(len(v))
-    for number, (here, there) in enumerate(pairwise(map(path.at, betas)), 1):
+    for number, (current, target) in enumerate(pairwise(map(path.at, betas)), 1):
         if number % path.annealing_jump_pause == 0:
-            chains.v[...] = here.jump(chains.v, rng)
-        log_weights -= chains.step(here, there, rng)
+            chains.v[...] = current.jump(chains.v, rng)
+        log_weights -= chains.step(current, target, rng)
     return log_weights
 
 
 def _average(
     method: str, base: float, log_weights: Array, n_temperatures: int, direction: float
 ) -> LogPartition:
-    """Average the weights, with the standard error of the average's logarithm."""
+    """Log-partition from the mean weight, with the standard error of its logarithm."""
     n_chains = len(log_weights)
     log_mean = logsumexp(log_weights) - np.log(n_chains)
-    relative = np.exp(log_weights - log_mean)  # of mean one
+    relative = np.exp(log_weights - log_mean)  # weights with a mean of one
     return LogPartition(
         float(base + direction * log_mean),
         float(relative.std(ddof=1) / np.sqrt(n_chains)) if n_chains > 1 else np.inf,
@@ -267,6 +268,6 @@ def _average(
 
 
 def _with_streams(path: TemperedPath, rows: Array, rng: np.random.Generator) -> Starts:
-    """Blocks of rows, each with a stream of its own."""
+    """Blocks of rows, each with a random stream."""
     blocks = np.array_split(rows, -(-len(rows) // n_block_chains(path)))
     return list(zip(blocks, new_streams(rng, len(blocks)), strict=True))

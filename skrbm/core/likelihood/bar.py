@@ -1,4 +1,4 @@
-"""Partition functions by Bennett's acceptance ratio along a ladder of parallel tempering."""
+"""Partition functions by Bennett's acceptance ratio, with samples of parallel tempering."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 
-N_FIRST_RUNGS = 8  # of the ladder whose acceptance sets the next
-TARGET_REJECTION = 0.3  # share of exchanges between neighbours, which the number of rungs aims at
-MIN_LADDER_STEPS = 20  # on a ladder: no more rungs than leave so many
-N_RATIO_BISECTIONS = 100  # leave an interval of 1e-30 of the first
-N_DRIFT_ERRORS = 2  # standard errors by which two halves of the steps may differ
-ADAPTATION_SHARES = (1 / 16, 1 / 8, 1 / 4)  # of all steps, after each of which the ladder adapts
+N_FIRST_BETAS = 8  # temperatures of the first ladder
+TARGET_REJECTION = 0.3  # rejection rate of swaps; it sets the number of temperatures
+MIN_LADDER_STEPS = 20  # smallest number of steps of a ladder; bounds the number of temperatures
+N_RATIO_BISECTIONS = 100  # the last interval is 1e-30 of the first
+N_DRIFT_ERRORS = 2  # standard errors by which the two halves of the steps may differ
+ADAPTATION_SHARES = (1 / 16, 1 / 8, 1 / 4)  # shares of the steps after which the ladder is adapted
 
 
 def bridged_log_partition(
@@ -28,31 +28,31 @@ def bridged_log_partition(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> LogPartition:
-    r"""Estimate the partition function by ratios between neighbours on a ladder.
+    r"""Estimate the partition function by ratios between neighbouring temperatures.
 
-    The chains of a ladder run at inverse temperatures from 1 to 0 and exchange their states, so that
-    all of them are samples at all times. Between two neighbours of free energies :math:`F_0` and
-    :math:`F_1`, with :math:`D = F_1 - F_0`, the difference :math:`\Delta = \log Z_0 - \log Z_1` of
-    least variance [1]_ solves
+    The samples come from parallel tempering at inverse temperatures from 1 to 0. Between two
+    neighbours with free energies :math:`F_0` and :math:`F_1`, with :math:`D = F_1 - F_0`, the
+    estimate of :math:`\Delta = \log Z_0 - \log Z_1` of least variance [1]_ solves
 
     .. math::
 
         \langle \sigma(\Delta - D) \rangle_0 = \langle \sigma(D - \Delta) \rangle_1, \qquad
         \sigma(x) = \frac{1}{1 + e^{-x}}
 
-    The number of rungs and their places follow the rejections of exchanges [2]_. The standard
-    error is that of the mean over ladders, which are independent: it counts how long the chains
-    remember, and that neighbours share samples. Where both halves of the steps differ by more than
-    that, chains remember their start, and the difference is the error.
+    The number and spacing of the temperatures are adapted to the rejection rates of swaps [2]_. The
+    standard error is that of the mean over ladders, which are independent: it includes the
+    autocorrelation of the chains and the correlation between neighbours. If the two halves of the
+    steps differ significantly, the chains have not equilibrated, and the standard error includes
+    their difference.
 
     Parameters
     ----------
     path : TemperedPath
-        Ends at the machine.
+        Path to the machine.
     n_chains : int
         Number of independent ladders, at least two.
     n_temperatures : int
-        Number of steps of all chains of a ladder together.
+        Total number of steps of all chains of a ladder.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
@@ -61,7 +61,7 @@ def bridged_log_partition(
     Returns
     -------
     log_partition : LogPartition
-        With its standard error; the number of temperatures is that of the rungs.
+        Estimate with its standard error; its `n_temperatures` is that of the final ladder.
 
     References
     ----------
@@ -72,17 +72,17 @@ def bridged_log_partition(
        scalable highly parallel MCMC scheme", Journal of the Royal Statistical Society B 84(2),
        321-350, section 5. :doi:`10.1111/rssb.12464`
     """
-    max_rungs = max(2, n_temperatures // MIN_LADDER_STEPS)
-    betas = np.linspace(1.0, 0.0, min(N_FIRST_RUNGS, max_rungs))
+    max_betas = max(2, n_temperatures // MIN_LADDER_STEPS)
+    betas = np.linspace(1.0, 0.0, min(N_FIRST_BETAS, max_betas))
     starts, streams = zip(*chains_at_base(path, n_chains, rng), strict=True)
     sizes, machine = [len(v) for v in starts], path.at(1.0)
     h = [machine.sample_hidden(v, stream) for v, stream in zip(starts, streams, strict=True)]
-    h = [np.repeat(block[None], len(betas), axis=0) for block in h]  # the same on all rungs
+    h = [np.repeat(block[None], len(betas), axis=0) for block in h]  # equal for all temperatures
     for share in ADAPTATION_SHARES:
         n_steps = max(1, int(share * n_temperatures) // len(betas))
         blocks = [(path, *block, betas, n_steps) for block in zip(h, streams, strict=True)]
         states, acceptance = zip(*map_blocks(_advance, blocks, n_jobs), strict=True)
-        adapted = _adapted(betas, np.average(acceptance, axis=0, weights=sizes), max_rungs)
+        adapted = _adapted(betas, np.average(acceptance, axis=0, weights=sizes), max_betas)
         nearest = np.abs(betas - adapted[:, None]).argmin(axis=1)
         h, betas = [block[nearest] for block in states], adapted
     n_steps = max(2, int((1 - sum(ADAPTATION_SHARES)) * n_temperatures) // len(betas))
@@ -94,7 +94,7 @@ def bridged_log_partition(
 def _advance(
     path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array, n_steps: int
 ) -> tuple[Array, Array]:
-    """Hidden states after some steps, and the acceptance of exchanges."""
+    """Advance chains; return the hidden states and the acceptance of swaps."""
     ladder = Ladder(betas)
     for begin in range(0, n_steps, LADDER_JUMP_PAUSE):
         h = _jumped(path, h, rng, betas)
@@ -104,38 +104,38 @@ def _advance(
 
 
 def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array) -> Array:
-    """Hidden states after jumps on all rungs: exchanges alone bring no mode down in so few steps."""
+    """Hidden states after jumps at all temperatures; few swaps alone would not spread modes."""
     return np.stack(
-        [path.jump(own, rng, beta) for own, beta in zip(h, betas.tolist(), strict=True)]
+        [path.jump(states, rng, beta) for states, beta in zip(h, betas.tolist(), strict=True)]
     )
 
 
-def _adapted(betas: Array, acceptance: Array, max_rungs: int) -> Array:
-    """Ladder on which neighbours should reject as many exchanges as is aimed at, all alike."""
+def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
+    """Ladder for equal rejection rates of about `TARGET_REJECTION` between all neighbours."""
     barrier = communication_barrier(acceptance)
-    n_rungs = int(np.clip(1 + np.ceil(barrier[-1] / TARGET_REJECTION), 2, max_rungs))
-    return equal_acceptance_ladder(betas, barrier, n_rungs)
+    n_betas = int(np.clip(1 + np.ceil(barrier[-1] / TARGET_REJECTION), 2, max_betas))
+    return equal_acceptance_ladder(betas, barrier, n_betas)
 
 
 def _sample(
     path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array, n_steps: int
 ) -> Array:
-    """Free energies on a rung minus those on the one above it, at the states of both.
+    """Free energy differences between neighbouring temperatures, at the states of both.
 
-    Of shape (2, n_rungs - 1, n_steps, n_chains): first at states of the upper rung, at which they
-    are of the rung below minus the upper one.
+    The result has shape (2, n_betas - 1, n_steps, n_chains): the free energy at ``betas[k + 1]``
+    minus that at ``betas[k]``, first at the states of the chain k, then at those of k + 1.
     """
-    n_rungs, n_chains, _ = h.shape
-    ladder, differences = Ladder(betas), np.empty((2, n_rungs - 1, n_steps, n_chains))
+    n_betas, n_chains, _ = h.shape
+    ladder, differences = Ladder(betas), np.empty((2, n_betas - 1, n_steps, n_chains))
     for step in range(n_steps):
         if step % LADDER_JUMP_PAUSE == 0:
             h = _jumped(path, h, rng, betas)
         v, h = parallel_tempering(path, h, ladder, 1, rng)
-        flat = v.reshape(n_rungs * n_chains, -1)
-        field = path.machine.hidden_field(flat).reshape(n_rungs, n_chains, -1)
+        flat = v.reshape(n_betas * n_chains, -1)
+        field = path.machine.hidden_field(flat).reshape(n_betas, n_chains, -1)
         gap = path.machine.visible.energy(flat).astype(float) - path.visible_base.energy(flat)
-        gap = gap.reshape(n_rungs, n_chains)
-        for k in range(n_rungs - 1):
+        gap = gap.reshape(n_betas, n_chains)
+        for k in range(n_betas - 1):
             ends = [path.at(beta).hidden for beta in betas[k : k + 2]]
             for side in (0, 1):
                 upper, lower = (
@@ -147,17 +147,17 @@ def _sample(
 
 
 def _bridge(differences: Array, base: float) -> LogPartition:
-    """Solve for the ratios of all neighbours, and sum them up."""
+    """Log-partition from the free energy differences of all neighbours."""
     n_chains = differences.shape[-1]
     ratios = np.array([_solve(*pair) for pair in differences.swapaxes(0, 1)])
     at_upper = expit(ratios[:, None, None] - differences[0])
     at_lower = expit(differences[1] - ratios[:, None, None])
     slope = np.mean(at_upper * (1 - at_upper) + at_lower * (1 - at_lower), axis=(1, 2))
-    # What every ladder adds to the sum of the ratios, to first order.
+    # First-order contribution of every step and ladder to the sum of the log-ratios.
     influence = ((at_lower - at_upper) / slope[:, None, None]).sum(axis=0)
     variance = influence.mean(axis=0).var(ddof=1) / n_chains
     first, second = (half.mean() for half in np.array_split(influence, 2))
-    # The variance of their difference is four times that of the whole; more is what chains remember.
+    # The variance of their difference is four times that of the mean; the excess is a drift.
     variance += max(0.0, (second - first) ** 2 - 4 * N_DRIFT_ERRORS**2 * variance)
     n_effective = influence.var() / variance if variance > 0 else influence.size
     return LogPartition(
@@ -171,10 +171,10 @@ def _bridge(differences: Array, base: float) -> LogPartition:
 
 
 def _solve(at_upper: Array, at_lower: Array) -> float:
-    """Log-ratio of two partition functions, by bisection: the balance grows with it."""
+    """Log-ratio of two partition functions, by bisection; the balance increases with it."""
     both = np.concatenate([at_upper, at_lower])
     low, high = both.min() - 1, both.max() + 1
-    # Brent's method may stop amid states that do not overlap, where the balance is zero and flat.
+    # Brent's method may stop early if the states do not overlap: the balance is then flat.
     for _ in range(N_RATIO_BISECTIONS):
         middle = (low + high) / 2
         balance = expit(middle - at_upper).mean() - expit(at_lower - middle).mean()

@@ -1,4 +1,4 @@
-"""The distribution of one visible unit given all others."""
+"""Conditional distribution of one visible unit given all others."""
 
 from __future__ import annotations
 
@@ -8,40 +8,43 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import QuadratureError, UnknownRangeError
 
-# Of a quadrature where hidden units have no bounds: depth in nats of its ends below the present
-# state, and standard deviations of the field that the hidden units exert.
+# Range of a quadrature if hidden units are unbounded: depth, in nats, of its ends below the current
+# state, and margin, in standard deviations, of the field of the hidden units.
 QUADRATURE_DEPTH, FIELD_MARGIN = 37.0, 8.0
-CURVATURE_ROUNDING = 1e-3  # a unit of this curvature everywhere has at most one over it as variance
+CURVATURE_ROUNDING = 1e-3  # tolerance of curvature times largest variance <= 1 for convex energies
 
 
 def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
-    r"""Ranges of the fields that visible units feel from the hidden ones, given all others.
+    r"""Ranges of the fields of the hidden units on each visible unit, given the other units.
 
-    Bounded hidden units exert a field between the same bounds whatever the others are. Of others
-    the variance given any field is known to be at most :math:`s_j^2`, so that the distribution of a
-    visible unit of slope :math:`\sigma_i` and curvature :math:`\kappa_i` given the others is no
-    wider than a normal one of the precision
+    For bounded hidden units the bounds of the field are the same for all states. For unbounded ones
+    the variance of a hidden unit is at most :math:`s_j^2` given any field. The distribution of a
+    visible unit with signal slope :math:`\sigma_i` and curvature :math:`\kappa_i` given the others
+    is then no wider than a normal distribution of precision
 
     .. math:: \kappa_i - \sigma_i^2 q_i, \qquad q_i = \sum_j W_{ij}^2 s_j^2
 
-    around the present state, whose gradient is known, and the field's variance is :math:`q_i`.
+    whose log-density has the same gradient at the current state. The variance of the field is at
+    most :math:`q_i`.
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states, about which the distributions are known.
+        Current visible states.
 
     Returns
     -------
     low, high : ndarray of shape (n_visible,) or (n_samples, n_visible)
-        Bounds for all samples or, without bounds of the hidden states, for each of them.
+        Bounds of the fields: for all samples, or for each sample if hidden units are unbounded.
 
     Raises
     ------
     QuadratureError
-        If a distribution may be wider than any normal one.
+        If a conditional distribution has no normal bound because the weights are too large.
+    UnknownRangeError
+        If hidden units are unbounded and the energy of a visible unit is not convex.
     """
     visible, hidden = machine.visible, machine.hidden
     low, high = hidden.field_bounds(machine.weights)
@@ -51,23 +54,23 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     field, slope = machine.visible_field(machine.mean_hidden(v)), visible.affine_signal[1]
     down, up = (bound - v for bound in visible.column_bounds)
     (real,) = np.isfinite(visible.tail_curvature).nonzero()
-    own = visible.tail_curvature[real]
-    if not (own * visible.largest_variance[real] < 1 + CURVATURE_ROUNDING).all():
+    tail_curvature = visible.tail_curvature[real]
+    if not (tail_curvature * visible.largest_variance[real] < 1 + CURVATURE_ROUNDING).all():
         raise UnknownRangeError(
-            f"A {type(visible).__name__} unit given the others has no known range: its energy is not "
-            f"convex, and {type(hidden).__name__} hidden units have no bounds. Use "
+            f"A {type(visible).__name__} unit given the others has no known range: its energy is "
+            f"not convex, and {type(hidden).__name__} hidden units have no bounds. Use "
             f"log-likelihoods or free energies, or hidden units with two states."
         )
-    curvature = own - slope[real] ** 2 * spread[real]
+    curvature = tail_curvature - slope[real] ** 2 * spread[real]
     if not (curvature > 0).all():
         raise QuadratureError(
-            f"A {type(visible).__name__} unit given the others expected its own curvature "
-            f"to be more than {type(hidden).__name__} hidden units can take away, got "
-            f"{curvature.min():.3g} more."
+            f"A {type(visible).__name__} unit given the others expected an energy whose curvature "
+            f"exceeds the reduction by {type(hidden).__name__} hidden units, got a difference of "
+            f"{curvature.min():.3g}."
         )
-    pull = own * (visible.mean(field) - v)[:, real] / curvature
-    reach = np.sqrt(pull**2 + 2 * QUADRATURE_DEPTH / curvature)
-    down[:, real], up[:, real] = pull - reach, pull + reach
+    shift = tail_curvature * (visible.mean(field) - v)[:, real] / curvature
+    half_range = np.sqrt(shift**2 + 2 * QUADRATURE_DEPTH / curvature)
+    down[:, real], up[:, real] = shift - half_range, shift + half_range
     margin = FIELD_MARGIN * np.sqrt(spread)
     return field + slope * spread * down - margin, field + slope * spread * up + margin
 
@@ -75,7 +78,7 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
 def conditional_distribution(
     machine: Machine, v: Array, number: int, refinement: int = 1
 ) -> tuple[Array, Array]:
-    r"""Probabilities of all that a visible unit could be, given the other units.
+    r"""Conditional distribution of a visible unit given the other visible units.
 
     .. math:: p(v_u \mid v_{-u}) \propto e^{-F(v)}
 
@@ -84,29 +87,30 @@ def conditional_distribution(
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states; the unit's own do not matter, as long as they are finite.
+        Visible states; those of the unit are ignored but must be finite.
     number : int
-        Number of the unit.
+        Index of the unit.
     refinement : int, default=1
-        Times as many nodes of a quadrature with evenly spaced ones.
+        Factor of the number of nodes of an evenly spaced quadrature.
 
     Returns
     -------
-    values : ndarray of shape (n_values, n_samples or 1, n_own)
-        States of the unit, or nodes of a quadrature that is exact for a continuous one.
+    values : ndarray of shape (n_values, n_samples or 1, width)
+        States of a discrete unit, or quadrature nodes of a continuous one.
     probability : ndarray of shape (n_values, n_samples)
-        With a sum of one for each sample; of nodes, with the weight of the quadrature.
+        Probabilities, including the quadrature weights of nodes; their sum is one for each sample.
 
     Raises
     ------
     QuadratureError
-        If a continuous unit's distribution is too wide to be integrated.
+        If the distribution of a continuous unit is too wide for the quadrature.
     """
     unit, columns = machine.visible.take(number), machine.visible.unit_columns(number)
     states, weights = v[:, columns], machine.weights[columns]
     values, log_measure = unit.unit_values(0), np.zeros((1, 1))
     if values is None:
-        values, log_measure = unit.conditional_values(states, *_own_ranges(machine, v, columns))
+        low, high = field_ranges(machine, v)
+        values, log_measure = unit.conditional_values(states, low[..., columns], high[..., columns])
         if refinement > 1:
             n_nodes = refinement * (len(values) - 1) + 1
             values = np.linspace(values[0], values[-1], n_nodes, dtype=values.dtype)
@@ -123,17 +127,11 @@ def conditional_distribution(
     return values, np.exp(log_weight)
 
 
-def _own_ranges(machine: Machine, v: Array, columns: Array) -> tuple[Array, Array]:
-    """Ranges of the fields of one unit's columns."""
-    low, high = field_ranges(machine, v)
-    return low[..., columns], high[..., columns]
-
-
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
-    """Expected columns of a visible unit given the other units, (n_samples, n_own).
+    """Conditional mean of a visible unit given the other visible units, (n_samples, width).
 
-    Parameters are those of `conditional_distribution`. The columns of a unit with several are 0 or
-    1, and their means its probabilities.
+    The parameters are those of `conditional_distribution`. For a one-hot encoded unit the means are
+    the probabilities of its values.
     """
     values, probability = conditional_distribution(machine, v, number)
     return np.asarray((probability[:, :, None] * values).sum(axis=0).astype(machine.dtype))

@@ -13,8 +13,8 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.units import Units
 
-N_DEFICIT_ROWS = 100  # of the data, and as many chains
-N_STD_ERRORS = 3  # below the estimate, where a deficit is taken for certain
+N_DEFICIT_ROWS = 100  # largest number of rows of the data, and of chains
+N_STD_ERRORS = 3  # of the lower confidence bound
 
 
 def likelihood_deficit(
@@ -22,28 +22,29 @@ def likelihood_deficit(
 ) -> float:
     """Lower confidence bound of the likelihood deficit against independent columns, in nats.
 
-    No partition function is needed: every hidden state adds to it what it is worth, and the states
-    of the chains and those given the data are worth most. For continuous hidden units, draws given
-    the data make an unbiased estimate, which is too large by `SURE_GAP` once in a thousand times.
+    Instead of the partition function a lower bound is used: the sum over the hidden states of the
+    chains and of draws given the data, which contribute most. For continuous hidden units it is an
+    importance sampling estimate minus `SURE_GAP`, which exceeds the true value with a probability
+    of at most 1/1000.
 
     Parameters
     ----------
     machine : Machine
-        As learned.
+        Trained machine.
     base : Units
-        Visible layer that resembles the data without a field.
+        Independent model of the columns: a visible layer without a field.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Training data, of which at most a hundred rows are looked at.
+        Training data, of which at most `N_DEFICIT_ROWS` rows are used.
     particles : ndarray of shape (n_chains, n_hidden)
-        Hidden states of the chains.
+        Hidden states of the persistent chains.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows; None weighs them alike.
+        Weights of the rows; None for equal weights.
 
     Returns
     -------
     likelihood_deficit : float
-        Least difference of the mean log-likelihoods that is certain within three standard errors, in
-        nats; negative where nothing is certain.
+        Mean log-likelihood of the independent model minus an upper bound of that of the machine,
+        minus three standard errors, in nats. A positive value is significant.
     """
     machine, base = machine.astype(np.float64), base.astype(np.float64)
     rows = spread_rows(v, N_DEFICIT_ROWS).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Exact sums over the states of small layers."""
+"""Exact sums over all states of a small layer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import Units
 
-MAX_STATES = 2**25  # of the smaller layer: seconds to minutes
-MIN_PROCESS_STATES = 2**22  # seconds, beside which the start of processes does not count
-# Elements of a temporary array, a megabyte, which stays in a core's cache; arrays of a worker's task.
+MAX_STATES = 2**25  # of the smaller layer; the sum takes seconds to minutes
+MIN_PROCESS_STATES = 2**22  # the sum takes seconds, more than starting processes
+# Elements of a temporary array (one megabyte, which fits the cache); blocks of a worker's task.
 MAX_SUMMED_ELEMENTS, N_TASK_BLOCKS = BLOCKS = 2**17, 2**9
 
 
 class TooManyStatesError(ValueError):
-    """No layer has so few states that they can be summed one by one."""
+    """Both layers have too many states for an exact sum."""
 
 
 def log_partition(
@@ -36,14 +36,13 @@ def log_partition(
     Parameters
     ----------
     machine : Machine
-        At least one layer with at most `MAX_STATES` states.
+        Machine with at least one layer of at most `MAX_STATES` states.
     n_jobs : int, default=None
         Number of workers over blocks of states; the result does not depend on it.
     marginal : Machine, default=None
-        The machine or its transpose, over whose visible states the sum is; None for the one that has
-        fewer.
+        The machine or its transpose, whose visible states are summed; None for the one with fewer.
     blocks : tuple of int, default=BLOCKS
-        Elements of a block, and blocks that a worker sums at a time.
+        Elements of a block, and blocks of a worker's task.
 
     Returns
     -------
@@ -53,14 +52,14 @@ def log_partition(
     Raises
     ------
     TooManyStatesError
-        If no layer has so few states.
+        If both layers have too many states.
     """
     marginal = marginal or enumerable(machine)
     n_low = _n_low(marginal, blocks[0])
     n_blocks = int(marginal.visible.n_states) // n_low
     begins = range(0, n_blocks, blocks[1])
     tasks = ((marginal, n_low, begin, min(begin + blocks[1], n_blocks)) for begin in begins)
-    # Threads wait for each other between short operations; processes take a second to start.
+    # Threads wait for the interpreter between short operations; processes take a second to start.
     is_long = marginal.visible.n_states >= MIN_PROCESS_STATES
     return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
@@ -68,28 +67,28 @@ def log_partition(
 def expected_gradient(
     machine: Machine, *, marginal: Machine | None = None, blocks: tuple[int, int] = BLOCKS
 ) -> dict[str, Array]:
-    """Exact negative phase: `Machine.gradient` averaged over the model's distribution.
+    """Exact negative phase: expectation of `Machine.gradient` under the model.
 
     Parameters
     ----------
     machine : Machine
-        At least one layer with at most `MAX_STATES` states.
+        Machine with at least one layer of at most `MAX_STATES` states.
     marginal, blocks
         As for `log_partition`.
 
     Returns
     -------
     gradient : dict of str to ndarray
-        Same keys and shapes as `Machine.parameters`.
+        Gradient, with the keys and shapes of `Machine.parameters`.
 
     Raises
     ------
     TooManyStatesError
-        If no layer has so few states.
+        If both layers have too many states.
     """
     marginal = marginal or enumerable(machine)
     total: dict[str, Array] = {}
-    highest, mass = -np.inf, 0.0  # largest logarithm of a weight so far; sum of weights over it
+    highest, mass = -np.inf, 0.0  # largest log-weight so far; sum of weights relative to it
     n_states, n_rows = int(marginal.visible.n_states), n_summed_rows(marginal, blocks[0])
     for begin in range(0, n_states, n_rows):
         states = marginal.visible.states(begin, min(begin + n_rows, n_states))
@@ -105,35 +104,35 @@ def expected_gradient(
 
 
 def smaller_discrete(machine: Machine) -> Machine:
-    """The machine, or its transpose, whose visible layer has the fewer states."""
+    """Return the machine or its transpose, whichever has fewer visible states."""
     return min(machine, machine.transposed, key=lambda m: m.visible.n_states)
 
 
 def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
-    """The machine, or its transpose, whose visible layer can be enumerated.
+    """Return the machine or its transpose, such that the visible layer can be enumerated.
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
     max_states : int, default=MAX_STATES
-        Of the visible layer.
+        Largest number of states of the visible layer.
 
     Returns
     -------
     marginal : Machine
-        Of the same distribution.
+        The machine or its transpose.
 
     Raises
     ------
     TooManyStatesError
-        If no layer has so few states.
+        If both layers have more states.
     """
     smallest = smaller_discrete(machine)
     if smallest.visible.n_states > max_states:
         raise TooManyStatesError(
-            f"Exact enumeration needs a layer of at most {max_states} states, those of "
-            f"{max_states.bit_length() - 1} units with two states, but this machine has "
+            f"Exact enumeration needs a layer of at most {max_states} states, for instance "
+            f"{max_states.bit_length() - 1} two-state units, but this machine has "
             f"{_described(machine.visible, 'visible')} and {_described(machine.hidden, 'hidden')}."
         )
     return smallest
@@ -145,12 +144,12 @@ def _described(units: Units, name: str) -> str:
 
 
 def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> int:
-    """Number of states whose free energies are worth one temporary array."""
+    """Number of states whose free energies are computed at once."""
     return int(max(1, max_elements // max(machine.weights.shape)))
 
 
 def _n_low(marginal: Machine, max_elements: int) -> int:
-    """Number of states of as many of the last units as a block has room for."""
+    """Number of joint states of as many of the last units as fit a block."""
     n_low = 1
     for i in reversed(range(marginal.visible.n_units)):
         values: Any = marginal.visible.unit_values(i)
@@ -161,10 +160,11 @@ def _n_low(marginal: Machine, max_elements: int) -> int:
 
 
 def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
-    """Log-sum of minus the free energies of some blocks of states.
+    """Log-sum-exp of minus the free energies of a range of blocks of states.
 
-    A block has all `n_low` states of the last units. Energy and field are sums over units: those of
-    a block are those of its first state plus what the last units add, the same for every block.
+    A block contains all `n_low` states of the last units. Energy and field are sums over units, so
+    in a block they are those of its first state plus contributions of the last units, which are the
+    same for every block.
     """
     units = marginal.visible
     low = units.states(0, n_low)
@@ -179,22 +179,22 @@ def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
 
 
 def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
-    """Parameters or gradient of a machine from those of its transpose.
+    """Convert parameters, or a gradient, of the transposed machine to those of the machine.
 
     Parameters
     ----------
     parameters : dict of str to ndarray
-        As in `Machine.parameters` of the transposed machine.
+        Parameters or gradient of the transposed machine.
 
     Returns
     -------
     exchanged : dict of str to ndarray
-        Views, under the names that they have in the machine itself.
+        Views of the arrays, with the names of the machine's parameters.
     """
     other = {"visible": "hidden", "hidden": "visible"}
     exchanged = {"weights": parameters["weights"].T}
     for name, array in parameters.items():
-        layer, _, own = name.partition("_")
-        if own:
-            exchanged[f"{other[layer]}_{own}"] = array
+        layer, _, parameter = name.partition("_")
+        if parameter:
+            exchanged[f"{other[layer]}_{parameter}"] = array
     return exchanged

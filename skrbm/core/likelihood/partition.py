@@ -1,4 +1,4 @@
-"""Partition functions: an estimate with its error, and a lower bound."""
+"""Partition functions: result type with a standard error, and a lower bound."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from skrbm.core.likelihood.exact import n_summed_rows
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
-SURE_GAP = 7.0  # nats: an unbiased estimate is so much too large less than once in a thousand times
+# Nats. By Markov's inequality an unbiased estimate of Z is too large by a factor of e^7 with a
+# probability of at most 1/1000.
+SURE_GAP = 7.0
 
 
 @final
 @dataclass(frozen=True)
 class LogPartition:
-    """Logarithm of a partition function, and how far it can be believed.
+    """Logarithm of a partition function with its standard error.
 
     Parameters
     ----------
     value : float
-        In nats.
+        Log-partition function, in nats.
     std_error : float
-        Standard error of `value`, in nats: zero for an exact sum. An estimate of it is only as
-        good as `effective_sample_size` is large.
+        Standard error of `value`, in nats; zero for an exact sum. It is unreliable if
+        `effective_sample_size` is small.
     method : {"exact", "ais", "reverse_ais", "bar", "tracked"}
-        Where it comes from.
+        Method of computation.
     n_chains, n_temperatures : int or None
         Size of the simulation; None for an exact sum.
     effective_sample_size : float or None
-        Number of equally weighted chains that would say as much, between 1 and `n_chains`; None
-        for an exact sum.
+        Equivalent number of equally weighted chains, between 1 and `n_chains`; None for an exact
+        sum.
 
     Examples
     --------
@@ -68,21 +70,21 @@ class LogPartition:
 
 
 def log_partition_at_least(machine: Machine, h: Array) -> float:
-    r"""Lower bound of a partition function: what some hidden states add to it.
+    r"""Lower bound of a partition function: the sum over a subset S of the hidden states.
 
-    .. math:: \log Z \ge \log \sum_{h \in \text{some}} \int e^{-E(v, h)} dv
+    .. math:: \log Z \ge \log \sum_{h \in S} \int e^{-E(v, h)} dv
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
     h : ndarray of shape (n_samples, n_hidden)
-        Hidden states; one that comes twice counts once.
+        Hidden states; duplicates are counted once.
 
     Returns
     -------
     log_partition : float
-        In nats; minus infinity for continuous hidden units, whose states have a density alone.
+        Lower bound in nats; minus infinity for continuous hidden units.
     """
     if not machine.hidden.is_discrete:
         return -np.inf

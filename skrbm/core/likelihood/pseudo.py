@@ -1,4 +1,4 @@
-"""Pseudo-likelihood: the exact one of every row, and estimates for monitoring."""
+"""Pseudo-likelihood: exact, and estimates for monitoring."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
-MONITOR_ROWS = 100, 1000  # at least and at most
-MONITOR_FLIPS = 8  # units of a row, before more rows are asked
-MONITOR_EVALUATIONS = 2**15, 2**22  # at least and at most, of a hidden unit's log-partition
-MONITOR_OVERHEAD = 32  # of a row and unit, whatever the number of hidden units, in evaluations
-MONITOR_NODES = 1000  # of a quadrature: wider distributions are those of models that have exploded
-MONITOR_SHARE = 1536  # products of states and weights in a pass for one evaluation: about 3 %
-DENSE_ELEMENTS = 2**22  # of a block of sparse data made dense
+MONITOR_ROWS = 100, 1000  # smallest and largest number of rows
+MONITOR_FLIPS = 8  # units of each row, before the number of rows is increased
+MONITOR_EVALUATIONS = 2**15, 2**22  # smallest and largest number, of a unit's log-partition
+MONITOR_OVERHEAD = 32  # fixed cost of a row and unit, in evaluations
+MONITOR_NODES = 1000  # of a quadrature; wider distributions occur only if training diverges
+MONITOR_SHARE = 1536  # products of states and weights in an epoch per evaluation: about 3 % of it
+DENSE_ELEMENTS = 2**22  # of a block of sparse data that is converted to an array
 
 
 def pseudo_likelihood(
@@ -30,8 +30,8 @@ def pseudo_likelihood(
 
     .. math:: \log \mathrm{PL}(v) = \sum_i \log p(v_i \mid v_{-i})
 
-    Each conditional distribution is a sum, or for continuous units a quadrature, of
-    :math:`e^{-F}` over the values of one unit.
+    Each conditional distribution is normalized by a sum of :math:`e^{-F}` over the values of one
+    unit, or by a quadrature for continuous units.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def pseudo_likelihood(
     n_jobs : int, default=None
         Number of threads over blocks of rows; the result does not depend on it.
     is_counted : ndarray of bool of shape (n_samples, n_units), default=None
-        Which conditional distributions of each row to sum; None for all.
+        Mask of the terms in the sum; None for all.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def pseudo_likelihood(
         for units in _unit_blocks(machine, len(rows)):
             counted = 1 if is_counted is None else is_counted[begin : begin + n_rows, units].T
             total += (counted * rows.of_units(units)).sum(axis=0)
-        return total.astype(machine.dtype)  # digits of single precision would add up
+        return total.astype(machine.dtype)  # summed in double precision
 
     blocks = ((begin,) for begin in range(0, v.shape[0], n_rows))
     return np.concatenate(map_blocks(scores, blocks, n_jobs))
@@ -79,10 +79,10 @@ def estimate_pseudo_likelihood(
     *,
     is_counted: Array | None = None,
 ) -> Array:
-    """Unbiased estimate of the log pseudo-likelihood from a few units of every row.
+    """Unbiased estimate of the log pseudo-likelihood from a few units of each row.
 
-    The units of a row are evenly spaced from a random one on, so that none comes twice, and with
-    `n_flips` the number of visible units the estimate is exact.
+    The units of a row are evenly spaced, with a random offset, so none is used twice. If `n_flips`
+    is the number of visible units, the estimate is exact.
 
     Parameters
     ----------
@@ -91,21 +91,21 @@ def estimate_pseudo_likelihood(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Visible states.
     n_flips : int
-        Number of visible units of every row to look at, at most all of them.
+        Number of visible units of each row, at most all.
     rng : numpy.random.Generator
         Source of random numbers.
     is_counted : ndarray of bool of shape (n_samples, n_units), default=None
-        Which conditional distributions of each row to sum; None for all.
+        Mask of the terms in the sum; None for all.
 
     Returns
     -------
     estimate : ndarray of shape (n_samples,)
-        In nats, scaled up to all visible units.
+        Estimate in nats, scaled to all visible units.
 
     Raises
     ------
     QuadratureError
-        If a continuous unit's distribution is too wide to be integrated.
+        If the distribution of a continuous unit is too wide for the quadrature.
     """
     n_units = machine.visible.n_units
     first = rng.integers(n_units, size=v.shape[0])
@@ -113,15 +113,15 @@ def estimate_pseudo_likelihood(
     total = np.zeros(len(first))
     n_rows = max(1, DENSE_ELEMENTS // machine.visible.n_columns)
     for begin in range(0, len(first), n_rows):
-        own = slice(begin, begin + n_rows)
-        rows = _Rows(machine, v[own])
+        block = slice(begin, begin + n_rows)
+        rows = _Rows(machine, v[block])
         n_together = max(1, _Rows.max_elements // (len(rows) * machine.hidden.n_columns))
         for flip in range(0, n_flips, n_together):
-            units = (first[own] + spacing[flip : flip + n_together]) % n_units
+            units = (first[block] + spacing[flip : flip + n_together]) % n_units
             numbers = np.broadcast_to(np.arange(len(rows)), units.shape)
             scores = rows.log_conditionals(numbers.ravel(), units.ravel()).reshape(units.shape)
-            counted = 1 if is_counted is None else is_counted[own][numbers, units]
-            total[own] += (counted * scores).sum(axis=0)
+            counted = 1 if is_counted is None else is_counted[block][numbers, units]
+            total[block] += (counted * scores).sum(axis=0)
     return total * (n_units / n_flips)
 
 
@@ -134,10 +134,10 @@ def monitor(
     *,
     evaluations: tuple[int, int] = MONITOR_EVALUATIONS,
 ) -> float:
-    """Mean estimated pseudo-likelihood of some rows: a training curve at bounded cost.
+    """Estimate the mean pseudo-likelihood for a training curve, at bounded cost.
 
-    Rows and units are the same on every call, so that the curve is smooth and the training's
-    stream is left alone.
+    Rows and units are the same in every call, so the curve is smooth, and the random stream of
+    training is not used.
 
     Parameters
     ----------
@@ -146,18 +146,20 @@ def monitor(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data.
     n_samples : int, default=None
-        Number of rows of a pass, of whose cost this is a small part; None for those of `v`.
+        Number of rows of an epoch; the cost is a small share of that of an epoch. None for the
+        number of rows of `v`.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows; None weighs them alike.
+        Weights of the rows; None for equal weights.
     is_counted : ndarray of bool of shape (n_samples, n_units), default=None
-        Which conditional distributions of each row to sum; None for all.
+        Mask of the terms in the sum; None for all.
     evaluations : tuple of int, default=MONITOR_EVALUATIONS
-        Least and largest number of evaluations of a hidden unit's log-partition.
+        Smallest and largest number of evaluations of a hidden unit's log-partition.
 
     Returns
     -------
     score : float
-        In nats per row; NaN where a continuous unit's distribution is too wide to be integrated.
+        In nats per row; NaN if the distribution of a continuous unit is too wide for the
+        quadrature.
     """
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
@@ -180,10 +182,10 @@ def monitor(
 
 
 class _Rows:
-    """Visible states, and what the log-probabilities of their units given the others share."""
+    """Conditional log-probabilities of the units of visible states, with shared fields."""
 
-    max_elements: ClassVar[int] = 2**19  # of a temporary array: below, the time goes between calls
-    max_paired: ClassVar[int] = 10  # values of a unit: more are not compared by pairs
+    max_elements: ClassVar[int] = 2**19  # of a temporary array; below, NumPy's overhead dominates
+    max_paired: ClassVar[int] = 10  # values of a unit; with more, values are not compared in pairs
 
     def __init__(self, machine: Machine, v: Any) -> None:
         self._machine = machine
@@ -206,30 +208,31 @@ class _Rows:
         return self._machine.hidden.log_partition(self._field)
 
     def of_units(self, units: Array) -> Array:
-        """Log-probabilities of the units of a block given the others (n_units, n_rows)."""
+        """Log-probabilities of the units of a block given the others, (n_units, n_rows)."""
         columns = self._machine.visible.unit_columns(units)
         values, states = self._machine.visible.unit_values(units[0]), self._v.T[columns]
         log_probability = np.zeros((len(units), len(self)))
         is_other = np.ones(log_probability.shape, dtype=bool)
         if values is not None:
             is_value = (states == values[:, None, :, None]).all(axis=2)
-            is_other, own = ~is_value.any(axis=0), is_value.argmax(axis=0)
+            is_other, index = ~is_value.any(axis=0), is_value.argmax(axis=0)
             if len(values) <= self.max_paired:
-                log_probability += self._compared(units, columns, values, own)
+                log_probability += self._from_pairs(units, columns, values, index)
             else:
                 for i, number in enumerate(units):
-                    log_probability[i] = self._from_rest(number, columns[i], values, own[i])
+                    log_probability[i] = self._from_rest(number, columns[i], values, index[i])
         for k in np.flatnonzero(is_other.any(axis=1)):  # continuous units and grey values
             rows, unit = np.flatnonzero(is_other[k]), self._machine.visible.take(units[k])
-            own = states[k][:, rows].T
-            log_probability[k, rows] = self._from_all_values(unit, columns[k], own, rows)
+            current = states[k][:, rows].T
+            log_probability[k, rows] = self._from_all_values(unit, columns[k], current, rows)
         return log_probability
 
-    def _compared(self, units: Array, columns: Array, values: Array, own: Array) -> Array:
-        """Units whose values, of the numbers `own`, are each compared with all others.
+    def _from_pairs(self, units: Array, columns: Array, values: Array, index: Array) -> Array:
+        """Log-probabilities from the log-odds of all pairs of values.
 
-        The change from any value to any other is asked for in all rows, and one in n_values is
-        used: for one matrix product that is less work than picking the rows of each value.
+        `index`, of shape (n_units, n_rows), contains the indices of the current values. Changes
+        between all pairs of values are computed for all rows, of which one in n_values is used: one
+        matrix product is faster than selecting the rows of each value.
         """
         layer, weights = self._machine.visible.take(units), self._machine.weights[columns]
         others = np.array([np.delete(np.arange(len(values)), k) for k in range(len(values))])
@@ -237,54 +240,57 @@ class _Rows:
         field = np.stack([_products(layer.signal(value), weights) for value in states])
         energy = np.stack([layer.energy(value) for value in states])
         shifts = (field[others] - field[:, None]).reshape(-1, field.shape[2])
-        log_odds = self._changes(shifts).reshape(*others.shape, *own.shape)
+        log_odds = self._changes(shifts).reshape(*others.shape, *index.shape)
         log_odds += (energy[:, None] - energy[others])[..., None]
-        log_odds = np.take_along_axis(log_odds, own[None, None], axis=0)[0]
+        log_odds = np.take_along_axis(log_odds, index[None, None], axis=0)[0]
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0, initial=0))
 
-    def _from_rest(self, number: int, columns: Array, values: Array, own: Array) -> Array:
-        """A unit whose values, of the numbers `own`, are compared by what each adds to the rest."""
+    def _from_rest(self, number: int, columns: Array, values: Array, index: Array) -> Array:
+        """Log-probabilities of one unit, from the field of the other units plus that of each value.
+
+        `index`, of shape (n_rows,), contains the indices of the current values.
+        """
         unit = self._machine.visible.take(number)
         field = unit.signal(values) @ self._machine.weights[columns]
-        changes = self._machine.hidden.log_partition_shifts(self._field - field[own])
+        changes = self._machine.hidden.log_partition_shifts(self._field - field[index])
         log_weight = changes(field) - unit.energy(values)[:, None]
-        chosen = np.take_along_axis(log_weight, own[None], axis=0)[0]
+        chosen = np.take_along_axis(log_weight, index[None], axis=0)[0]
         return np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
 
     def log_conditionals(self, rows: Array, units: Array) -> Array:
-        """Log-probability of one unit of one row for each pair of their numbers."""
+        """Log-probabilities of pairs of a row and a unit, given by their indices, (n_pairs,)."""
         log_probability = np.zeros(len(units))
         groups = self._machine.visible.unit_groups
         for group in groups:
             pairs = np.flatnonzero(np.isin(units, group)) if len(groups) > 1 else slice(None)
             if len(units[pairs]):
-                own, unit = rows[pairs], self._machine.visible.take(units[pairs])
+                rows_of_pairs, unit = rows[pairs], self._machine.visible.take(units[pairs])
                 columns = self._machine.visible.unit_columns(units[pairs])
-                states = self._v[own[:, None], columns]
-                log_probability[pairs] = self._from_all_values(unit, columns, states, own)
+                states = self._v[rows_of_pairs[:, None], columns]
+                log_probability[pairs] = self._from_all_values(unit, columns, states, rows_of_pairs)
         return log_probability
 
     def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:
-        """Rows whose units are compared with all that they could be."""
+        """Log-probabilities of one unit of each row, from a sum over all of its values."""
         weights, (low, high) = self._machine.weights[columns], self._bounds
         places: Any = columns if low.ndim == 1 else (rows[:, None], columns)
         values, log_measure = unit.conditional_values(states, low[places], high[places])
         field, hidden = self._field[rows], self._machine.hidden
-        own = self._log_partition[rows] - unit.energy(states)
+        log_weight = self._log_partition[rows] - unit.energy(states)
         log_odds = np.empty((len(values), len(states)), dtype=field.dtype)
         for k, value in enumerate(values):
             change = unit.signal(value) - unit.signal(states)
-            if not change.any():  # the present values
+            if not change.any():  # the current values
                 log_odds[k] = 0
                 continue
             log_odds[k] = hidden.log_partition(field + _products(change, weights))
-            log_odds[k] -= unit.energy(value) + own
+            log_odds[k] -= unit.energy(value) + log_weight
         log_odds += log_measure
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0))
 
 
 def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
-    """Numbers of units that are looked at together: of one group, and so many that memory holds."""
+    """Blocks of unit indices: units of one group, as many as `max_elements` allows."""
     for group in machine.visible.unit_groups:
         values = machine.visible.unit_values(group[0])
         n_pairs = 1 if values is None else max(1, len(values) * (len(values) - 1))
@@ -293,19 +299,19 @@ def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
 
 
 def _products(change: Array, weights: Array) -> Array:
-    """Change of the field (n_samples, n_hidden), with the same weights or own ones for each."""
+    """Change of the field, (n_samples, n_hidden); weights are common or one set per sample."""
     return change @ weights if weights.ndim == 2 else np.einsum("nc,nch->nh", change, weights)
 
 
 def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
-    """Bounds of the fields on the visible units of all rows, from at most a few of them."""
+    """Bounds of the fields on the visible units, estimated from a subset of the rows."""
     some = dense(spread_rows(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)
     low, high = field_ranges(machine, some)
     return (low, high) if low.ndim == 1 else (low.min(axis=0), high.max(axis=0))
 
 
 def _most_others(machine: Machine, bounds: tuple[Array, Array]) -> int:
-    """Largest number of other values that a visible unit is compared with."""
+    """Largest number of other values, or quadrature nodes, of a visible unit."""
     counts = []
     for group in machine.visible.unit_groups:
         columns = machine.visible.unit_columns(group)

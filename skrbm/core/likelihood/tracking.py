@@ -1,4 +1,4 @@
-"""Partition functions of the models that training passes through, from chains that go along."""
+"""Partition functions of the successive models of a training run, by weighted chains."""
 
 from __future__ import annotations
 
@@ -15,63 +15,69 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
-MAX_STEP_SPREAD = 0.07  # nats: standard deviation of log-weights that a step may add
-MAX_DISAGREEMENT = 3.0  # standard errors beyond which two estimates do not agree
-CHAINS_FACTOR = 4  # times as many chains in place of unreliable ones, as far as there may be more
+MAX_STEP_SPREAD = 0.07  # nats; largest standard deviation of the log-weights of a step
+MAX_DISAGREEMENT = 3.0  # standard errors beyond which two estimates disagree
+CHAINS_FACTOR = 4  # growth of the number of chains when they are replaced, up to `max_chains`
 
 
 @final
 class PartitionTracker:
-    r"""Chains with weights that follow a model from one state of its training to the next.
+    r"""Sequential Monte Carlo estimate of the partition function along a training run.
 
-    Whenever the model moves from :math:`\theta` to :math:`\theta'`, chains take on weights, and
-    then a Gibbs step:
+    For a change of the parameters from :math:`\theta` to :math:`\theta'`, the weights of the chains
+    are updated, and a Gibbs step follows:
 
     .. math::
 
         \log w \mathrel{+}= F_\theta(v) - F_{\theta'}(v), \qquad
         \log \hat Z_{\theta'} = \log \hat Z_\theta + \log \langle w \rangle
 
-    :math:`\hat Z` is unbiased however far the model moves [1]_. Models between the two, linear in
-    the natural parameters, keep the weights alike, and chains are drawn anew in proportion to their
-    weights when these differ too much [2]_.
+    :math:`\hat Z` is unbiased for changes of any size [1]_. Large changes are split into steps,
+    linear in the natural parameters, to keep the variance of the weights small, and chains are
+    resampled if their effective sample size is too small [2]_.
 
-    Modes that lie far apart would grow and shrink without chains in them. So the chains may jump to
-    given rows. And where draws around these rows are a good sample of a model, the chains start anew
-    from them: if that makes the partition function larger, since chains that miss a mode make it
-    smaller, or if both agree and the draws do so with the smaller error. A bad sample that makes it
-    larger by `SURE_GAP` has found a mode that the chains miss, too.
+    Chains do not move between distant modes, whose probabilities change in training. So the chains
+    may jump to given rows, the anchors. Draws given the anchors (importance sampling) replace the
+    chains if they are a good sample and if their estimate is larger (chains that miss a mode
+    underestimate Z) or agrees with a smaller error. They also replace the chains if their estimate
+    is larger by `SURE_GAP`: then the chains miss a mode.
 
-    A model that moves to and fro in its first passes leaves chains behind. So where the error is
-    large, more chains come from the base, and stay if they make the partition function larger; the
-    next ones when twice as many models have been followed.
+    In the first epochs the parameters may change faster than the chains equilibrate. If the
+    standard error is large, more chains are annealed from the base, and replace the current ones if
+    their estimate is larger. The next attempt follows after twice as many models.
 
     Parameters
     ----------
     base : Units
-        Visible layer without a field, of the type of the machine's, from which the chains start.
+        Visible layer of the machine's type, without a field, from which the chains are initialized.
     machine : Machine
-        First model to follow, whose hidden units are tempered exactly.
+        First model; its hidden units must be tempered exactly.
     rng : numpy.random.Generator
         Source of random numbers.
     dtype : dtype, default=numpy.float64
-        Precision of states and fields.
+        Floating-point dtype of states and fields.
     n_chains : int
         Number of chains, at least two.
     max_chains : int, default=None
-        Number that they may grow to where few are unsure; None for no more.
+        Largest number of chains if their standard error is large; None for `n_chains`.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states that chains may jump to, such as rows of the data; None for no jumps.
 
     Attributes
     ----------
     correction : float
-        Sum of the rises of the log-partition when chains took the place of others, in nats: earlier
+        Sum of the changes of the log-partition when chains were replaced, in nats: earlier
         estimates were too low by about this amount.
-    min_ess_share, max_std_error, jump_pause, n_mixed_rows, base_step_factor : float or int
-        Effective share of the chains below which they are resampled; standard error in nats beyond
-        which they are not relied upon; steps between jumps; mixtures of pairs of anchors that are
-        offered beside these; times as many steps from the base as from one model to the next.
+    min_ess_share : float
+        Effective share of the chains below which they are resampled.
+    max_std_error : float
+        Standard error, in nats, beyond which more chains are annealed from the base.
+    jump_pause : int
+        Number of steps between jumps.
+    n_mixed_rows : int
+        Number of mixtures of two anchors that are added to the anchors.
+    base_step_factor : int
+        Largest number of steps from the base, relative to that between two models.
 
     References
     ----------
@@ -111,23 +117,23 @@ class PartitionTracker:
     def follow(
         self, machine: Machine, max_steps: int, anchors: Array | None = None
     ) -> LogPartition:
-        """Go over to the next model.
+        """Advance the chains to the next model.
 
         Parameters
         ----------
         machine : Machine
-            Of the same types as the first; copied.
+            Next model, of the same unit types as the first; copied.
         max_steps : int
-            Largest number of Gibbs steps on the way, at least one: fewer where the weights stay
-            alike with fewer.
+            Largest number of Gibbs steps, at least one; fewer are used if the variance of the
+            weights stays small.
         anchors : ndarray of shape (n_rows, n_visible), default=None
-            Rows that chains may jump to from now on; None for those of before.
+            New anchors; None for the current ones.
 
         Returns
         -------
         log_partition : LogPartition
-            Of the machine, with its standard error, of which one chain's share is a part: none of
-            n chains may be in a mode of less than 1 / n.
+            Estimate with its standard error, which includes a term of 1 / n_chains, since all
+            chains may miss a mode of smaller probability.
         """
         if anchors is not None:
             self._anchors = anchors.astype(self._dtype, copy=False)
@@ -142,9 +148,9 @@ class PartitionTracker:
             self._n_chains = min(CHAINS_FACTOR * self._n_chains, self._max_chains)
             others = self._at_base()
             self._go(self._base.machine, others, natural, max_base_steps)
-            self._exchange(max(self._chains, others, key=lambda chains: chains.value))
+            self._replace_chains(max(self._chains, others, key=lambda chains: chains.value))
         if self._anchors is not None:
-            self._exchange(self._better(self._chains, self._anchors))
+            self._replace_chains(self._better(self._chains, self._anchors))
         chains = self._chains
         return LogPartition(
             chains.value + energy_shift,
@@ -156,19 +162,19 @@ class PartitionTracker:
         )
 
     def _at_base(self) -> Population:
-        """Chains of independent units."""
+        """Initial chains: independent draws from the base."""
         v = self._base.sample_base(self._n_chains, self._rng)
         return Population(v, np.zeros(len(v)), self._base.base_log_partition)
 
-    def _exchange(self, chains: Population) -> None:
-        """Let chains take the place of the present ones, if they are others."""
+    def _replace_chains(self, chains: Population) -> None:
+        """Replace the current chains and add the change of the estimate to `correction`."""
         gap = chains.value - self._chains.value
-        if np.isfinite(gap):  # else the model is beyond the range of numbers
+        if np.isfinite(gap):  # not finite if energies overflow
             self.correction += gap
         self._chains = chains
 
     def _better(self, chains: Population, anchors: Array) -> Population:
-        """The chains, or draws around the anchors if these tell more of the model."""
+        """Return the chains, or draws given the anchors if these give the better estimate."""
         rows = self._offered(self._current, anchors)
         h, log_weights = propose(self._current, rows, self._n_chains, self._rng)
         draws = Population(self._current.sample_visible(h, self._rng), log_weights.astype(float))
@@ -177,16 +183,16 @@ class PartitionTracker:
             return draws
         if not draws.effective_sample_size > self.min_ess_share * len(h):
             return chains
-        sure = MAX_DISAGREEMENT * np.hypot(draws.std_error, chains.std_error)
-        is_better = gap > sure or (gap > -sure and draws.std_error < chains.std_error)
+        tolerance = MAX_DISAGREEMENT * np.hypot(draws.std_error, chains.std_error)
+        is_better = gap > tolerance or (gap > -tolerance and draws.std_error < chains.std_error)
         return draws if is_better else chains
 
     def _offered(self, machine: Machine, anchors: Array) -> Array:
-        """Anchors and mixtures of pairs of them: a mode without data is often made of two with."""
+        """Anchors and mixtures of two anchors; these often find modes without data."""
         return np.concatenate([anchors, mixed_rows(machine, anchors, self.n_mixed_rows, self._rng)])
 
     def _go(self, first: Machine, chains: Population, last: Machine, max_steps: int) -> None:
-        """Lead chains from one natural model to another."""
+        """Anneal chains from one natural model to another."""
         segment, beta, end = _Segment(first, last), 0.0, self._n_steps + max_steps
         while beta < 1:
             fields = segment.fields(chains.v)
@@ -206,18 +212,18 @@ class PartitionTracker:
 
 @final
 class _Segment:
-    """Models between two natural ones, linear in their parameters."""
+    """Path between two natural models, linear in their parameters."""
 
     def __init__(self, first: Machine, last: Machine) -> None:
         self._first, self._last = first, last
         self._change = last.weights - first.weights
 
     def fields(self, v: Array) -> tuple[Array, Array]:
-        """Fields of the hidden units at the first model, and their change to the last."""
+        """Hidden fields in the first model, and their change to the last model."""
         return v @ self._first.weights, v @ self._change
 
     def free_energy(self, v: Array, fields: tuple[Array, Array], beta: float) -> Array:
-        """Free energy in a model between, in double precision."""
+        """Free energy in the intermediate model at `beta`, in double precision."""
         first, last = self._first.visible, self._last.visible
         energy = (1 - beta) * first.energy(v).astype(float) + beta * last.energy(v).astype(float)
         hidden = self._last.hidden.tempered(self._first.hidden, beta)
@@ -226,7 +232,7 @@ class _Segment:
     def next(
         self, chains: Population, fields: tuple[Array, Array], beta: float, least: float
     ) -> tuple[float, Array]:
-        """Model to go to, about as far as the weights may spread, and its log-weights."""
+        """Choose the next `beta` by the spread of the log-weights; return it with these."""
         shares = chains.shares
         current = self.free_energy(chains.v, fields, beta)
         log_ratio = current - self.free_energy(chains.v, fields, 1.0)
@@ -237,7 +243,7 @@ class _Segment:
         return beta, current - self.free_energy(chains.v, fields, beta)
 
     def at(self, beta: float) -> Machine:
-        """Model between the two."""
+        """Intermediate model at `beta`."""
         return Machine(
             self._last.visible.tempered(self._first.visible, beta),
             self._last.hidden.tempered(self._first.hidden, beta),

@@ -1,4 +1,4 @@
-"""Chains with weights, whose mean estimates a partition function."""
+"""Weighted Markov chains, whose mean weight estimates a partition function."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from scipy.special import softmax
 
 from skrbm.core.numerics import Array
 
-MIN_ANCESTOR_SHARE = 0.25  # of the chains: fewer ancestors do not tell a variance
+MIN_ANCESTOR_SHARE = 0.25  # of the chains; with fewer ancestors the variance estimate is unreliable
 
 
 @final
 @dataclass(eq=False)
 class Population:
-    """Chains with weights, resampled in proportion to these when they differ too much.
+    """Population of weighted chains with resampling.
 
-    The standard error is that between the descendants of different chains [1]_, which counts what
-    chains that do not mix add to it.
+    The standard error comes from the variance between the descendants of different initial chains
+    [1]_, which includes the error of chains that do not mix.
 
     Parameters
     ----------
     v : ndarray of shape (n_chains, n_visible)
         Visible states.
     log_weights : ndarray of shape (n_chains,)
-        Logarithms of the weights since the chains were last drawn anew, in nats.
+        Log-weights since the last resampling, in nats.
     log_partition : float, default=0.0
-        Logarithm of the mean weight up to then.
+        Logarithm of the mean weight up to the last resampling, in nats.
 
     References
     ----------
@@ -46,33 +46,33 @@ class Population:
 
     @property
     def value(self) -> float:
-        """Logarithm of the mean weight."""
+        """Logarithm of the mean weight, in nats."""
         return float(
             self.log_partition + np.logaddexp.reduce(self.log_weights) - np.log(len(self.v))
         )
 
     @property
     def std_error(self) -> float:
-        """Standard error of `value`."""
+        """Standard error of `value`, in nats."""
         return float(np.sqrt(self._variance + self._family_variance))
 
     @property
     def shares(self) -> Array:
-        """Weights, of sum one."""
+        """Normalized weights, (n_chains,)."""
         return np.asarray(softmax(self.log_weights))
 
     @property
     def effective_sample_size(self) -> float:
-        """Number of chains of equal weights that are worth these."""
+        """Equivalent number of equally weighted chains."""
         return float(1 / np.sum(self.shares**2))
 
     def resample(self, rng: np.random.Generator) -> Array:
-        """Draw the chains in proportion to their weights, evenly.
+        """Resample the chains in proportion to their weights, by systematic resampling.
 
         Returns
         -------
         chosen : ndarray of int of shape (n_chains,)
-            Their numbers.
+            Indices of the resampled chains.
         """
         n = len(self.v)
         targets = (np.arange(n) + rng.random()) / n
@@ -87,7 +87,7 @@ class Population:
 
     @property
     def _family_variance(self) -> float:
-        """Relative variance of the mean weight, from the shares of the first chains' families."""
+        """Relative variance of the mean weight, from the total weight of each ancestor's chains."""
         n = len(self._ancestors)
         shares = np.bincount(self._ancestors, self.shares, minlength=n)
         return float(np.sum((shares - 1 / n) ** 2) * n / (n - 1))

@@ -1,4 +1,4 @@
-"""Layers of units: one file for each type, all of them answering the same questions."""
+"""Layers of units: one file for each type, all with the interface of `Units`."""
 
 from skrbm.core.units.base import Units
 from skrbm.core.units.bernoulli import Bernoulli
@@ -12,7 +12,7 @@ from skrbm.core.units.real import DReLU, ReLU, StandardGaussian
 from skrbm.core.units.spin import Spin
 from skrbm.core.units.support import Metric, QuadratureError, Support, UnknownRangeError
 
-# Hidden types besides those with two states, by the names that users give them.
+# Types of hidden units beside the two-state ones, by the values of the parameter `hidden_units`.
 HIDDEN_TYPES: dict[str, type[Units]] = {
     "gaussian": StandardGaussian,
     "relu": ReLU,

@@ -1,4 +1,4 @@
-"""Bernoulli units: off or on."""
+"""Bernoulli units: 0 or 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Categorical (Potts) units: one of several values, in as many one-hot columns."""
+"""Categorical (Potts) units: one of several values, one-hot encoded."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Support
 from skrbm.core.units.value_table import ValueTable, chosen_values, value_table
 
-TABLE_BYTES = 2**19  # of rows at once: they stay in the cache, and a call on them takes its time
-MIN_CALL_SIZE = 200  # numbers for each call that a table takes: with fewer, rows are faster
+TABLE_BYTES = 2**19  # rows drawn at once: they fit the cache, and NumPy's overhead is small
+MIN_CALL_SIZE = 200  # values for each NumPy call of a table; with fewer, `chosen_values` is faster
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Categorical(WideUnits, LinearUnits):
-    r"""Units that take one of several values, each of which has a column that is then 1, else 0.
+    r"""Units that take one of several values, one-hot encoded with one column for each value.
 
     .. math:: p(s_k = 1 \mid x) = e^{x_k} / \sum_{c \in \text{unit}} e^{x_c}, \qquad
         L(x) = \log \sum_{c \in \text{unit}} e^{x_c}
 
-    Adding a number to all columns of a unit changes no probability: `gauge` takes out the mean.
+    Adding a constant to all columns of a unit changes no probability: `gauge` subtracts the mean.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Categorical(WideUnits, LinearUnits):
 
     Examples
     --------
-    A unit with three values, the last of them twice as likely as each of the others:
+    A unit with three values, the last twice as likely as each of the others:
 
     >>> unit = Categorical(np.log([1.0, 1.0, 2.0]), (3,))
     >>> unit.mean(np.zeros((1, 3))).round(2)
@@ -68,10 +68,10 @@ class Categorical(WideUnits, LinearUnits):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Logarithms of the frequencies, those of absent values as if a part of a row had them."""
+        """Bias from the log-frequencies; a value without data counts as a fraction of a row."""
         units = cls(np.zeros_like(mean), **options)
-        n_own = np.take(units.n_categories, units.unit_of_column)
-        bias = np.log(np.clip(mean, 1 / (n_own * (n_samples + 1)), 1))
+        n_values = np.take(units.n_categories, units.unit_of_column)
+        bias = np.log(np.clip(mean, 1 / (n_values * (n_samples + 1)), 1))
         return replace(units, bias=bias).gauged()
 
     def heated(self, temperature: float) -> Self:
@@ -83,7 +83,7 @@ class Categorical(WideUnits, LinearUnits):
         return np.asarray(rows - means[self.unit_of_column])
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        # All other values of a one-hot state; shares of several are compared with each other.
+        # Rolling a one-hot state gives all values; fractional states are rolled likewise.
         values = np.stack([np.roll(states, k, axis=1) for k in range(self.n_columns)])
         return values, np.zeros((1, 1), dtype=states.dtype)
 
@@ -96,22 +96,22 @@ class Categorical(WideUnits, LinearUnits):
 
     def expectation(self, x: Array) -> Array:
         for rows in row_blocks(x, IN_PLACE_BYTES):
-            own = x[rows]
-            _, total = self._exponentiate(own)
-            own /= self._spread(total)
+            block = x[rows]
+            _, total = self._exponentiate(block)
+            block /= self._spread(total)
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         table = self._table
         for rows in row_blocks(x, TABLE_BYTES):
-            own = x[rows]
-            number = rng.random((len(own), self.n_units))
-            if own.size < MIN_CALL_SIZE * table.n_calls:
-                own[...] = chosen_values(own, table.first_columns, table.repeats, number)
+            block = x[rows]
+            number = rng.random((len(block), self.n_units))
+            if block.size < MIN_CALL_SIZE * table.n_calls:
+                block[...] = chosen_values(block, table.first_columns, table.repeats, number)
             else:
-                columns = table.chosen_columns(own, number)
-                own[...] = 0
-                own[np.arange(len(own)), columns] = 1
+                columns = table.chosen_columns(block, number)
+                block[...] = 0
+                block[np.arange(len(block)), columns] = 1
         return x
 
     @property
@@ -119,11 +119,11 @@ class Categorical(WideUnits, LinearUnits):
         return value_table(self.n_categories)
 
     def _spread(self, values: Array) -> Array:
-        """Values of each unit in all its columns: less time than for `by_column`."""
+        """Repeat the value of each unit for all of its columns; faster than `by_column`."""
         return np.repeat(values, self._table.repeats, axis=1)
 
     def _exponentiate(self, x: Array) -> tuple[Array, Array]:
-        """Exponentiate in place, up to the greatest of each unit; that and the units' sums."""
+        """Exponentiate in place, minus the maximum of each unit; return the maxima and the sums."""
         first = self._table.first_columns
         top = np.maximum.reduceat(x, first, axis=1)
         x -= self._spread(top)

@@ -13,7 +13,7 @@ from skrbm.core.units.base import Units
 
 
 class WideUnits(Units):
-    """Layer in which the columns of a unit lie side by side, as many as the unit needs."""
+    """Layer whose units take one or several adjacent columns."""
 
     @property
     @abstractmethod
@@ -27,7 +27,7 @@ class WideUnits(Units):
 
     @cached_property
     def unit_of_column(self) -> Array:
-        """Number of the unit that each column belongs to, (n_columns,)."""
+        """Index of the unit of each column, (n_columns,)."""
         return np.repeat(np.arange(self.n_units), self.widths)
 
     @property

@@ -1,4 +1,4 @@
-"""A layer of layers, their columns side by side: a row of a mixed table."""
+"""Composite layers: layers of several unit types side by side, as for a mixed table."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from skrbm.core.units.support import Metric, Support
 @final
 @dataclass(frozen=True, eq=False)
 class Composite(WideUnits):
-    r"""Layers whose columns lie side by side, each with its energy, signal and metric.
+    r"""Layer of several layers, its parts, whose columns are concatenated.
 
     .. math:: A(s) = \sum_p A_p(s_p), \qquad \varphi(s) = (\varphi_1(s_1), \varphi_2(s_2), \dots)
 
-    Parameters of part p have its number in front of their names, as in "0_bias".
+    The names of parameters are prefixed by the index of the part, as in "0_bias".
 
     Parameters
     ----------
     parts : tuple of Units
-        At least one, all of them plain or all with an offset, in one precision.
+        At least one; all plain or all with an offset, and all of one dtype.
 
     Examples
     --------
@@ -41,11 +41,11 @@ class Composite(WideUnits):
 
     parts: tuple[Units, ...]
 
-    support = Support(-np.inf, np.inf)  # the parts have narrower ones
+    support = Support(-np.inf, np.inf)  # those of the parts may be narrower
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Start every part: option `types` has its type, number of columns and further options."""
+        """Create every part; option `types` lists (type, number of columns, options) of each."""
         parts, end = [], 0
         for kind, n_columns, further in options["types"]:
             columns, end = slice(end, end + n_columns), end + n_columns
@@ -54,44 +54,47 @@ class Composite(WideUnits):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
-        """Hand every part its columns of the arrays that its type has; options as for `start`."""
+        """Create every part from its columns of the arrays; options as for `start`."""
         ends, parts = dict.fromkeys(arrays, 0), []
         for kind, n_columns, further in options["types"]:
             names = {f.name for f in fields(kind)} & arrays.keys()
             ends |= {name: ends[name] + n_columns for name in names}
-            own = {name: arrays[name][ends[name] - n_columns : ends[name]] for name in names}
-            parts.append(kind.from_arrays(own, **further))
+            slices = {name: arrays[name][ends[name] - n_columns : ends[name]] for name in names}
+            parts.append(kind.from_arrays(slices, **further))
         lengths = {name: len(array) for name, array in arrays.items()}
         if ends != lengths:
-            raise ValueError(f"Arrays of the parts expected lengths {ends} in all, got {lengths}.")
+            raise ValueError(f"Arrays of the parts expected total lengths {ends}, got {lengths}.")
         return cls(tuple(parts))
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """Arrays of the parts side by side, each of those parts whose type has it."""
+        """Arrays of the parts, concatenated over the parts that have an array of that name."""
         arrays = [part.arrays for part in self.parts]
         names = sorted(set().union(*arrays))
-        return {name: self._join([own[name] for own in arrays if name in own]) for name in names}
+        return {
+            name: self._join([of_part[name] for of_part in arrays if name in of_part])
+            for name in names
+        }
 
     @property
     def start_options(self) -> dict[str, Any]:
         return {"types": [(type(p), p.n_columns, p.start_options) for p in self.parts]}
 
     @property
-    def bias(self) -> Array:  # type: ignore[override]  # that of the parts
+    def bias(self) -> Array:  # type: ignore[override]  # a property in place of an attribute
         return self._join([part.bias for part in self.parts])
 
     @cached_property
-    def offset(self) -> Array | None:  # type: ignore[override]  # that of the parts
+    def offset(self) -> Array | None:  # type: ignore[override]
         offsets = [part.offset for part in self.parts if part.offset is not None]
         return self._join(offsets) if offsets else None
 
     @property
-    def is_signal_fixed(self) -> bool:  # type: ignore[override]  # that of the parts
+    def is_signal_fixed(self) -> bool:  # type: ignore[override]
         return all(part.is_signal_fixed for part in self.parts)
 
     @property
-    def is_mean_sufficient(self) -> bool:  # type: ignore[override]  # that of the parts
+    def is_mean_sufficient(self) -> bool:  # type: ignore[override]
         return all(part.is_mean_sufficient for part in self.parts)
 
     @property
@@ -99,7 +102,7 @@ class Composite(WideUnits):
         return all(part.is_discrete for part in self.parts)
 
     @property
-    def is_tempered_exactly(self) -> bool:  # type: ignore[override]  # that of the parts
+    def is_tempered_exactly(self) -> bool:  # type: ignore[override]
         return all(part.is_tempered_exactly for part in self.parts)
 
     @property
@@ -127,16 +130,16 @@ class Composite(WideUnits):
         ]
 
     def take(self, index: Any) -> Units:
-        part, own = self._part_of(index)
-        return part.take(own)
+        part, unit = self._part_of(index)
+        return part.take(unit)
 
     def unit_values(self, index: int) -> Array | None:
-        part, own = self._part_of(index)
-        return part.unit_values(own)
+        part, unit = self._part_of(index)
+        return part.unit_values(unit)
 
     def unit_atoms(self, index: int) -> Array:
-        part, own = self._part_of(index)
-        return part.unit_atoms(own)
+        part, unit = self._part_of(index)
+        return part.unit_atoms(unit)
 
     @property
     def column_bounds(self) -> tuple[Array, Array]:
@@ -151,13 +154,13 @@ class Composite(WideUnits):
         if all(part.offset is None and part.is_signal_fixed for part in self.parts):
             return states
         if is_sparse(states):
-            signals = [part.signal(own) for part, own in self._split(states)]
+            signals = [part.signal(part_states) for part, part_states in self._split(states)]
             if all(map(is_sparse, signals)):
                 return hstack(signals, "csr")
-            return self._join([dense(signal) for signal in signals])  # offsets fill sparse states
+            return self._join([dense(signal) for signal in signals])  # an offset makes them dense
         out = np.empty_like(states, dtype=np.result_type(states, self.bias)) if out is None else out
-        for part, own, own_out in self._split(states, out):
-            placed(part.signal(own, out=own_out), own_out)
+        for part, part_states, part_out in self._split(states, out):
+            placed(part.signal(part_states, out=part_out), part_out)
         return out
 
     @property
@@ -173,61 +176,61 @@ class Composite(WideUnits):
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
         out = np.empty_like(field) if out is None else out
-        for part, own, own_out in self._split(field, out):
-            part.mean(own, out=own_out)
+        for part, part_field, part_out in self._split(field, out):
+            part.mean(part_field, out=part_out)
         return out
 
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         out = np.empty_like(field) if out is None else out
-        for part, own, own_out in self._split(field, out):
-            part.sample(own, rng, out=own_out)
+        for part, part_field, part_out in self._split(field, out):
+            part.sample(part_field, rng, out=part_out)
         return out
 
     def has_means(self, values: Any) -> bool:
-        return any(part.has_means(own) for part, own in self._split(values))
+        return any(part.has_means(part_values) for part, part_values in self._split(values))
 
     def drawn(self, values: Any, rng: np.random.Generator) -> Any:
-        for part, own in self._split(values):
-            part.drawn(own, rng)
+        for part, part_values in self._split(values):
+            part.drawn(part_values, rng)
         return values
 
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
         mean, states = (np.empty_like(field) if array is None else array for array in out)
-        for part, own, *own_out in self._split(field, mean, states):
-            part.mean_and_sample(own, rng, out=own_out)
+        for part, part_field, *part_out in self._split(field, mean, states):
+            part.mean_and_sample(part_field, rng, out=part_out)
         return mean, states
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
-        return _named(part.moments(own, sample_weight) for part, own in self._split(states))
+        return _named(part.moments(s, sample_weight) for part, s in self._split(states))
 
     def expected_moments(
         self, mean: Array, field: Array | None, sample_weight: Array
     ) -> dict[str, Array]:
         split = self._split(mean, field)
-        return _named(part.expected_moments(*own, sample_weight) for part, *own in split)
+        return _named(part.expected_moments(*arrays, sample_weight) for part, *arrays in split)
 
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
-        return _named(part.signal_gradient(*own) for part, *own in self._split(field, work))
+        return _named(part.signal_gradient(*arrays) for part, *arrays in self._split(field, work))
 
     def recentered(self, offset: Array | None, field: Array) -> Self:
         split = self._split(offset, field)
-        return replace(self, parts=tuple(part.recentered(*own) for part, *own in split))
+        return replace(self, parts=tuple(part.recentered(*arrays) for part, *arrays in split))
 
     def natural(self) -> Self:
         return replace(self, parts=tuple(part.natural() for part in self.parts))
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
         pairs = zip(self.parts, base.parts, strict=True)
-        parts = tuple(part.tempered(own, inverse_temperature) for part, own in pairs)
+        parts = tuple(part.tempered(part_base, inverse_temperature) for part, part_base in pairs)
         return replace(self, parts=parts)
 
     def heated(self, temperature: float) -> Self:
         return replace(self, parts=tuple(part.heated(temperature) for part in self.parts))
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        metrics = [part.metric(*own) for part, *own in self._split(variance, kurtosis)]
+        metrics = [part.metric(*arrays) for part, *arrays in self._split(variance, kurtosis)]
         signal = np.empty(self.n_columns, self.parts[0].bias.dtype)
         for metric, columns in zip(metrics, self._columns, strict=True):
             signal[columns] = metric.signal
@@ -239,12 +242,12 @@ class Composite(WideUnits):
         return steps.pop() if len(steps) == 1 else None
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
-        return _named(part.bounds(own) for part, own in self._split(variance))
+        return _named(part.bounds(part_variance) for part, part_variance in self._split(variance))
 
     def gauge(self, rows: Array) -> Array:
-        parts = [(part, own.T) for part, own in self._split(rows.T)]
-        gauged = [part.gauge(own) for part, own in parts]
-        is_same = all(new is own for new, (_, own) in zip(gauged, parts, strict=True))
+        parts = [(part, columns.T) for part, columns in self._split(rows.T)]
+        gauged = [part.gauge(part_rows) for part, part_rows in parts]
+        is_same = all(new is old for new, (_, old) in zip(gauged, parts, strict=True))
         return rows if is_same else np.concatenate(gauged, axis=0)
 
     def gauged(self) -> Self:
@@ -257,7 +260,7 @@ class Composite(WideUnits):
 
     @cached_property
     def _first_units(self) -> Array:
-        """Number of the first unit of each part."""
+        """Index of the first unit of each part."""
         n_units = [part.n_units for part in self.parts]
         return np.cumsum(n_units) - n_units
 
@@ -268,12 +271,12 @@ class Composite(WideUnits):
         return [slice(begin, end) for begin, end in pairwise(edges)]
 
     def _part_of(self, index: Any) -> tuple[Units, Any]:
-        """Part that some units belong to, all to the same one, and their numbers in it."""
+        """Part of some units, all of the same part, and their indices in it."""
         p = int(np.searchsorted(self._first_units, np.max(index), side="right")) - 1
         return self.parts[p], index - self._first_units[p]
 
     def _split(self, *arrays: Any) -> Iterator[Any]:
-        """Each part with its columns of the arrays; of None, None."""
+        """Yield each part with its columns of the arrays, None for an array that is None."""
         for part, columns in zip(self.parts, self._columns, strict=True):
             yield part, *(None if array is None else array[..., columns] for array in arrays)
 
@@ -282,6 +285,6 @@ class Composite(WideUnits):
 
 
 def _named(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Answers of the parts, one after the other, under the names of the whole."""
+    """Merge the dictionaries of the parts, with the index of the part as a prefix of the names."""
     parts = enumerate(answers)
     return {f"{p}_{name}": value for p, answer in parts for name, value in answer.items()}

@@ -1,4 +1,4 @@
-"""Gaussian units: real values in three published parameterisations."""
+"""Gaussian units: real values, in three published parameterizations."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from skrbm.core.units.support import (
     Support,
 )
 
-MIN_STEP = 4  # between nodes, in units of rounding
+MIN_STEP = 4  # smallest distance of quadrature nodes, in units in the last place
 
 
 @dataclass(frozen=True)
 class Parameterization:
-    r"""Signal that a unit sends: it distinguishes the three Gaussian energies.
+    r"""Definition of the signal, in which the three Gaussian energies differ.
 
     .. math:: \varphi(v) = \frac{v - o - [\text{subtracts\_bias}]\, a}{\sigma^{2\,\text{power}}}
 
     Parameters
     ----------
     power : float
-        Power of the variance that divides the signal.
+        Power of the variance by which the signal is divided.
     subtracts_bias : bool
-        Whether the bias is taken out of the signal.
+        True if the bias is subtracted from the signal.
     """
 
     power: float
@@ -49,8 +49,7 @@ PARAMETERIZATIONS = {
     "cho": Parameterization(power=1.0, subtracts_bias=False),
     "goodfellow": Parameterization(power=1.0, subtracts_bias=True),
 }
-# Not published as a model of its own: the common form of the three.
-NATURAL = "natural"
+NATURAL = "natural"  # common form of the three, used internally
 KINDS = PARAMETERIZATIONS | {NATURAL: Parameterization(power=0.0, subtracts_bias=False)}
 
 
@@ -65,8 +64,8 @@ class Gaussian(Units):
         v_i \mid f \sim \mathcal{N}\left(
             a_i + o_i + \sigma_i^{2 - 2\,\text{power}} f_i,\; \sigma_i^2 \right)
 
-    with bias :math:`a`, offset :math:`o` and :math:`z = \log \sigma^2`, the parameter that is
-    learned. The signal is :class:`Parameterization`'s.
+    with bias :math:`a`, offset :math:`o` and the learned parameter :math:`z = \log \sigma^2`.
+    :class:`Parameterization` defines the signal.
 
     Parameters
     ----------
@@ -75,10 +74,10 @@ class Gaussian(Units):
     log_variance : ndarray of shape (n_columns,)
         Logarithm of the variance of each unit given the other layer.
     parameterization : {"krizhevsky", "cho", "goodfellow", "natural"}
-        Which energy: [1]_ divides the states by :math:`\sigma`, [2]_ by :math:`\sigma^2`,
-        [3]_ also subtracts the bias, the common natural form sends them as they are.
+        Signal: [1]_ divides the states by :math:`\sigma`, [2]_ by :math:`\sigma^2`,
+        [3]_ also subtracts the bias; "natural" leaves the states unchanged.
     learn_variance : bool or ndarray of shape (n_columns,), default=True
-        Which of the variances training may change.
+        Mask of the variances that are learned.
     variance_rate : float, default=1.0
         Learning rate of :math:`z` relative to that of the other parameters.
     offset : ndarray of shape (n_columns,), default=None
@@ -139,7 +138,7 @@ class Gaussian(Units):
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:
-        # Not as a difference of signals, which a large bias would round away.
+        # A difference of two signals would lose precision if the bias is large.
         return self.signal(self.zero_field(1))[0], 1 / self._scale
 
     def energy(self, states: Any) -> Array:
@@ -147,8 +146,8 @@ class Gaussian(Units):
 
     def log_partition(self, field: Array) -> Array:
         drift = 0.0 if self._kind.subtracts_bias else self.bias / self._scale
-        own = 0.5 * (math.log(2 * math.pi) + self.log_variance)
-        terms = own + field * (drift + 0.5 * self._gain * field / self._scale)
+        constant = 0.5 * (math.log(2 * math.pi) + self.log_variance)
+        terms = constant + field * (drift + 0.5 * self._gain * field / self._scale)
         return np.asarray(terms.sum(axis=1))
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
@@ -175,7 +174,7 @@ class Gaussian(Units):
     def _moments(
         self, mean: Array, variance: Array | float, sample_weight: Array
     ) -> dict[str, Array]:
-        """Moments of states that vary around a mean."""
+        """Moments of states with the given mean and variance."""
         residual = self._residual(mean)
         moments = {"bias": (sample_weight @ residual) / self._variance}
         if np.any(self.learn_variance):
@@ -199,10 +198,10 @@ class Gaussian(Units):
         return replace(self, bias=self._location, offset=None, parameterization=NATURAL)
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        here = inverse_temperature / self._variance
-        there = (1 - inverse_temperature) / base._variance
-        precision = here + there
-        bias = (here * self.bias + there * base.bias) / precision
+        share = inverse_temperature / self._variance
+        base_share = (1 - inverse_temperature) / base._variance
+        precision = share + base_share
+        bias = (share * self.bias + base_share * base.bias) / precision
         return replace(self, bias=bias, log_variance=-np.log(precision))
 
     @property
@@ -214,11 +213,11 @@ class Gaussian(Units):
         return replace(self, log_variance=self.log_variance + math.log(temperature))
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # One over the Fisher information of the bias, Var(v) / sigma^4, if it were the only
-        # parameter, and likewise of the weights. Steps are then the same for data in any units of
-        # measurement, and not too long for clusters that are narrow beside their distances. That of
-        # the log-variance has Var(v^2) / (4 sigma^4): rare clusters far away, which are heavy tails,
-        # would throw it about.
+        # Inverse Fisher information of the bias alone, sigma^4 / Var(v), and likewise of the
+        # weights. Training is then invariant to the units of measurement, and steps are short
+        # enough for clusters that are narrow compared with their distances. The information of the
+        # log-variance is Var(v^2) / (4 sigma^4); the kurtosis enters since rare, distant clusters
+        # (heavy tails) would make its updates unstable.
         share = np.ones_like(self.bias)
         if variance is not None:
             share = self._variance / np.maximum(self._variance, variance)
@@ -244,16 +243,16 @@ class Gaussian(Units):
         if not steps.flat[finest] > MIN_STEP:
             raise QuadratureError(
                 f"A visible unit of standard deviation {deviation.flat[finest]:.3g} near "
-                f"{first.flat[finest]:.3g} is too narrow for {states.dtype}, whose numbers are "
-                f"{rounding.flat[finest]:.3g} apart there."
+                f"{first.flat[finest]:.3g} is too narrow for {states.dtype}, whose spacing there "
+                f"is {rounding.flat[finest]:.3g}."
             )
         n_steps = np.ceil((last - first) / (QUADRATURE_STEP * deviation))
         worst = np.argmax(n_steps)
         if not n_steps.flat[worst] < MAX_QUADRATURE_NODES:
             raise QuadratureError(
-                f"A visible unit of standard deviation {deviation.flat[worst]:.3g} given the others "
-                f"ranges from {first.flat[worst]:.3g} to {last.flat[worst]:.3g}, more than "
-                f"the {MAX_QUADRATURE_NODES} quadrature nodes that are allowed can cover."
+                f"A visible unit of standard deviation {deviation.flat[worst]:.3g} given the "
+                f"others ranges from {first.flat[worst]:.3g} to {last.flat[worst]:.3g}, which "
+                f"needs more than the {MAX_QUADRATURE_NODES} quadrature nodes that are allowed."
             )
         n_nodes = int(n_steps.flat[worst]) + 1
         values, step = np.linspace(
@@ -276,7 +275,7 @@ class Gaussian(Units):
 
     @property
     def _gain(self) -> Array:
-        """Change of the mean for a unit of field."""
+        """Derivative of the mean in the field."""
         return np.exp((1 - self._kind.power) * self.log_variance)
 
     @property

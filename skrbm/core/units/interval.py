@@ -13,9 +13,9 @@ from skrbm.core.numerics import Array
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import QuadratureError, Support
 
-SMALLEST_SLOPE = np.finfo(np.float64).tiny  # of a log-density, nats: there is no division by zero
-MAX_SERIES_SLOPE = 0.03  # nats; the next terms of the series are below x^5 / 30000
-# Gauss and Legendre's rule of n nodes integrates e^{xs} to rounding for |x| up to n - 16.
+SMALLEST_SLOPE = np.finfo(np.float64).tiny  # of a log-density, in nats; avoids a division by zero
+MAX_SERIES_SLOPE = 0.03  # nats; the remainder of the series is below x^5 / 30000
+# The Gauss-Legendre rule of n nodes integrates e^{xs} to rounding for |x| up to n - 16.
 SPARE_NODES, MAX_LEGENDRE_NODES = 16, 2**11
 
 
@@ -29,7 +29,7 @@ class Interval(LinearUnits):
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Slope of the log-density without a field; zero for a uniform distribution.
+        Slope of the log-density without a field; zero gives a uniform distribution.
     offset : ndarray of shape (n_columns,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 
@@ -61,7 +61,7 @@ class Interval(LinearUnits):
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         size = np.maximum(np.abs(x, dtype=np.float64), SMALLEST_SLOPE)
-        # Measured from the end where the density is highest: the logarithm of a number near one.
+        # Distance from the end of highest density; log1p keeps the digits of small distances.
         distance = -np.log1p(rng.random(x.shape) * np.expm1(-size)) / size
         x[:] = np.where(x > 0, 1 - distance, distance)
         return x
@@ -73,8 +73,8 @@ class Interval(LinearUnits):
         steepest = float(max(np.abs(low + self.bias).max(), np.abs(high + self.bias).max()))
         if not steepest + SPARE_NODES < MAX_LEGENDRE_NODES:
             raise QuadratureError(
-                f"The log-density of an interval unit given the others rises by up to {steepest:.3g} "
-                f"nats, more than a quadrature of {MAX_LEGENDRE_NODES} nodes can follow."
+                f"The log-density of an interval unit given the others rises by up to "
+                f"{steepest:.3g} nats, too steep for a quadrature of {MAX_LEGENDRE_NODES} nodes."
             )
         nodes, log_weights = _gauss_legendre(2 ** int(np.ceil(np.log2(steepest + SPARE_NODES))))
         return nodes[:, None, None].astype(states.dtype), log_weights[:, None].astype(states.dtype)

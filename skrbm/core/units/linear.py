@@ -1,4 +1,4 @@
-"""Units whose energy and signal are linear in their columns, and those of them with two states."""
+"""Units whose energy and signal are linear in their columns, among them two-state units."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from skrbm.core.units.base import Outs, Units
 from skrbm.core.units.shifts import JointStates
 from skrbm.core.units.support import Metric, Support
 
-LARGEST_START = 2.0**30  # nats; rows that are all alike reach a bias of about their number
-N_BISECTIONS = 100  # leave an interval of 2^-70
-MEAN_ROUNDING = 4 * float(np.finfo(np.float32).eps)  # by which a rounded mean may pass the states
+LARGEST_START = 2.0**30  # nats; n identical rows give a bias of about n
+N_BISECTIONS = 100  # of an interval of 2^31: the last one is 2^-69 wide
+MEAN_ROUNDING = 4 * float(np.finfo(np.float32).eps)  # a rounded mean may exceed the states by this
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,9 @@ class LinearUnits(Units):
 
     .. math:: A(s) = -(s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
-    with bias :math:`b` and offset :math:`o`, so that a layer given its field is a function of
-    :math:`x` alone. A subclass says what its `support` is, and answers three questions about
-    :math:`x`, an array of shape (n_samples, n_columns) that it may overwrite.
+    with bias :math:`b` and offset :math:`o`, so that the distribution given the field depends on
+    :math:`x` alone. A subclass defines its `support` and three functions of :math:`x`, an array of
+    shape (n_samples, n_columns) that they may overwrite.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class LinearUnits(Units):
     bias: Array
     offset: Array | None = field(default=None, kw_only=True)
 
-    is_mean_sufficient = True  # for the moments, which are the states themselves
+    is_mean_sufficient = True  # the moments are linear in the states
     is_tempered_exactly = True
 
     @property
@@ -76,14 +76,14 @@ class LinearUnits(Units):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Find the bias of each mean by bisection: means grow with the bias."""
+        """Find the bias of each mean by bisection; the mean increases with the bias."""
         units = cls(np.zeros_like(mean), **options)
         low, high = units.column_bounds
         target = mean
         if np.isfinite(high - low).all():
-            middle, reach = (low + high) / 2, (high - low) / 2
+            middle, half_range = (low + high) / 2, (high - low) / 2
             extreme = n_samples / (n_samples + 1)
-            target = middle + reach * np.clip((mean - middle) / reach, -extreme, extreme)
+            target = middle + half_range * np.clip((mean - middle) / half_range, -extreme, extreme)
         low, high = np.full_like(mean, -LARGEST_START), np.full_like(mean, LARGEST_START)
         for _ in range(N_BISECTIONS):
             bias = (low + high) / 2
@@ -146,14 +146,14 @@ class LinearUnits(Units):
         return replace(self, bias=self.gauge(self.bias[:, None])[:, 0])
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        own, arrays = self.parameters, dict[str, Array]()
-        for name, there in base.parameters.items():
-            arrays[name] = (own[name] - there) * inverse_temperature
-            arrays[name] += there
+        parameters, arrays = self.parameters, dict[str, Array]()
+        for name, of_base in base.parameters.items():
+            arrays[name] = (parameters[name] - of_base) * inverse_temperature
+            arrays[name] += of_base
         return self._with(**arrays)
 
     def _with(self, **arrays: Array | None) -> Self:
-        """Layer with other arrays: `replace` takes ten times as long, at each step of a chain."""
+        """Layer with other arrays; ten times faster than `dataclasses.replace`."""
         layer = object.__new__(type(self))
         vars(layer).update(vars(self), **arrays)
         return layer
@@ -163,7 +163,7 @@ class LinearUnits(Units):
 class TwoStateUnits(LinearUnits):
     r"""Units with two states, the values of `support`.
 
-    With :math:`m` their middle and :math:`r` half their distance,
+    With :math:`m` the midpoint of the states and :math:`r` half their distance,
 
     .. math::
 
@@ -188,7 +188,7 @@ class TwoStateUnits(LinearUnits):
         return replace(self, bias=self.bias / temperature)
 
     def expectation(self, x: Array) -> Array:
-        if self.low == 0:  # half of one plus tanh would round small probabilities away
+        if self.low == 0:  # (1 + tanh) / 2 would lose small probabilities to rounding
             if self.high == 1:
                 return logistic(x)
             return _scaled(logistic(_scaled(x, self.high)), self.high)
@@ -212,7 +212,7 @@ class TwoStateUnits(LinearUnits):
         if is_sparse(values):
             return False
         blocks = (values[rows] for rows in row_blocks(values))
-        return any(((own != self.low) & (own != self.high)).any() for own in blocks)
+        return any(((block != self.low) & (block != self.high)).any() for block in blocks)
 
     def drawn(self, values: Any, rng: np.random.Generator) -> Any:
         if is_sparse(values):
@@ -240,7 +240,7 @@ class TwoStateUnits(LinearUnits):
         return np.array(self.support.values, dtype=self.bias.dtype)[digits]
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        # A value between the states, such as a grey pixel's, is compared with its mirror image.
+        # A value between the states, such as a grey pixel, is paired with its mirror image.
         return np.stack([states, 2 * self.middle - states]), np.zeros((1, 1), dtype=states.dtype)
 
     def log_partition_change(
@@ -251,7 +251,7 @@ class TwoStateUnits(LinearUnits):
         largest = self.distance * max(change.max(), -change.min())
         if not SHARED_FACTORS * largest < MAX_EXPONENT:
             return super().log_partition_change(other, field, other_field, other_mean)
-        # The mean of e^{s change} there, s from low to high: e^{low change} is a factor of all states.
+        # Mean of e^{s change} under `other`, with the common factor e^{low change} taken out.
         lowest = self.low if self.offset is None else self.low - self.offset
         linear = 0 if self.low == 0 and self.offset is None else (change * lowest).sum(axis=1)
         factors = expm1(_scaled(change, self.distance), largest)
@@ -261,7 +261,7 @@ class TwoStateUnits(LinearUnits):
         return -linear - sum_log(factors)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
-        distance, of_any = self.high - self.low, super().log_partition_shifts(field)
+        distance, far_changes = self.high - self.low, super().log_partition_shifts(field)
         bits = JointStates((field + self.bias) * distance)
         origin = np.full_like(self.bias, self.low)
         if self.offset is not None:
@@ -273,7 +273,7 @@ class TwoStateUnits(LinearUnits):
             result[is_near] = bits.log_mean_exponentials(distance * near)
             result[is_near] += (near @ origin)[:, None]
             if len(near) < len(shifts):
-                result[~is_near] = of_any(shifts[~is_near])
+                result[~is_near] = far_changes(shifts[~is_near])
             return result
 
         return changes
@@ -283,7 +283,7 @@ class TwoStateUnits(LinearUnits):
         return self.distance
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # States measured in their distance: steps move the distribution alike for all states.
+        # Makes training the same for all pairs of states.
         share = self.distance**-2.0
         return Metric(signal=share, parameters={"bias": share})
 
@@ -300,23 +300,23 @@ class TwoStateUnits(LinearUnits):
 
 
 def _scaled(array: Array, factor: float) -> Array:
-    """Array multiplied in place, without a pass over it where the factor is one."""
+    """Multiply an array in place; nothing is done for a factor of one."""
     return array if factor == 1 else np.multiply(array, factor, out=array)
 
 
 def row_products(rows: Any, vectors: Array) -> Array:
-    """Inner product of each row with a vector, or with a vector of its own.
+    """Inner product of each row with one vector, or of each row with its vector.
 
     Parameters
     ----------
     rows : {ndarray, sparse matrix} of shape (n_rows, n_columns)
         Sparse only for a single vector.
     vectors : ndarray of shape (n_columns,) or (n_rows or 1, n_columns)
-        One for all, or one for each.
+        One vector for all rows, or one for each.
 
     Returns
     -------
     products : ndarray of shape (n_rows,)
-        Same dtype as both.
+        Inner products, in the dtype of the inputs.
     """
     return np.asarray(rows @ vectors if vectors.ndim == 1 else (rows * vectors).sum(axis=1))

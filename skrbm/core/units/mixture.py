@@ -1,4 +1,4 @@
-"""Mixture units: real values with modes, and with atoms, single values that have a probability."""
+"""Mixture units: real values with several modes and atoms (values of positive probability)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from skrbm.core.units.support import (
     Support,
 )
 
-MIN_PRECISION = 0.1  # of a component relative to the base: below zero there is no normaliser
+MIN_PRECISION = 0.1  # of a component relative to the base; at or below zero Z is infinite
 
 
 class Components(NamedTuple):
@@ -31,9 +31,9 @@ class Components(NamedTuple):
     Attributes
     ----------
     weight : ndarray
-        Shares that sum to one, or their logarithms up to a constant of each unit.
+        Probabilities of the components, or their logarithms up to a constant for each unit.
     mean, variance : ndarray
-        Of the values; an atom has no variance.
+        Mean and variance of the values; the variance of an atom is zero.
     """
 
     weight: Array
@@ -51,10 +51,10 @@ class Mixture(Units):
         A(v) = -\sum_i \log p_{0i}(v_i) + \frac{e^{-z_i} - 1}{2} v_i^2 - a_i \varphi_i(v_i), \qquad
         \varphi(v) = (v - o) e^{-z}
 
-    The base :math:`p_0 = \sum_k \pi_k \mathcal{N}(\mu_k, \sigma_k^2)` does not change in training.
-    Components without variance are atoms: values with a probability, where all others have a
-    density. The distribution given the field is a mixture again. With :math:`x = (a + f) e^{-z}`
-    and :math:`D_k = 1 + (e^{-z} - 1) \sigma_k^2`,
+    The base :math:`p_0 = \sum_k \pi_k \mathcal{N}(\mu_k, \sigma_k^2)` is fixed in training.
+    Components of variance zero are atoms, values of positive probability. The distribution given
+    the field is again a mixture. With :math:`x = (a + f) e^{-z}` and
+    :math:`D_k = 1 + (e^{-z} - 1) \sigma_k^2`,
 
     .. math::
 
@@ -63,30 +63,29 @@ class Mixture(Units):
         p(k \mid f) \propto \frac{\pi_k}{\sqrt{D_k}} \exp \frac{\mu_k x + \sigma_k^2 x^2 / 2
         - (e^{-z} - 1) \mu_k^2 / 2}{D_k}
 
-    With a single standard normal component these are Gaussian units of the energy "cho". Everything
-    is linear in :math:`a` and :math:`e^{-z}`, so that tempered distributions are of the type as
-    well.
+    With a single standard normal component these are Gaussian units with the energy "cho". The
+    energy is linear in :math:`a e^{-z}` and :math:`e^{-z}`, so tempered layers are of the same
+    type.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Field :math:`a` of the unit itself.
+        Bias :math:`a`, which is added to the field.
     log_variance : ndarray of shape (n_columns,)
-        Logarithm :math:`z` of the variance that a standard normal component has given the other
-        layer.
+        Logarithm :math:`z` of the variance of a standard normal component given the other layer.
     log_weight, center, spread : ndarray of shape (n_columns, n_parts)
-        Logarithms of the weights, means and variances of the base's components. Columns with fewer
-        are filled up with components of a log-weight of minus infinity and no variance.
+        Log-weights, means and variances of the components of the base. Columns with fewer
+        components are padded with log-weights of minus infinity and variances of zero.
     is_natural : bool, default=False
-        Whether the signal is the states themselves, without :math:`e^{-z}`.
+        True if the signal is the states, without the factor :math:`e^{-z}`.
     learn_variance : bool or ndarray of shape (n_columns,), default=True
-        Which of the log-variances training may change.
+        Mask of the log-variances that are learned.
     offset : ndarray of shape (n_columns,), default=None
         Constant subtracted from the states in the signal; None for a plain layer.
 
     Examples
     --------
-    One value in four is zero, the others are normal:
+    A value is zero with a probability of 1/4, and normally distributed otherwise:
 
     >>> base = np.log([[0.25, 0.75]]), np.array([[0.0, 1.0]]), np.array([[0.0, 1.0]])
     >>> unit = Mixture(np.zeros(1), np.zeros(1), *base)
@@ -108,13 +107,12 @@ class Mixture(Units):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Scale the base's variance to the data's, and find the bias of each mean by bisection."""
+        """Scale the variance of the base to that of the data; find the biases by bisection."""
         zero = np.zeros_like(mean)
         units = cls(zero, zero, **options)
-        of_base, square = units._moments_given(zero[None])
-        ratio = (
-            np.where(variance > 0, variance, 1) / np.where(variance > 0, square - of_base**2, 1)[0]
-        )
+        base_mean, base_square = units._moments_given(zero[None])
+        base_variance = np.where(variance > 0, base_square - base_mean**2, 1)[0]
+        ratio = np.where(variance > 0, variance, 1) / base_variance
         low, high = units.bounds(variance)["log_variance"]
         units = replace(units, log_variance=np.clip(np.log(ratio), low, high))
         low, high = np.full_like(mean, -LARGEST_START), np.full_like(mean, LARGEST_START)
@@ -138,7 +136,7 @@ class Mixture(Units):
 
     @property
     def tail_curvature(self) -> Array:
-        # That of the widest component, which is the likeliest far from zero.
+        # The widest component dominates far from zero.
         precision = np.full_like(self.spread, np.inf)
         is_normal = (self.spread > 0) & np.isfinite(self.log_weight)
         np.divide(1, self.spread, out=precision, where=is_normal)
@@ -164,7 +162,7 @@ class Mixture(Units):
         return np.asarray(terms.sum(axis=1))
 
     def log_partition(self, field: Array) -> Array:
-        x = self._pull(field)
+        x = self._coefficient(field)
         total = _log_sums(self._components(x).weight)
         if self.offset is not None:
             total = total - self.offset * x
@@ -174,14 +172,14 @@ class Mixture(Units):
         return placed(self._moments_given(field)[0], out)
 
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
-        components = self._shares(self._pull(field))
+        components = self._shares(self._coefficient(field))
         cumulated = np.cumsum(components.weight, axis=-1, dtype=np.float64)
         end = cumulated[..., -1]
         target = np.minimum(rng.random(field.shape) * end, np.nextafter(end, 0))
         chosen = (cumulated <= target[..., None]).sum(axis=-1)[..., None]
         mean, variance = (
-            np.take_along_axis(np.broadcast_to(of_all, cumulated.shape), chosen, axis=-1)[..., 0]
-            for of_all in (components.mean, components.variance)
+            np.take_along_axis(np.broadcast_to(values, cumulated.shape), chosen, axis=-1)[..., 0]
+            for values in (components.mean, components.variance)
         )
         noise = rng.standard_normal(field.shape)
         return placed((mean + np.sqrt(variance) * noise).astype(field.dtype), out)
@@ -193,17 +191,17 @@ class Mixture(Units):
         self, mean: Array, field: Array | None, sample_weight: Array
     ) -> dict[str, Array]:
         if field is None:
-            raise ValueError("Mixture units expected a field to know their squares by, got None.")
+            raise ValueError("Moments of mixture units expected a field, got None.")
         return self._moments(mean, self._moments_given(field)[1], sample_weight)
 
     def _moments(self, mean: Array, square: Array, sample_weight: Array) -> dict[str, Array]:
         signal = sample_weight @ self.signal(mean)
         moments = {"bias": signal}
         if np.any(self.learn_variance):
-            own = np.exp(-self.log_variance) * (sample_weight @ square) / 2
+            derivative = np.exp(-self.log_variance) * (sample_weight @ square) / 2
             if not self.is_natural:
-                own = own - self.bias * signal
-            moments["log_variance"] = self.learn_variance * own
+                derivative = derivative - self.bias * signal
+            moments["log_variance"] = self.learn_variance * derivative
         return moments
 
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
@@ -218,22 +216,22 @@ class Mixture(Units):
         return replace(self, bias=self.bias * self._slope, offset=None, is_natural=True)
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        here, there = np.exp(-self.log_variance), np.exp(-base.log_variance)
-        precision = there + inverse_temperature * (here - there)
+        full, base_precision = np.exp(-self.log_variance), np.exp(-base.log_variance)
+        precision = base_precision + inverse_temperature * (full - base_precision)
         bias = base.bias + inverse_temperature * (self.bias - base.bias)
         return replace(self, bias=bias, log_variance=-np.log(precision))
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # That of Gaussian units, which these are if the base is one component.
-        own = np.exp(self.log_variance)
+        # The metric of Gaussian units, the special case of a base with one component.
+        scale = np.exp(self.log_variance)
         share = np.ones_like(self.bias)
         if variance is not None:
-            share = own / np.maximum(own, variance)
+            share = scale / np.maximum(scale, variance)
         heaviness = 0.0 if kurtosis is None else np.maximum(kurtosis - 3, 0) / 2
         of_variance = share**2 / (share + heaviness)
         return Metric(
-            share / (own * self._slope**2),
-            {"bias": share / (own * self._slope**2), "log_variance": of_variance},
+            share / (scale * self._slope**2),
+            {"bias": share / (scale * self._slope**2), "log_variance": of_variance},
         )
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
@@ -243,7 +241,7 @@ class Mixture(Units):
         return {"log_variance": (low, -np.log(least).astype(low.dtype))}
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        ends = [self._components(self._pull(np.atleast_2d(end))) for end in (low, high)]
+        ends = [self._components(self._coefficient(np.atleast_2d(end))) for end in (low, high)]
         is_normal, shape = self.spread > 0, ends[0].mean.shape
         deviation = np.sqrt(np.where(is_normal, ends[0].variance, np.inf))
         margin = np.where(is_normal, QUADRATURE_MARGIN * deviation, -np.inf)  # leaves atoms out
@@ -252,14 +250,14 @@ class Mixture(Units):
         if not n_steps < MAX_QUADRATURE_NODES:
             raise QuadratureError(
                 f"A visible unit given the others ranges from {first.min():.3g} to "
-                f"{last.max():.3g}, more than the {MAX_QUADRATURE_NODES} quadrature nodes that are "
-                f"allowed can cover."
+                f"{last.max():.3g}, which needs more than the {MAX_QUADRATURE_NODES} quadrature "
+                f"nodes that are allowed."
             )
         nodes, step = np.linspace(first, last, math.ceil(n_steps) + 1, retstep=True)
         atoms = np.moveaxis(np.broadcast_to(self.center, shape), -1, 0).astype(states.dtype)
         has_mass = np.moveaxis(np.broadcast_to(self._is_atom, shape), -1, 0)[..., 0]
         nodes = nodes.astype(states.dtype)
-        for atom in atoms:  # a node is not an atom
+        for atom in atoms:  # a node at an atom would count the atom twice
             nodes = np.where(nodes == atom, np.nextafter(nodes, np.inf), nodes)
         log_step = np.broadcast_to(np.log(step[:, 0]), nodes.shape[:2])
         log_measure = np.concatenate([np.where(has_mass, 0.0, -np.inf), log_step])
@@ -271,21 +269,21 @@ class Mixture(Units):
 
     @property
     def _tilt(self) -> Array:
-        """Precision beyond that of the base."""
+        """Precision that the tilt adds to each component."""
         return np.expm1(-self.log_variance)
 
     @property
     def _slope(self) -> Array | float:
-        """Change of the signal for a unit of state."""
+        """Derivative of the signal in the state."""
         return 1.0 if self.is_natural else np.exp(-self.log_variance)
 
-    def _pull(self, field: Array) -> Array:
-        """Factor of the state in the exponent (n_samples, n_columns)."""
+    def _coefficient(self, field: Array) -> Array:
+        """Coefficient x of the state in the exponent, (n_samples, n_columns)."""
         return (field + self.bias) * self._slope
 
     def _components(self, x: Array) -> Components:
         x, tilt = x[..., None], self._tilt[..., None]
-        share = 1 / (1 + tilt * self.spread)  # of the base's variance
+        share = 1 / (1 + tilt * self.spread)  # variance relative to that of the base
         center, variance = self.center * share, self.spread * share
         log_weight = self.log_weight + (np.log(share) - tilt * self.center * center) / 2
         return Components(
@@ -293,19 +291,19 @@ class Mixture(Units):
         )
 
     def _shares(self, x: Array) -> Components:
-        """Components with shares in place of their logarithms."""
+        """Components with normalized probabilities as weights."""
         log_weight, mean, variance = self._components(x)
         weight = np.exp(log_weight - log_weight.max(axis=-1, keepdims=True))
         weight /= weight.sum(axis=-1, keepdims=True)
         return Components(weight, mean, variance)
 
     def _moments_given(self, field: Array) -> tuple[Array, Array]:
-        """Mean and mean square given the field, (n_samples, n_columns) both."""
-        weight, mean, variance = self._shares(self._pull(field))
+        """Mean and mean square given the field, both (n_samples, n_columns)."""
+        weight, mean, variance = self._shares(self._coefficient(field))
         return (weight * mean).sum(axis=-1), (weight * (mean**2 + variance)).sum(axis=-1)
 
     def _log_base(self, s: Array) -> Array:
-        """Logarithm of the base's probability at atoms, and of its density elsewhere."""
+        """Log-probability of the base at atoms, log-density elsewhere."""
         distance = s[..., None] - self.center
         is_here = self._is_atom & (distance == 0)
         is_normal = self.spread > 0
@@ -317,6 +315,6 @@ class Mixture(Units):
 
 
 def _log_sums(exponents: Array) -> Array:
-    """Logarithms of sums of exponentials along the last axis, none of which is zero."""
+    """Log-sum-exp along the last axis; at least one exponent of each sum is finite."""
     top = exponents.max(axis=-1, keepdims=True)
     return np.asarray(np.log(np.exp(exponents - top).sum(axis=-1)) + top[..., 0])

@@ -1,4 +1,4 @@
-"""Real-valued units of curvature one: Gaussian, rectified, and rectified on both sides."""
+"""Real-valued units of curvature one: Gaussian, rectified and double rectified."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
-# Standard deviations below zero of a cut normal variable, beyond which means are a continued fraction
-# of so many terms, and draws a fixed point of so many steps: both are then exact to 1e-13.
+# Scores below which the mean of a truncated normal variable is computed by a continued fraction,
+# and its draws by a fixed-point iteration; with these numbers of terms both are exact to 1e-13.
 FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
 FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
-# Fields at which the variance of a unit with two modes is asked, and what may be missed between them.
+# Grid of fields on which the variance of a bimodal unit is maximized; the factor covers the error
+# of the grid.
 N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN = 201, 1.01
-LARGEST_ASYMMETRY = 0.9  # of learned curvatures: they differ by a factor of 19 at most
+LARGEST_ASYMMETRY = 0.9  # learned curvatures differ by a factor of 19 at most
 
 
 class RealUnits(LinearUnits):
@@ -32,7 +33,7 @@ class RealUnits(LinearUnits):
 
     .. math:: A(s) = \tfrac12 |s|^2 - (s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
-    The curvature fixes the scale of the states: multiples of it are multiples of the weights.
+    The curvature fixes the scale of the states; another scale would only rescale the weights.
     """
 
     def energy(self, states: Any) -> Array:
@@ -48,7 +49,7 @@ class RealUnits(LinearUnits):
         return 1 / self.tail_curvature
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # One over the Fisher information of the bias, which is the variance of the states.
+        # Inverse Fisher information of the bias, which is the variance of the states.
         share = np.ones_like(self.bias)
         if variance is not None:
             share /= np.maximum(variance, 1)
@@ -65,9 +66,8 @@ class RealUnits(LinearUnits):
 class StandardGaussian(RealUnits):
     r"""Real-valued units of variance one, with :math:`p(s \mid f) = \mathcal{N}(b + f, 1)`.
 
-    Unlike `Gaussian` of that variance, the energy is linear in the bias, so that all energies
-    between two layers are known exactly. As a hidden layer they couple the visible units by pairs,
-    with the couplings :math:`W W^T` [1]_.
+    Unlike that of `Gaussian`, the energy is linear in the bias, so tempered energies are exact. As
+    hidden units they couple the visible units pairwise, with the couplings :math:`W W^T` [1]_.
 
     Parameters
     ----------
@@ -79,8 +79,7 @@ class StandardGaussian(RealUnits):
     References
     ----------
     .. [1] Barra, Bernacchia, Santucci, Contucci (2012), "On the equivalence of Hopfield networks
-    and
-       Boltzmann machines", Neural Networks 34, 1-9. :doi:`10.1016/j.neunet.2012.06.003`
+       and Boltzmann machines", Neural Networks 34, 1-9. :doi:`10.1016/j.neunet.2012.06.003`
 
     Examples
     --------
@@ -109,27 +108,27 @@ class StandardGaussian(RealUnits):
 @final
 @dataclass(frozen=True, eq=False)
 class ReLU(RealUnits):
-    r"""Rectified linear units: :math:`s \ge 0`, normal of mean :math:`b + f` and cut at zero.
+    r"""Rectified linear units: normal with mean :math:`b + f`, truncated to :math:`s \ge 0`.
 
     .. math::
 
         L(x) = \tfrac12 \log 2 \pi + \tfrac12 x^2 + \log \Phi(x), \qquad
         \mathrm{E}[s \mid x] = x + \frac{\phi(x)}{\Phi(x)}
 
-    with :math:`\phi` and :math:`\Phi` of the standard normal distribution.
+    with the density :math:`\phi` and the distribution function :math:`\Phi` of the standard normal
+    distribution.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Mean without a field of the distribution that is cut.
+        Mean, without a field, of the normal distribution before truncation.
     offset : ndarray of shape (n_columns,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 
     References
     ----------
     .. [1] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence
-    data",
-       eLife 8:e39397. :doi:`10.7554/eLife.39397`
+       data", eLife 8:e39397. :doi:`10.7554/eLife.39397`
 
     Examples
     --------
@@ -157,38 +156,37 @@ class ReLU(RealUnits):
 @final
 @dataclass(frozen=True, eq=False)
 class DReLU(RealUnits):
-    r"""Double rectified linear units: the two sides of zero have a curvature and a threshold each.
+    r"""Double rectified linear units: each side of zero has a curvature and a threshold.
 
     .. math::
 
         A(s) = \tfrac12 \gamma_+ s_+^2 + \tfrac12 \gamma_- s_-^2 + \theta (s_+ - s_-) - (s - o)^T b,
         \qquad \gamma_\pm = 1 \pm \eta
 
-    with :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. The four parameters of the sides
-    [1]_ have two freedoms too many, a scale and a bias: their curvatures have the mean one, and
-    their thresholds are opposite. So the energy is linear in all parameters. A positive threshold
-    :math:`\theta` makes states near zero likelier, a negative one makes two modes.
+    with :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. Two of the four parameters of [1]_
+    are redundant with a scale and the bias: here the curvatures have mean one and the thresholds
+    are opposite, so the energy is linear in all parameters. A positive threshold :math:`\theta`
+    makes states near zero likelier; a negative one makes two modes.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Slope of minus the energy that both sides share.
+        Linear coefficient of minus the energy, common to both sides.
     threshold : ndarray of shape (n_columns,)
-        :math:`\theta`, in nats for a state of one.
+        Threshold :math:`\theta`, in nats for a state of one.
     asymmetry : ndarray of shape (n_columns,)
-        :math:`\eta`, between -1 and 1.
+        Asymmetry :math:`\eta` of the curvatures, between -1 and 1.
     offset : ndarray of shape (n_columns,), default=None
         Constant subtracted from the states in the energy; None for a plain layer.
 
     References
     ----------
     .. [1] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence
-    data",
-       eLife 8:e39397. :doi:`10.7554/eLife.39397`
+       data", eLife 8:e39397. :doi:`10.7554/eLife.39397`
 
     Examples
     --------
-    Without thresholds and asymmetry, it is Gaussian:
+    Without threshold and asymmetry, the unit is Gaussian:
 
     >>> unit = DReLU(np.array([1.0]), np.zeros(1), np.zeros(1))
     >>> round(float(unit.mean(np.array([[0.5]]))[0, 0]), 12)
@@ -207,8 +205,7 @@ class DReLU(RealUnits):
 
     @property
     def parameters(self) -> dict[str, Array]:
-        own = {"threshold": self.threshold, "asymmetry": self.asymmetry}
-        return super().parameters | own
+        return super().parameters | {"threshold": self.threshold, "asymmetry": self.asymmetry}
 
     @property
     def tail_curvature(self) -> Array:
@@ -218,9 +215,9 @@ class DReLU(RealUnits):
     def largest_variance(self) -> Array:
         if (self.threshold >= 0).all():  # a convex energy
             return super().largest_variance
-        # Largest where both sides are about alike, which is within the thresholds.
-        reach = np.abs(self.threshold) + 4
-        sides = self._sides(np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None] * reach)
+        # The variance is largest where both sides are about equally likely: within the thresholds.
+        bound = np.abs(self.threshold) + 4
+        sides = self._sides(np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None] * bound)
         up, down = sides.second_moments
         variance = up + down - np.square(sides.mean)
         largest = np.maximum(variance.max(axis=0), super().largest_variance)
@@ -228,8 +225,8 @@ class DReLU(RealUnits):
 
     def energy(self, states: Any) -> Array:
         size = np.abs(dense(states))
-        own = size * (self.threshold + 0.5 * self.asymmetry * states)
-        return np.asarray(super().energy(states) + own.sum(axis=1))
+        terms = size * (self.threshold + 0.5 * self.asymmetry * states)
+        return np.asarray(super().energy(states) + terms.sum(axis=1))
 
     def log_normaliser(self, x: Array) -> Array:
         return np.asarray(np.logaddexp(*self._sides(x).log_normalisers).sum(axis=1))
@@ -251,9 +248,9 @@ class DReLU(RealUnits):
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         size = np.abs(dense(states))
-        own = {"threshold": -size, "asymmetry": -0.5 * size * states}
+        derivatives = {"threshold": -size, "asymmetry": -0.5 * size * states}
         return super().moments(states, sample_weight) | {
-            name: np.asarray(sample_weight @ values) for name, values in own.items()
+            name: np.asarray(sample_weight @ values) for name, values in derivatives.items()
         }
 
     def expected_moments(
@@ -261,42 +258,42 @@ class DReLU(RealUnits):
     ) -> dict[str, Array]:
         sides = self._sides(self.bias if field is None else field + self.bias)
         size, (up, down) = sides.magnitudes.sum(axis=0), sides.second_moments
-        own = {"threshold": -size, "asymmetry": -0.5 * (up - down)}
+        derivatives = {"threshold": -size, "asymmetry": -0.5 * (up - down)}
         return super().moments(mean, sample_weight) | {
             name: np.asarray(sample_weight @ values).astype(mean.dtype)
-            for name, values in own.items()
+            for name, values in derivatives.items()
         }
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # Likewise of states that are normal: their magnitudes, of which the threshold is the factor,
-        # vary no more than they do, half their signed squares by 3/4 of the square of that.
+        # Inverse Fisher information for normal states of variance V: the variance of |s| is at most
+        # V (threshold), the variance of s |s| / 2 is 3/4 V^2 (asymmetry).
         metric = super().metric(variance)
-        own = {"threshold": metric.signal, "asymmetry": 4 / 3 * np.square(metric.signal)}
-        return Metric(metric.signal, {**metric.parameters, **own})
+        of_sides = {"threshold": metric.signal, "asymmetry": 4 / 3 * np.square(metric.signal)}
+        return Metric(metric.signal, {**metric.parameters, **of_sides})
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
         largest = np.full_like(variance, LARGEST_ASYMMETRY)
         return {"asymmetry": (-largest, largest)}
 
     def _sides(self, x: Array) -> Sides:
-        """Distributions of both sides in double precision."""
+        """Distributions on both sides of zero, in double precision."""
         x, eta, theta = x.astype(np.float64), self.asymmetry.astype(np.float64), self.threshold
         gamma = np.stack([1 + eta, 1 - eta])
-        gamma = gamma.reshape(2, -1, x.shape[-1])  # also of rows with a layer each
+        gamma = gamma.reshape(2, -1, x.shape[-1])  # parameters may have a row for each sample
         z = np.stack([x - theta, -x - theta]) / np.sqrt(gamma)
         return Sides(z, np.broadcast_to(gamma, z.shape))
 
 
 @final
 class Sides:
-    """Distributions of double rectified units above and below zero, along a first axis.
+    """Distributions of double rectified units above and below zero, stacked along axis 0.
 
     Parameters
     ----------
     scores : ndarray of shape (2, n_samples, n_columns)
-        Means of the normal distributions that are cut at zero, in their standard deviations.
+        Means of the normal distributions before truncation, in standard deviations.
     curvatures : ndarray of shape (2, n_samples, n_columns)
-        One over the variances of these distributions.
+        Inverse variances of these distributions.
     """
 
     def __init__(self, scores: Array, curvatures: Array) -> None:
@@ -308,7 +305,7 @@ class Sides:
 
     @property
     def magnitudes(self) -> Array:
-        """Mean of the states' magnitudes where they are on a side, zero elsewhere."""
+        """Expected magnitude on each side, counted as zero on the other side."""
         return np.asarray(self.probabilities * self._scale * self._means)
 
     @property
@@ -319,7 +316,7 @@ class Sides:
 
     @property
     def second_moments(self) -> Array:
-        """Mean of the states' squares where they are on a side, zero elsewhere."""
+        """Expected square on each side, counted as zero on the other side."""
         return np.asarray(
             self.probabilities * np.square(self._scale) * (1 + self._scores * self._means)
         )
@@ -334,15 +331,15 @@ class Sides:
 
 
 def half_normal(z: Array) -> tuple[Array, Array]:
-    r"""Normal distribution of mean z and variance one that is cut at zero.
+    r"""Log-normaliser and mean of the normal distribution N(z, 1) truncated to positive values.
 
-    With :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z / \sqrt{2})`, whose two
-    factors are finite below zero, and none but their product above.
+    Uses :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z / \sqrt{2})`, whose
+    factors are bounded for z below zero, where Phi itself would underflow.
 
     Parameters
     ----------
     z : ndarray
-        Double precision.
+        Means before truncation, in double precision.
 
     Returns
     -------
@@ -355,12 +352,12 @@ def half_normal(z: Array) -> tuple[Array, Array]:
     half_square = 0.5 * np.square(z)
     below, peak = 0.5 * erfcx(np.abs(z) / math.sqrt(2)), np.exp(-half_square)
     is_above = z > 0
-    # Phi(z) / exp(-z^2 / 2) below zero, Phi(z) above.
+    # Phi(z) / exp(-z^2 / 2) for z below zero, Phi(z) above.
     share = np.where(is_above, 1 - below * peak, below)
     log_normaliser = HALF_LOG_TWO_PI + np.where(is_above, half_square, 0) + np.log(share)
     mean = z + math.sqrt(0.5 / math.pi) * np.where(is_above, peak, 1) / share
     is_far = z < FAR_MEAN
-    if is_far.any():  # where both terms cancel: Laplace's continued fraction of Mills' ratio
+    if is_far.any():  # the terms would cancel; use Laplace's continued fraction of the Mills ratio
         far = -z[is_far]
         rest = far
         for k in range(N_FRACTION_TERMS, 1, -1):
@@ -370,20 +367,21 @@ def half_normal(z: Array) -> tuple[Array, Array]:
 
 
 def half_normal_quantile(z: Array, u: Array) -> Array:
-    r"""State that a normal variable of mean z, cut at zero, exceeds with probability u.
+    r"""State that a truncated normal variable of mean z exceeds with probability u.
 
-    Far below zero :math:`z s` is compared with the logarithm of u, as for an exponential
-    distribution, and the rest of the distribution's logarithm, which hardly varies, is that of the
-    last approximation.
+    Far below zero, a fixed-point iteration solves for the state: the log-survival function is
+    nearly linear in s, as for an exponential distribution, and its slowly varying remainder is
+    evaluated at the previous iterate.
     """
     near = np.maximum(z, FAR_DRAW)
     states = np.maximum(near - ndtri(u * ndtr(near)), 0)
     is_far = z < FAR_DRAW
     if is_far.any():
         far, depth = -z[is_far], -np.log(u[is_far])
-        own, scale = np.zeros_like(far), erfcx(far / math.sqrt(2))
+        solution, scale = np.zeros_like(far), erfcx(far / math.sqrt(2))
         for _ in range(N_FIXED_POINT_STEPS):
-            left = 2 * np.maximum(depth + np.log(erfcx((far + own) / math.sqrt(2)) / scale), 0)
-            own = left / (far + np.sqrt(far**2 + left))
-        states[is_far] = own
+            remainder = np.log(erfcx((far + solution) / math.sqrt(2)) / scale)
+            left = 2 * np.maximum(depth + remainder, 0)
+            solution = left / (far + np.sqrt(far**2 + left))
+        states[is_far] = solution
     return np.asarray(states)

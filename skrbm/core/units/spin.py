@@ -1,4 +1,4 @@
-"""Spin units: down or up."""
+"""Spin units: -1 or +1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skrbm.core.units.support import Support
 class Spin(TwoStateUnits):
     r"""Units that are -1 or +1, with :math:`p(s = +1 \mid f) = 1 / (1 + e^{-2(b + f)})`.
 
-    The mean is not the probability: it is :math:`\tanh(b + f)`.
+    The mean is :math:`\tanh(b + f)`; it is not the probability of +1.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Spin(TwoStateUnits):
 
     Examples
     --------
-    A field of one turns the unit up on average, not quite always:
+    Mean of a unit with a field of one:
 
     >>> import numpy as np
     >>> unit = Spin(bias=np.zeros(1))

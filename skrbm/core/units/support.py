@@ -1,4 +1,4 @@
-"""Declarations of a unit type: the values of its columns, and the metric of its gradient."""
+"""Values of the columns of a layer (`Support`) and metric of its parameters (`Metric`)."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import NamedTuple, Self
 
 from skrbm.core.numerics import Array
 
-# Of normal distributions, in standard deviations; the trapezoid rule of this step errs by
-# 2 exp(-2 pi^2 / step^2) = 8e-14, and the margin beyond the outermost means leaves out
+# Trapezoid rule for normal densities, in standard deviations. A step of 0.8 has an error of
+# 2 exp(-2 pi^2 / step^2) = 8e-14; a margin of 8 beyond the outermost means leaves out
 # exp(-margin^2 / 2) = 1e-14.
 QUADRATURE_STEP = 0.8
 QUADRATURE_MARGIN = 8
-MAX_QUADRATURE_NODES = 10_000  # of a unit, each of which costs a row of the hidden units' fields
-# Of a learned variance, relative to the feature's: below, a cluster is the grain of the data; above,
-# chains have run away.
+MAX_QUADRATURE_NODES = 10_000  # for each unit; each node costs one row of hidden fields
+# Bounds of a learned variance, relative to the variance of the feature. A smaller one fits the
+# rounding of the data; a larger one is a sign that the chains diverge.
 SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 
 
 class QuadratureError(ValueError):
-    """The distribution of a unit spreads over more values than can be summed."""
+    """The distribution of a unit has no quadrature, or needs more nodes than are allowed."""
 
 
 class UnknownRangeError(ValueError):
-    """The values that a unit may take have no known range, whatever the data."""
+    """The range of a unit's values is not known."""
 
 
 @dataclass(frozen=True)
 class Support:
-    """Values that a column can take: a few, or all from `low` to `high` where `values` is empty."""
+    """Values that a column can take: `values`, or the interval from `low` to `high` if empty."""
 
     low: float
     high: float
@@ -38,15 +38,15 @@ class Support:
 
     @classmethod
     def of(cls, *values: float) -> Self:
-        """Support of a few values, in ascending order."""
+        """Support of finitely many values, given in ascending order."""
         return cls(values[0], values[-1], values)
 
 
 class Metric(NamedTuple):
-    """Multiples of the gradient that a step follows: numbers, or one for each column.
+    """Diagonal preconditioner of the gradient: factors, scalars or of shape (n_columns,).
 
-    That of the weights goes by the column of the signal, those of the layer's own parameters by
-    name; what is missing is one.
+    `signal` multiplies the rows of the gradient of the weights; `parameters` multiply the gradients
+    of the layer's parameters, by name. A parameter without an entry has the factor one.
     """
 
     signal: Array | float = 1.0

@@ -1,4 +1,4 @@
-"""Draws of categorical units that go through the values of all units at once."""
+"""Draws of categorical units, vectorized over all units and samples."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 
 from skrbm.core.numerics import Array
 
-N_ROUNDINGS = 16  # beside those of sums: of exponentials, numbers and products, each 1 epsilon
-N_CALLS = 30  # of NumPy for a table of one block, and as many again for two further blocks
+N_ROUNDINGS = 16  # of exponentials, numbers and products, one epsilon each; sums have more
+N_CALLS = 30  # NumPy calls for a table of one block; every two further blocks add as many
 
 
 @final
 @dataclass(frozen=True)
 class ValueTable:
-    """Order of one-hot columns: those of the first value of all units, then those of the second.
+    """One-hot columns ordered by value: the first value of all units, then the second, and so on.
 
-    Units go from wide to narrow, so that the units that have a value are the first ones. Values
-    that as many units have are a block of shape (n_values, n_units, n_samples): one for every
-    width. Rows of numbers are copied into a table of this order, transposed: sums and comparisons
-    of values then run over all units and samples in memory order.
+    Units are sorted from wide to narrow, so the units that have a given value come first. Values
+    that the same number of units have form a block of shape (n_values, n_units, n_samples), one
+    block for each width. Rows are copied into a transposed table in this order, in which sums and
+    comparisons of values run over all units and samples in memory order.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ValueTable:
 
     @cached_property
     def n_calls(self) -> int:
-        """Number of calls that draws take, roughly."""
+        """Approximate number of NumPy calls of a draw."""
         return max(self.widths) + N_CALLS * (1 + len(self.shapes)) // 2
 
     @cached_property
@@ -52,24 +52,24 @@ class ValueTable:
 
     @cached_property
     def repeats(self) -> int | Array:
-        """Number of values of all units, or of each: `numpy.repeat` is faster for one number."""
+        """Number of values of each unit; an int if equal, for which `numpy.repeat` is faster."""
         return self.widths[0] if len(set(self.widths)) == 1 else np.array(self.widths)
 
     @cached_property
     def units(self) -> NDArray[np.intp]:
-        """Numbers of the units, from wide to narrow."""
+        """Indices of the units, from wide to narrow."""
         return np.argsort(np.negative(self.widths), kind="stable")
 
     @cached_property
     def shapes(self) -> list[tuple[int, int]]:
-        """Values and units of each block."""
+        """Number of values and of units of each block."""
         ends = np.unique(self.widths)
         n_units = [int(np.greater_equal(self.widths, end).sum()) for end in ends]
         return list(zip(np.diff(ends, prepend=0).tolist(), n_units, strict=True))
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
-        """Columns in the order of the table's rows, (n_columns,)."""
+        """Column of each row of the table, (n_columns,)."""
         first, columns = self.first_columns[self.units], []
         for n_values, n_units in self.shapes:
             columns.append(np.add.outer(np.arange(n_values), first[:n_units]).ravel())
@@ -77,22 +77,23 @@ class ValueTable:
         return np.concatenate(columns)
 
     def chosen_columns(self, x: Array, number: Array) -> NDArray[np.intp]:
-        r"""Columns that uniform numbers choose with probabilities proportional to :math:`e^x`.
+        r"""Draw the column of each unit, with probabilities proportional to :math:`e^x`.
 
-        A unit's is the first whose cumulated probability is above its number. In the precision of
-        `x` nearly all are certain; the few that rounding leaves open are chosen in double precision.
+        The column of a unit is the first whose cumulative probability exceeds its uniform number.
+        Nearly all columns are determined in the precision of `x`; the few that depend on rounding
+        are drawn in double precision.
 
         Parameters
         ----------
         x : ndarray of shape (n_samples, n_columns)
             Log-odds.
         number : ndarray of shape (n_samples, n_units)
-            Between 0 and 1, the latter excluded, in double precision.
+            Uniform random numbers in [0, 1), in double precision.
 
         Returns
         -------
         columns : ndarray of shape (n_units, n_samples)
-            Units from wide to narrow.
+            Chosen columns; units from wide to narrow.
         """
         blocks = self._blocks(x)
         total = _cumulate(blocks)
@@ -108,18 +109,18 @@ class ValueTable:
         return columns
 
     def _exact_columns(self, x: Array, row: Array, unit: Array, number: Array) -> Array:
-        """Columns of some units of some rows, (n,), as one row of units."""
+        """Chosen columns, (n,), of pairs of a row and a unit, in double precision."""
         widths = np.take(self.widths, unit)
         begin = np.cumsum(widths) - widths
         columns: Array = np.arange(widths.sum()) + np.repeat(
             self.first_columns[unit] - begin, widths
         )
-        own = x[np.repeat(row, widths), columns]
-        is_chosen = chosen_values(own[None], begin, widths, number[None])
+        log_odds = x[np.repeat(row, widths), columns]
+        is_chosen = chosen_values(log_odds[None], begin, widths, number[None])
         return np.extract(is_chosen, columns)
 
     def _blocks(self, x: Array) -> list[Array]:
-        """Blocks of a table of exponentials up to the greatest of each unit."""
+        """Blocks of the table of exponentials, relative to the maximum of each unit."""
         table = x.T[self.columns]
         blocks, begin = [], 0
         for n_values, n_units in self.shapes:
@@ -128,8 +129,8 @@ class ValueTable:
             begin = end
         top = blocks[0].max(axis=0)
         for block in blocks[1:]:
-            own = top[: block.shape[1]]
-            np.maximum(own, block.max(axis=0), out=own)
+            block_top = top[: block.shape[1]]
+            np.maximum(block_top, block.max(axis=0), out=block_top)
         for block in blocks:
             block -= top[: block.shape[1]]
         np.exp(table, out=table)
@@ -138,14 +139,14 @@ class ValueTable:
 
 @lru_cache
 def value_table(widths: tuple[int, ...]) -> ValueTable:
-    """Table of units of these widths, remembered: every update makes new layers."""
+    """Table for units of these widths, cached since every update creates new layers."""
     return ValueTable(widths)
 
 
 def chosen_values(
     x: Array, first_columns: Array, widths: Array | int, number: Array
 ) -> NDArray[np.bool_]:
-    """Draws of a few rows, in double precision; see `ValueTable.chosen_columns`.
+    """Draw the values of a few rows in double precision; see `ValueTable.chosen_columns`.
 
     Parameters
     ----------
@@ -154,9 +155,9 @@ def chosen_values(
     first_columns : ndarray of shape (n_units,)
         First column of each unit.
     widths : int or ndarray of shape (n_units,)
-        Number of values of each unit, or of all.
+        Number of values of each unit; an int if equal for all.
     number : ndarray of shape (n_samples, n_units)
-        Between 0 and 1, the latter excluded, in double precision.
+        Uniform random numbers in [0, 1), in double precision.
 
     Returns
     -------
@@ -166,11 +167,11 @@ def chosen_values(
     x = x.astype(np.float64)
     x -= np.repeat(np.maximum.reduceat(x, first_columns, axis=1), widths, axis=1)
     cumulated = np.cumsum(np.exp(x, out=x), axis=1, out=x)
-    # Every unit has an interval of its own: from the end of the one before to its own.
+    # The cumulative sums of a unit lie between the last one of the previous unit and its last one.
     end = cumulated[:, np.append(first_columns[1:], x.shape[1]) - 1]
     begin = np.concatenate([np.zeros((len(x), 1)), end[:, :-1]], axis=1)
     target = np.minimum(begin + number * (end - begin), np.nextafter(end, begin))
-    # True from the chosen value of the unit on.
+    # True for the chosen value of the unit and all later ones.
     is_beyond = cumulated > np.repeat(target, widths, axis=1)
     is_chosen = is_beyond.copy()
     is_chosen[:, 1:] ^= is_beyond[:, :-1]
@@ -179,20 +180,20 @@ def chosen_values(
 
 
 def _cumulate(blocks: list[Array]) -> Array:
-    """Cumulate the values of every unit in place, and return their sums, (n_units, n_samples)."""
+    """Cumulative sums of each unit's values, in place; returns the totals, (n_units, n_samples)."""
     total: Array = np.zeros_like(blocks[0][0])
     for block in blocks:
-        own = total[: block.shape[1]]
-        block[0] += own
+        block_total = total[: block.shape[1]]
+        block[0] += block_total
         for before, value in pairwise(block):
             value += before
-        own[...] = block[-1]
+        block_total[...] = block[-1]
     return total
 
 
 def _count_until(blocks: list[Array], bound: Array) -> NDArray[Any]:
-    """Number of values of every unit that are at most its `bound`, both (n_units, n_samples)."""
-    dtype = np.min_scalar_type(sum(map(len, blocks)))  # mostly bytes, which sum up fastest
+    """Number of each unit's values that are at most its `bound`, both (n_units, n_samples)."""
+    dtype = np.min_scalar_type(sum(map(len, blocks)))  # usually uint8, the fastest to sum
     counts: NDArray[Any] = np.zeros(bound.shape, dtype)
     for block in blocks:
         is_below = block <= bound[: block.shape[1]]

@@ -1,1 +1,1 @@
-"""Methods of fitted estimators: scores, samples, partition functions, missing values."""
+"""Inference with fitted estimators: scores, samples, partition functions, missing values."""

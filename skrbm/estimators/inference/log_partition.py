@@ -1,4 +1,4 @@
-"""Annealed partition functions of an estimator, and when not to believe them."""
+"""Partition functions by annealing, and warnings of unreliable estimates."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from skrbm.core.numerics import Array, dense, spread_rows
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, warn_user
 
-MAX_SINGLE_WEIGHT = 1e3  # nats: of larger weights, single precision rounds too much
-MIN_EFFECTIVE_CHAINS = 10  # of many: the error of an average over fewer cannot be known
-MAX_KNOWN_ERROR = MIN_EFFECTIVE_CHAINS**-0.5  # nats, of an average over so few
-MAX_BOUND_ROWS = 10_000  # rows of the data that an estimate is compared with
-N_BOUND_ERRORS = 5  # standard errors below a bound that are no chance: test_far_modes.py
-FORWARD_PART = 4  # times fewer temperatures of annealing that another estimate is compared with
-BOUND_ROUNDING = 1e-6  # relative, of single precision
+MAX_SINGLE_WEIGHT = 1e3  # nats: rounding in single precision is too large for larger weights
+MIN_EFFECTIVE_CHAINS = 10  # effective sample size below which the standard error is unreliable
+MAX_KNOWN_ERROR = MIN_EFFECTIVE_CHAINS**-0.5  # nats: standard error at this sample size
+MAX_BOUND_ROWS = 10_000  # rows of the data for the lower bound of the partition function
+N_BOUND_ERRORS = 5  # standard errors of a significant difference: test_far_modes.py
+FORWARD_PART = 4  # divisor of the number of temperatures of AIS runs for comparison
+BOUND_ROUNDING = 1e-6  # relative, for single precision
 AUTO_TEMPERATURES = 150, 600, 2400, 10_000  # numbers that "auto" tries in turn: test_likelihood.py
-MAX_AUTO_ERROR = 0.05  # nats: of a hundred chains, 80 then make the estimate
-N_AGREEMENT_ERRORS = 3  # standard errors of a difference
+MAX_AUTO_ERROR = 0.05  # nats: the effective sample size of 100 chains is then about 80
+N_AGREEMENT_ERRORS = 3  # standard errors of the difference of two runs that agree
 
 
 def anneal(
@@ -43,20 +43,20 @@ def anneal(
     init: Any,
     rng: np.random.Generator,
 ) -> LogPartition:
-    """Partition function by annealed importance sampling.
+    """Estimate the partition function by annealing.
 
     Parameters
     ----------
     model : ArrayModel
-        Of the estimator.
+        Model of the estimator.
     machine : Machine
-        That model's.
+        Machine of the model.
     method : {"ais", "reverse_ais", "bar"}
-        From independent features to the model, back from it, or by ratios on the way.
+        Annealed importance sampling, reverse annealing, or Bennett's acceptance ratio.
     n_chains : int
         Number of chains.
     n_temperatures : int or "auto"
-        Number of temperatures; "auto" for fourfold ones until two runs are settled.
+        Number of temperatures. "auto" increases it about fourfold until two runs agree.
     X, init : {array-like, sparse matrix} or None
         As for `log_partition`.
     rng : numpy.random.Generator
@@ -65,7 +65,7 @@ def anneal(
     Returns
     -------
     log_partition : LogPartition
-        With its standard error.
+        Estimate with its standard error.
 
     Raises
     ------
@@ -84,14 +84,14 @@ def anneal(
         previous = result
     if is_below(result, bound):
         warn_user(
-            f"The estimate {result} is too low: rows that the model was fitted to, or that its chains "
-            f"have found, alone make it {bound:.6g} nats. Increase "
-            f"n_temperatures={result.n_temperatures}, or use method='exact'.",
+            f"The estimate {result} is too low: training rows or states of the chains give a lower "
+            f"bound of {bound:.6g} nats. Increase n_temperatures={result.n_temperatures}, or use "
+            f"method='exact'.",
             AnnealingWarning,
         )
     if method != "bar":
         _warn_if_few(result)
-    if method != "ais":  # what starts in known modes does not know of others
+    if method != "ais":  # chains that start in known modes miss others
         n_steps = max(2, int(size) // FORWARD_PART)
         warn_if_ends_differ(
             result, annealed_log_partition(path, n_chains, n_steps, rng, model.rbm.n_jobs)
@@ -122,16 +122,16 @@ def _estimate(
         v = dense(model.check_X(init)).astype(path.machine.dtype)
         if len(v) < 2:
             raise ValueError(
-                f"init expected to have at least 2 rows, whose differences make the standard error, "
-                f"got shape {v.shape}."
+                f"init expected to have at least 2 rows for a standard error, got shape {v.shape}."
             )
     return reversed_log_partition(path, v, *size)
 
 
 def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:
-    """True if a run, and one with a quarter of its temperatures, can be believed and agree.
+    """True if a run and the previous one, with fewer temperatures, are reliable and agree.
 
-    An error that is small is no proof: chains that are cooled too fast may all miss the same modes.
+    A small standard error is no proof: with too few temperatures all chains may miss the same
+    modes.
     """
     error, coarse_error = result.std_error, previous.std_error
     agree = abs(result.value - previous.value) < N_AGREEMENT_ERRORS * np.hypot(error, coarse_error)
@@ -140,33 +140,34 @@ def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> b
 
 
 def is_below(result: float | LogPartition, bound: float) -> bool:
-    """True if an estimate is surely less than what some states alone add to the partition function."""
+    """True if an estimate is significantly less than a lower bound of the partition function."""
     std_error = getattr(result, "std_error", 0.0)
     slack = N_BOUND_ERRORS * std_error + BOUND_ROUNDING * max(1.0, abs(bound))
     return float(result) < bound - slack
 
 
 def _warn_if_few(result: LogPartition) -> None:
-    """Warn of an annealed estimate that rests on a few of its chains."""
+    """Warn of an annealed estimate with a small effective sample size."""
     n_effective, n_chains = result.effective_sample_size, result.n_chains
     if n_effective is None or n_chains is None:
         return
     if n_effective < min(MIN_EFFECTIVE_CHAINS, n_chains / 2):
         warn_user(
-            f"Only {n_effective:.1f} of {n_chains} annealed chains make the estimate {result}: neither "
-            f"it nor its error can be believed. Increase n_temperatures={result.n_temperatures}.",
+            f"The effective sample size of the estimate {result} is only {n_effective:.1f} of "
+            f"{n_chains} annealed chains: neither it nor its standard error is reliable. Increase "
+            f"n_temperatures={result.n_temperatures}.",
             AnnealingWarning,
         )
 
 
 def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
-    """Warn of an estimate from samples of the model that annealing to the model contradicts."""
+    """Warn of an estimate that differs significantly from annealed importance sampling."""
     errors = np.minimum([result.std_error, forward.std_error], MAX_KNOWN_ERROR)
-    sure = N_BOUND_ERRORS * np.hypot(*errors)
-    if abs(result.value - forward.value) > sure + BOUND_ROUNDING * max(1.0, abs(result.value)):
+    tolerance = N_BOUND_ERRORS * np.hypot(*errors)
+    if abs(result.value - forward.value) > tolerance + BOUND_ROUNDING * max(1.0, abs(result.value)):
         warn_user(
-            f"The two ends of the path disagree: {result}, but annealing from independent features says "
-            f"{forward}. Increase n_temperatures; until both agree, believe neither.",
+            f"Two estimates disagree: {result}, and {forward} by annealing from independent "
+            f"features. Increase n_temperatures; until both agree, neither is reliable.",
             AnnealingWarning,
         )
 
@@ -174,37 +175,39 @@ def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
 def warn_if_too_likely(
     X: Any, free_energy: Array, log_partition: float | LogPartition, values: tuple[float, ...]
 ) -> None:
-    """Warn of a partition function that is less than what some rows alone add to it.
+    """Warn of a partition function below its lower bound from some rows.
 
-    No effective sample size sees a mode that no chain has visited; rows of the data do. Rows with
-    other values than the units' have no probability.
+    A mode that no chain has visited does not show in the effective sample size, but it does in the
+    free energies of rows. Rows with values between the states of the units have no probability and
+    do not count.
     """
     bound = attained_by_rows(X, free_energy, values)
     if is_below(log_partition, bound):
         warn_user(
-            f"The rows of X are together more likely than one: log_partition is {log_partition}, but "
-            f"they alone make it {bound:.6g} nats. Its chains have missed modes of the model: use "
-            f"method='exact', or method='reverse_ais' with init= rows that include these modes.",
+            f"The probabilities of the rows of X sum to more than one: log_partition is "
+            f"{log_partition}, but these rows give a lower bound of {bound:.6g} nats. Its chains "
+            f"have missed modes of the model: use method='exact', or method='reverse_ais' with "
+            f"init= rows that include these modes.",
             AnnealingWarning,
         )
 
 
 def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> float:
-    """Lower bound of the partition function: what some rows, each counted once, add to it.
+    """Lower bound of the partition function: the sum over distinct rows.
 
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n_samples, n_features)
         Rows.
     free_energy : ndarray of shape (n_samples,)
-        Of the rows, in nats.
+        Free energies of the rows, in nats.
     values : tuple of float
-        States of the units; rows with other values do not count.
+        States of the units. Rows with other values do not count.
 
     Returns
     -------
     log_partition : float
-        In nats; minus infinity where no row counts.
+        Lower bound of log Z in nats; minus infinity if no row counts.
     """
     v, free_energy = dense(spread_rows(X, MAX_BOUND_ROWS)), spread_rows(free_energy, MAX_BOUND_ROWS)
     is_state = np.isin(v, values).all(axis=1)
@@ -215,21 +218,22 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
 
 
 def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
-    """Warn of rows with values between the units' states, which have an energy but no probability."""
+    """Warn of rows with values between the states of the units, which have no probability."""
     if values and not np.isin(dense(spread_rows(X, MAX_BOUND_ROWS)), values).all():
         low, high = values[0], values[-1]
         warn_user(
-            f"X has other values than {low:g} and {high:g}, so that its scores are no log-probabilities "
-            f"and favour sharp models. Pass np.where(X > {(low + high) / 2:g}, {high:g}, {low:g}).",
+            f"X has values other than {low:g} and {high:g}: its scores are then no "
+            f"log-probabilities, and favour sharp models. Pass np.where(X > {(low + high) / 2:g}, "
+            f"{high:g}, {low:g}).",
             DomainWarning,
         )
 
 
 def _anneals_in_single(machine: Machine, min_weights: int) -> bool:
-    """True if the rounding of single precision stays far below the error of the weights.
+    """True if annealing in single precision is accurate and faster.
 
-    It does for many weights of ordinary size between discrete states, which are exact, and the
-    products take half the time.
+    The rounding error is far below the Monte Carlo error for many weights of moderate size between
+    discrete states, and matrix products take half the time.
     """
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     largest = max(np.abs(array).max() for array in machine.parameters.values())

@@ -1,4 +1,4 @@
-"""Draws of what is missing in rows given what is known, and averages over such draws."""
+"""Draws of missing values given the observed values, and averages over such draws."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from skrbm.core.units import Units
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import check_domain
 
-# Draws, and steps to each, in transform and scores: more steps change the features of digits and wines
-# with half of their values missing by less than ten draws differ.
+# Draws and Gibbs steps per draw in transform and scores. On digits and wines with half of the
+# values missing, more steps change the features by less than the Monte Carlo error of ten draws.
 N_IMPUTED_DRAWS, N_IMPUTATION_STEPS = 10, 20
 
 
 @final
 class ConditionalDraws:
-    """Draws of what is unknown of some rows, given what is known.
+    """Draws of the missing values of some rows given the observed values.
 
     Parameters
     ----------
     model : ArrayModel
-        To draw from.
-    is_known : ndarray of bool of shape (n_samples, n_units)
-        Which units are held.
+        Model to draw from.
+    is_observed : ndarray of bool of shape (n_samples, n_units)
+        Mask of the observed units, which are held.
     rng : numpy.random.Generator
         Source of random numbers.
     """
 
-    def __init__(self, model: ArrayModel, is_known: Array, rng: np.random.Generator) -> None:
-        self.model, self.is_known, self.rng = model, is_known, rng
-        self._is_held = model.machine().visible.by_column(is_known)
-        self._rows = np.flatnonzero(~is_known.all(axis=1))
+    def __init__(self, model: ArrayModel, is_observed: Array, rng: np.random.Generator) -> None:
+        self.model, self.is_observed, self.rng = model, is_observed, rng
+        self._is_held = model.machine().visible.by_column(is_observed)
+        self._rows = np.flatnonzero(~is_observed.all(axis=1))
         self._base: Units | None = None
         self._is_compared = False
 
     def draw(self, X: Array, n_gibbs_steps: int) -> Array:
-        """Rows completed by a chain each."""
+        """Draw the missing values of each row by a Gibbs chain."""
         return self._advanced(self._start(X), n_gibbs_steps)
 
     def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
-        """Rows completed by means over chains and the second half of their steps."""
+        """Impute conditional means, averaged over chains and the second half of their steps."""
         means, n_warm = np.zeros(()), n_gibbs_steps // 2
         values = self.model.rbm._row_format.expected_values(self.model.rbm)
         step = partial(clamped_mean, values=values)
@@ -58,43 +58,44 @@ class ConditionalDraws:
     def _advanced(
         self, X: Array, n_gibbs_steps: int, step: Callable[..., Array] = clamped_gibbs
     ) -> Array:
-        """Complete rows after some more steps; those with nothing unknown cost nothing."""
+        """Complete rows after some more Gibbs steps; only rows with missing values are moved."""
         result, rows = X.copy(), self._rows
-        is_known = self.is_known[rows]
+        is_observed = self.is_observed[rows]
 
-        def run(machine: Machine, v: Array, is_known: Array) -> Array:
-            return step(machine, v, is_known.astype(bool), n_gibbs_steps, self.rng)
+        def run(machine: Machine, v: Array, is_observed: Array) -> Array:
+            return step(machine, v, is_observed.astype(bool), n_gibbs_steps, self.rng)
 
         if len(rows) and n_gibbs_steps:
-            result[rows] = self.model.map_rows(run, X[rows], is_known, is_random=True)
+            result[rows] = self.model.map_rows(run, X[rows], is_observed, is_random=True)
         return result
 
     def _start(self, X: Array) -> Array:
-        """Copy of the rows in which missing values come from chains that the known ones choose.
+        """Copy of the rows with initial draws of the missing values.
 
-        Without chains, they come from independent features.
+        The draws come from persistent chains, chosen by the probability of the observed values, or
+        else from independent features.
         """
         machine = self.model.machine(X)
         result = X.astype(machine.dtype)
         if not np.isfinite(result[self._is_held]).all():
             raise ValueError(
-                "What is known of X expected to be finite, got NaN or infinity. Mark it as unknown, "
-                "by mask in inpaint or by NaN in impute."
+                "Observed values of X expected to be finite, got NaN or infinity. Mark missing "
+                "values by mask in inpaint, or by NaN in impute."
             )
         rows = self._rows
         if len(rows):
             result[rows] = np.where(self._is_held[rows], result[rows], self._drawn(result, machine))
-        if not self._is_compared:  # once is enough to warn
+        if not self._is_compared:  # warn only once
             check_domain(result, self.model.rbm._visible_type, self.model.rbm)
             self._is_compared = True
         return result
 
     def _drawn(self, X: Array, machine: Machine) -> Array:
-        """First visible states of the rows with missing values."""
+        """Initial visible states of the rows with missing values."""
         rows, h = self._rows, self.model.chain_hidden(machine)
         if h is not None:
             known = np.where(self._is_held[rows], X[rows], 0)
-            h = posterior_draws(machine, known, self.is_known[rows], h, self.rng)
+            h = posterior_draws(machine, known, self.is_observed[rows], h, self.rng)
             return machine.sample_visible(h, self.rng)
         if self._base is None:
             self._base = self.model.base(machine, self.rng).astype(machine.dtype)
@@ -102,35 +103,35 @@ class ConditionalDraws:
 
 
 def average_over_draws(
-    model: ArrayModel, X: Any, is_known: Array | None, answer: Callable[[Any, Any], Array]
+    model: ArrayModel, X: Any, is_observed: Array | None, answer: Callable[[Any, Any], Array]
 ) -> Array:
-    """Answer about rows, averaged over draws of what is missing of them.
+    """Average a function of complete rows over draws of their missing values.
 
-    Every call draws the same numbers, and complete rows none.
+    Every call uses the same random numbers, and none for complete rows.
 
     Parameters
     ----------
     model : ArrayModel
-        To draw from.
+        Model to draw from.
     X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
         Checked rows.
-    is_known : ndarray of bool of shape (n_samples, n_units) or None
-        From `known_units`; None for complete rows.
+    is_observed : ndarray of bool of shape (n_samples, n_units) or None
+        Mask from `known_units`; None for complete rows.
     answer : callable
-        From complete rows and their numbers among all to an array (n_rows, ...).
+        Function of complete rows and their indices, which returns an array (n_rows, ...).
 
     Returns
     -------
     average : ndarray of shape (n_samples, ...)
-        Of `N_IMPUTED_DRAWS` independent draws, each after `N_IMPUTATION_STEPS` steps of a chain.
+        Mean over `N_IMPUTED_DRAWS` independent draws, each after `N_IMPUTATION_STEPS` Gibbs steps.
     """
-    if is_known is None:
+    if is_observed is None:
         return answer(X, slice(None))
-    is_complete = is_known.all(axis=1)
+    is_complete = is_observed.all(axis=1)
     complete, rows = np.flatnonzero(is_complete), np.flatnonzero(~is_complete)
-    unknown = ConditionalDraws(model, is_known[rows], model.annealing_rng())
+    missing = ConditionalDraws(model, is_observed[rows], model.annealing_rng())
     v = dense(X[rows])
-    draws = (answer(unknown.draw(v, N_IMPUTATION_STEPS), rows) for _ in range(N_IMPUTED_DRAWS))
+    draws = (answer(missing.draw(v, N_IMPUTATION_STEPS), rows) for _ in range(N_IMPUTED_DRAWS))
     mean = sum(draws) / N_IMPUTED_DRAWS
     result = np.empty((X.shape[0], *np.shape(mean)[1:]), np.asarray(mean).dtype)
     result[rows] = mean

@@ -1,4 +1,4 @@
-"""Diagnostics of the mixing of a model's chains."""
+"""Diagnostics of the mixing of Gibbs chains."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from skrbm.core.numerics import dense
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import RANDOM_STATE, warn_user
 
-MIN_TRACE_STEPS = 4  # steps, so that halves of chains have a variance
-MIN_MEMORY_CHAINS = 20  # chains whose correlations tell something
-MAX_MEMORY = 0.5  # correlation with the start, beyond which chains stay: test_mixing.py
+MIN_TRACE_STEPS = 4  # steps, so that both halves of a chain have a variance
+MIN_MEMORY_CHAINS = 20  # chains needed for a correlation with their initial states
+MAX_MEMORY = 0.5  # correlation with the initial states of chains that do not mix: test_mixing.py
 
 
 @validate_params(
@@ -38,38 +38,38 @@ def chain_diagnostics(
     init: Any = None,
     random_state: Any = None,
 ) -> ChainDiagnostics:
-    """Run Gibbs chains, and tell how well they mix.
+    """Run Gibbs chains and diagnose how well they mix.
 
-    The chains start spread wider than the model, from visible states given no hidden unit to those
-    given all of them, and take half as many steps before the first that counts. The autocorrelation
-    time has Sokal's self-consistent window [1]_; R-hat is the rank-normalised split one of Vehtari
-    and others [2]_, who want it below 1.01.
+    The initial states are overdispersed: visible states given between none and all of the hidden
+    units. The first n_steps / 2 steps are discarded. The autocorrelation time is estimated with
+    Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of Vehtari and
+    others [2]_, who recommend values below 1.01.
 
     Parameters
     ----------
     rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
-        Fitted, or with its arrays assigned.
+        Fitted estimator, or one with public arrays assigned by hand.
     n_chains : int, default=None
-        Number of chains; None for as many as `init` has rows, or 20.
+        Number of chains. None for the number of rows of `init`, or 20.
     n_steps : int, default=1000
-        Number of steps of every chain that count, at least 4.
+        Number of recorded steps of each chain, at least 4.
     init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
-        Visible states to start from, such as rows of the data, among which all modes should be; None
-        for starts that are found without data.
+        Initial visible states, such as rows of the data. They should cover all modes. None for
+        overdispersed states that do not need data.
     random_state : int, Generator, RandomState or None, default=None
-        None draws on from the estimator's own stream.
+        Seed or generator. None continues the random stream of the estimator.
 
     Returns
     -------
     diagnostics : ChainDiagnostics
-        With the traces `free_energy`, `mean_activation` and `principal_component` (n_chains,
-        n_steps), `autocorrelation_time` in steps, `effective_sample_size`, `r_hat`, and all of
-        this in words as `verdict`.
+        Diagnostics with the traces `free_energy`, `mean_activation` and `principal_component`
+        (n_chains, n_steps), `autocorrelation_time` in steps, `effective_sample_size`, `r_hat`, and
+        a summary in words, `verdict`.
 
     Raises
     ------
     ValueError
-        If `n_chains` is given and not the number of rows of `init`.
+        If `n_chains` is not the number of rows of `init`, or `init` has a single row.
 
     References
     ----------
@@ -82,7 +82,7 @@ def chain_diagnostics(
 
     Examples
     --------
-    Two units that agree, and flip together once in a million steps:
+    Two visible units that are equal, and flip together once in about a million steps:
 
     >>> import numpy as np
     >>> from skrbm import SpinRBM, chain_diagnostics
@@ -93,7 +93,7 @@ def chain_diagnostics(
     >>> print(diagnostics)  # doctest: +ELLIPSIS
     The chains do not mix: R-hat is ... Sample by parallel tempering.
 
-    ``arviz.convert_to_dataset(diagnostics.traces)`` makes of the traces what ArviZ plots:
+    ``arviz.convert_to_dataset(diagnostics.traces)`` converts the traces for plots by ArviZ:
 
     >>> {name: trace.shape for name, trace in diagnostics.traces.items()}
     {'free_energy': (20, 1000), 'mean_activation': (20, 1000), 'principal_component': (20, 1000)}
@@ -111,7 +111,7 @@ def chain_diagnostics(
             )
         if len(v) < 2:
             raise ValueError(
-                f"init expected to have at least 2 rows, whose chains are compared, got shape "
+                f"init expected to have at least 2 rows, since chains are compared, got shape "
                 f"{v.shape}."
             )
     return trace_chains(machine, gibbs(machine, v, n_steps // 2, rng), n_steps, rng)
@@ -120,23 +120,25 @@ def chain_diagnostics(
 def warn_if_chains_stay(
     model: ArrayModel, machine: Machine, n_steps: int, cure: str = "Set n_temperatures=10."
 ) -> None:
-    """Warn of a sample from Gibbs chains that stay in the mode that they find first.
+    """Warn of a sample from Gibbs chains that do not mix between modes.
 
-    The persistent chains of training jump between modes, and so are in all of them. Copies of them
-    that do not jump tell how long a chain stays.
+    The persistent chains of training jump between modes, so that they cover all of them. Copies of
+    these chains are moved by Gibbs steps alone, and the correlation with their initial states shows
+    how long a chain stays in a mode.
 
     Parameters
     ----------
     model : ArrayModel
-        Of the estimator, whose random streams it leaves where they are.
+        Model of the estimator. Its random streams are not advanced.
     machine : Machine
-        That model's.
+        Machine of the model.
     n_steps : int
-        Number of steps of the sample's chains. What would take a few more does not count.
+        Number of Gibbs steps of the sample. Small numbers are raised to twice the lag of the
+        correlation.
     cure : str, default="Set n_temperatures=10."
-        What to do about it, in words.
+        Advice at the end of the warning.
     """
-    rng = model.annealing_rng()  # the same verdict in every call
+    rng = model.annealing_rng()  # the same result in every call
     v = model.chain_states(machine, rng)
     if v is None or len(v) < MIN_MEMORY_CHAINS:
         return
@@ -144,8 +146,8 @@ def warn_if_chains_stay(
     memory = chain_memory(machine, v, n_steps, rng)
     if memory > MAX_MEMORY:
         warn_user(
-            f"The chains do not mix: after {n_steps} Gibbs steps the correlation with where they "
-            f"started is still {memory:.2f}. Modes of the model appear as often as chains happen to "
-            f"start near them. {cure}",
+            f"The chains do not mix: after {n_steps} Gibbs steps the correlation with their "
+            f"initial states is still {memory:.2f}, so that the frequencies of modes in the "
+            f"sample depend on these states. {cure}",
             ConvergenceWarning,
         )

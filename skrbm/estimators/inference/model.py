@@ -1,4 +1,4 @@
-"""The public arrays are the model: from arrays to machine and back, and checks of what comes in."""
+"""Conversion between public arrays and machines, random streams, and input checks."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from skrbm.estimators.input.validation import (
     parameter_shape,
 )
 
-N_MODE_ROWS = 100  # rows, or persistent chains, that stand for the modes of a model
-# Chains, steps and temperatures of the sample that stands in for data: test_far_modes.py.
+N_MODE_ROWS = 100  # rows, or persistent chains, that represent the modes of a model
+# Chains, steps and temperatures of the sample that replaces data: test_far_modes.py.
 N_EXPLORERS, N_EXPLORER_STEPS, N_EXPLORER_TEMPERATURES = 50, 50, 10
-OPENING = threading.Lock()  # threads that draw first from an estimator open its streams once
+OPENING = threading.Lock()  # so that concurrent first draws create an estimator's streams once
 
-# Layer that an array belongs to, field of its units, maps from and to the field.
+# Layer of an array, attribute of the layer, maps from the array to the attribute and back.
 Place = tuple[str, str, Callable[..., Array], Callable[..., Array]]
 Statistics = tuple[float, Array, Array]  # number of rows, mean and variance of every feature
 
 
 class Model(ABC):
-    """The way between public arrays and a machine."""
+    """Conversion between the public arrays of an estimator and a machine."""
 
-    owner: Any  # estimator that is fitted
-    rbm: Any  # the owner or a part of it: has parameters, streams, chains and statistics of rows
+    owner: Any  # estimator that the user fits
+    rbm: Any  # the owner or a part of it, with parameters, random streams, chains and statistics
 
     @abstractmethod
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
@@ -55,16 +55,16 @@ class Model(ABC):
 
     @abstractmethod
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of a plain machine."""
+        """Public arrays of a machine that is not centred."""
 
     @property
     @abstractmethod
     def public(self) -> dict[str, Array]:
-        """Public arrays as they are."""
+        """Public arrays of the owner."""
 
     @abstractmethod
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer without a field that has the statistics of some rows."""
+        """Independent visible layer with the mean and variance of some rows."""
 
     @abstractmethod
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ class Model(ABC):
         """Kurtosis of all visible columns."""
 
     def with_known_means(self, statistics: Statistics) -> Statistics:
-        """Statistics in which columns without a known value are as if no value were likelier."""
+        """Statistics with the mean of an unbiased unit for columns without observed values."""
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
             return statistics
@@ -87,19 +87,18 @@ class Model(ABC):
 
 @final
 class ArrayModel(Model):
-    """The model that an estimator's public arrays are.
+    """Model defined by the public arrays of an estimator.
 
-    Every method builds its machine from the arrays, so that arrays assigned by hand are as good as
-    fitted ones.
+    Every method builds the machine from the arrays, so that arrays can also be assigned by hand.
 
     Parameters
     ----------
     rbm : BaseRBM
-        Asked for its arrays, its unit types and how it checks input.
+        Estimator with arrays, unit types and parameters.
     """
 
-    block_rows: ClassVar[int] = 2048  # of the data at a time in inference
-    min_single_weights: ClassVar[int] = 2**16  # whose annealing is worth single precision
+    block_rows: ClassVar[int] = 2048  # rows per block in inference
+    min_single_weights: ClassVar[int] = 2**16  # from which annealing in single precision pays
 
     def __init__(self, rbm: Any) -> None:
         self.owner = self.rbm = rbm
@@ -112,16 +111,16 @@ class ArrayModel(Model):
         weights = check_parameter(rbm, "components_", 2).T
         layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
         sizes = dict(zip(layers, weights.shape, strict=True))
-        for name, (layer, own, to_own, _) in rbm._array_places.items():
+        for name, (layer, attribute, to_attribute, _) in rbm._array_places.items():
             array, size = check_parameter(rbm, name, 1), sizes[layer]
             if layer == "visible":
                 size = rbm._row_format.array_length(rbm, name, size)
             if len(array) != size:
                 raise ValueError(
-                    f"Expected {name} of shape ({size},) to go with components_ of shape "
+                    f"Expected {name} of shape ({size},) to match components_ of shape "
                     f"{weights.T.shape}, got {array.shape}."
                 )
-            layers[layer][own] = to_own(array)
+            layers[layer][attribute] = to_attribute(array)
         machine = Machine(
             rbm._visible_type.from_arrays(layers["visible"], **rbm._unit_options(varying)),
             rbm._hidden_layer_type.from_arrays(layers["hidden"]),
@@ -131,28 +130,28 @@ class ArrayModel(Model):
         return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of a plain machine."""
+        """Public arrays of a machine that is not centred."""
         arrays = {"components_": machine.weights.T}
-        for name, (layer, own, _, from_own) in self.rbm._array_places.items():
-            arrays[name] = from_own(getattr(machine, layer).arrays[own])
+        for name, (layer, attribute, _, to_array) in self.rbm._array_places.items():
+            arrays[name] = to_array(getattr(machine, layer).arrays[attribute])
         return arrays
 
     @property
     def public(self) -> dict[str, Array]:
-        """Public arrays as they are."""
+        """Public arrays of the estimator."""
         return {name: getattr(self.rbm, name) for name in self.rbm._public_names}
 
     def inference_rng(self, random_state: Any = None) -> np.random.Generator:
-        """Stream of a random state; None for that of inference, which goes on from call to call."""
+        """Generator of a random state; None for that of inference, which every call advances."""
         return self._stream("inference", random_state)
 
     def annealing_rng(self, random_state: Any = None) -> np.random.Generator:
-        """Stream of a random state; None for a copy, so that the same model gives the same number."""
+        """Generator of a random state; None for a copy of that of annealing, for equal results."""
         stream = self._stream("annealing", random_state)
         return deepcopy(stream) if random_state is None else stream
 
     def _stream(self, use: str, random_state: Any) -> np.random.Generator:
-        """Stream of a random state or of a use; those of arrays assigned by hand open here."""
+        """Generator of a random state or, if that is None, the estimator's generator for a use."""
         if random_state is not None:
             return generators(random_state, 1)[0]
         with OPENING:
@@ -164,11 +163,11 @@ class ArrayModel(Model):
     def base_and_anchors(
         self, machine: Machine, rng: np.random.Generator, X: Any = None
     ) -> tuple[Units, Array]:
-        """Base of annealing and tempering, and visible states in the model's modes.
+        """Base distribution of annealing and tempering, and visible states in the model's modes.
 
-        The base resembles the training data, or the rows `X`; these rows, or draws given the
-        persistent chains and where other chains end, are in the modes. For arrays assigned by hand
-        both are those of a tempered sample from the model.
+        The base has the mean and variance of the training data or of the rows `X`. The states in
+        the modes are these rows, or else draws given the persistent chains and final states of
+        other chains. For arrays assigned by hand both come from a tempered sample of the model.
         """
         if X is not None:
             X = self.check_X(X)
@@ -183,7 +182,7 @@ class ArrayModel(Model):
         return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
 
     def base(self, machine: Machine, rng: np.random.Generator) -> Units:
-        """Base alone: of a fitted model it needs no chains and no random numbers."""
+        """Base distribution alone, which needs no chains for a fitted model."""
         statistics = self._known_statistics(machine)
         if statistics is None:
             v, _ = self._tempered_sample(machine, rng)
@@ -191,20 +190,20 @@ class ArrayModel(Model):
         return self.base_layer(statistics)
 
     def _known_statistics(self, machine: Machine) -> Statistics | None:
-        """Statistics of the training data; None for arrays of another width assigned by hand."""
+        """Statistics of the training data; None if there are none for arrays of this width."""
         statistics: Any = getattr(self.rbm, "_data", {}).get("all")
-        is_known = statistics is not None and len(statistics[1]) == machine.visible.n_columns
-        return statistics if is_known else None
+        is_observed = statistics is not None and len(statistics[1]) == machine.visible.n_columns
+        return statistics if is_observed else None
 
     def chain_states(self, machine: Machine, rng: np.random.Generator) -> Array | None:
-        """Visible states given `chain_hidden`; None where that is."""
+        """Visible states drawn given `chain_hidden`, or None."""
         h = self.chain_hidden(machine)
         return None if h is None else machine.sample_visible(h, rng)
 
     def chain_hidden(self, machine: Machine) -> Array | None:
-        """Hidden states of the persistent chains, at most a hundred.
+        """Hidden states of at most 100 persistent chains.
 
-        None where there are no chains of this machine, or the algorithm does not move them.
+        None if there are no chains of this width, or the algorithm has no persistent chains.
         """
         shape = np.shape(getattr(self.rbm, "h_samples_", ()))
         is_persistent = PERSISTENT_CHAINS in ALGORITHMS[self.rbm.algorithm].offers
@@ -214,10 +213,10 @@ class ArrayModel(Model):
         return np.asarray(h, dtype=machine.dtype)
 
     def _tempered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
-        """A sample of a machine of which nothing else is known, and visible states in its modes.
+        """Sample of a machine without data or chains, and visible states in its modes.
 
-        Tempering, with jumps to scattered chains, weighs the modes: at first from a base as wide as
-        the states that these started from.
+        Parallel tempering with jumps to the states of overdispersed chains gives the modes their
+        weights. The first base has the mean and variance of the initial states of these chains.
         """
         v, anchors = self._scattered_sample(machine, rng)
         for _ in range(2):
@@ -229,12 +228,12 @@ class ArrayModel(Model):
         return v, anchors
 
     def _scattered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Starts spread wider than the model, and where Gibbs chains end from there."""
+        """Overdispersed initial states, and the final states of Gibbs chains from there."""
         v = sample_scattered(machine, N_EXPLORERS, rng)
         return v, gibbs(machine, v, N_EXPLORER_STEPS, rng)
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer without a field that has the statistics of some rows."""
+        """Independent visible layer with the mean and variance of some rows."""
         n_samples, mean, variance = statistics
         options = self.rbm._unit_options(varying)
         layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)
@@ -257,17 +256,16 @@ class ArrayModel(Model):
         missing: bool = False,
         sample_weight: Array | None = None,
     ) -> Any:
-        """Rows as columns of numbers of any type, as many as the model has unless that is to be set.
+        """Validate rows and convert them to the columns of the machine.
 
-        Rows that need not be finite are not compared with the units' domain either. Where values
-        may be `missing`, they are NaN if the estimator sums over them. Positive weights count in
-        what is learned of the rows.
+        The arguments are those of `RowFormat.read`. If `finite` is False, the domain of the units
+        is not checked either.
         """
         options = {"reset": reset, "finite": finite, "missing": missing}
         return self.rbm._row_format.read(self.rbm, X, **options, sample_weight=sample_weight)
 
     def check_H(self, H: Any, *, name: str) -> Array:
-        """Hidden states, as wide as the model."""
+        """Validate hidden states (n_samples, n_components)."""
         check_is_fitted(self.rbm)
         H = check_array(
             H,
@@ -283,9 +281,9 @@ class ArrayModel(Model):
     def map_rows(
         self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
     ) -> Array:
-        """Apply a function of machine and rows to checked rows, a cast block at a time.
+        """Apply a function of machine and rows to checked rows, in blocks cast to its precision.
 
-        Functions that draw random numbers see the blocks in order, others in several threads.
+        Blocks are processed sequentially if the function draws random numbers, else in threads.
         """
         n_rows, size = X.shape[0], self.block_rows
         with finite_results():
@@ -298,7 +296,7 @@ class ArrayModel(Model):
                 part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
                 check(part)
             with opening:
-                if not result:  # the first part tells the shape
+                if not result:  # the first part has the shape of all
                     result.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
             result[0][rows] = part
 
@@ -313,7 +311,7 @@ class ArrayModel(Model):
 
 
 class ModelMixin:
-    """Estimator whose methods ask the model that its public arrays are at the time."""
+    """Mix-in of estimators with a model defined by their current public arrays."""
 
     @property
     def _model(self) -> ArrayModel:
@@ -321,34 +319,35 @@ class ModelMixin:
 
 
 def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
-    """Public arrays of a hidden type besides the biases: a parameter of each unit, by its name.
+    """Public arrays of the parameters of a hidden unit type besides the biases.
 
     Parameters
     ----------
     kind : type
-        Of the hidden units.
+        Type of the hidden units.
 
     Returns
     -------
     places : dict of str to tuple
-        Name of the public array, and its place in the machine.
+        Place of each public array in the machine, by its name.
     """
     names = [f.name for f in fields(cast(Any, kind)) if f.name not in ("bias", "offset")]
     return {f"{name}_hidden_": ("hidden", name, np.asarray, np.asarray) for name in names}
 
 
 def open_streams(random_state: Any) -> dict[str, Any]:
-    """Independent random streams of an estimator, and the seed that chooses held-out rows.
+    """Create the random streams of an estimator and the seed of its validation split.
 
     Parameters
     ----------
     random_state : int, Generator, RandomState or None
-        As scikit-learn accepts it, or a generator.
+        Parameter of the estimator.
 
     Returns
     -------
     streams : dict
-        Generators of "training", "inference" and "annealing", and the int "validation_seed".
+        Independent generators "training", "inference" and "annealing", and the int
+        "validation_seed".
     """
     *streams, validation = generators(random_state, 4)
     names = "training", "inference", "annealing"
@@ -357,7 +356,7 @@ def open_streams(random_state: Any) -> dict[str, Any]:
 
 
 def fingerprint(arrays: dict[str, Array]) -> bytes:
-    """Digest of arrays by which edited ones are told from those that training left."""
+    """Digest of arrays, which shows whether the user edited them after training."""
     digest = hashlib.blake2b(digest_size=16)
     for array in map(np.asarray, arrays.values()):
         digest.update(f"{array.dtype} {array.shape}".encode())

@@ -1,4 +1,4 @@
-"""Effective couplings of the features of a fitted model, the hidden units summed out."""
+"""Effective couplings of the features of a fitted model, marginalized over the hidden units."""
 
 from __future__ import annotations
 
@@ -20,48 +20,48 @@ from skrbm.core.couplings import EffectiveCouplings
     prefer_skip_nested_validation=True,
 )
 def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> EffectiveCouplings:
-    r"""Give fields and interactions of the features with the hidden units summed out.
+    r"""Compute the fields and couplings of the features, marginalized over the hidden units.
 
-    The model's distribution is one of an Ising or Potts model with interactions of all orders
-    [1]_, [2]_. Those of the lowest orders are
+    The marginal distribution of the visible units is that of an Ising or Potts model with
+    interactions of all orders [1]_, [2]_. The fields and pair couplings are
 
     .. math:: f_i = \langle s_i \log p(s) \rangle, \qquad
         J_{ij} = \langle s_i s_j \log p(s) \rangle
 
-    averaged over all states alike, for features with the states -1 and +1 [3]_; those that are 0 or
-    1 are first mapped to these.
+    with uniform averages over all states, for features with the states -1 and +1 [3]_. Features
+    with the states 0 and 1 are first mapped to these.
 
     Parameters
     ----------
     rbm : BernoulliRBM, SpinRBM or TabularRBM
-        Fitted, or with its arrays assigned.
+        Fitted estimator, or one with public arrays assigned by hand.
     order : {2, 3}, default=2
-        Largest number of features that interact.
+        Largest order of the interactions: 2 for pairs, 3 for triples too.
     method : {"auto", "exact", "gaussian"}, default="auto"
-        "exact" integrates over frequencies: to rounding, for any number of features, at a cost of
-        n_components times n_columns to the power `order` times a number that grows with the
-        weights. "gaussian" takes what all other features send to a hidden unit for a normal
-        variable, which a few large weights break. "auto" is "exact" unless that takes minutes.
-        Hidden units that are not binary have couplings by "gaussian" alone, which is exact for
-        `hidden_units="gaussian"`.
+        "exact" integrates over frequencies. It is exact to rounding for any number of features, at
+        a cost of n_components times n_columns to the power `order` times a number that grows with
+        the weights. "gaussian" approximates the contribution of all other features to the field of
+        a hidden unit by a normal distribution, which fails for a few large weights. "auto" is
+        "exact" unless that takes minutes. For hidden units that are not binary only "gaussian" is
+        available; it is exact for `hidden_units="gaussian"`.
 
     Returns
     -------
     couplings : EffectiveCouplings
-        With attributes `fields` (n_columns,), `pairs` (n_columns, n_columns), `triples`
-        (n_columns, n_columns, n_columns) or None, and `method`; in nats. Of tables, the
-        coefficients of a category are averages over all values of the other columns, and sum to
-        zero over the values of their own; `columns` names them, `strengths`
-        (n_features, n_features) says how strongly two columns of the table act on each other, and
-        `between` gives the interactions of their values. Numbers are in standard deviations of
-        their scores, taken to be standard normal for the averages, bounded ones uniform; of their
-        interactions these are the linear part.
+        Couplings in nats, with attributes `fields` (n_columns,), `pairs` (n_columns, n_columns),
+        `triples` (n_columns, n_columns, n_columns) or None, and `method`. For tables, `columns`
+        names the encoded columns, `strengths` (n_features, n_features) gives the strength of the
+        interaction of two columns of the table, and `between` the interactions of their values.
+        Coefficients of a category are averages over all values of the other columns, and sum to
+        zero over the values of its column. Coefficients of numbers are the linear part of an
+        interaction, per standard deviation of the score; for the averages, scores are taken to be
+        standard normal, and numbers of interval columns to be uniform.
 
     Raises
     ------
     ValueError
-        If a feature is a number that is not scaled, if `method` is "gaussian" and one is a number, or
-        if it is "exact" and the hidden units are not binary.
+        If a feature is a number without scaling, if `method` is "gaussian" and a feature is a
+        number, or if `method` is "exact" and the hidden units are not binary.
 
     References
     ----------
@@ -76,7 +76,7 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
 
     Examples
     --------
-    A hidden spin of weights a and b to two others couples them by half of
+    A hidden unit with weights a and b to two visible units couples them by half of
     log(cosh(a + b) / cosh(a - b)):
 
     >>> import numpy as np
@@ -93,8 +93,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     machine = rbm._model.machine()
     if not (machine.visible.is_discrete or rbm._row_format.is_standardized):
         raise ValueError(
-            f"Couplings need features with states, or numbers in standard deviations, got "
-            f"{type(rbm).__name__} with numbers as they are. Fit a TabularRBM, which scales them."
+            f"Couplings need discrete features or scaled numbers, got {type(rbm).__name__} with "
+            f"numbers that are not scaled. Fit a TabularRBM, which scales them."
         )
     result = couplings.effective_couplings(machine, order, method)
     return replace(result, **rbm._row_format.names(rbm, len(result.columns)))

@@ -35,32 +35,33 @@ def hidden_unit_report(
     n_temperatures: int = 10,
     random_state: Any = None,
 ) -> HiddenUnitReport:
-    """Report on every hidden unit: importance, activity, weights, inputs.
+    """Report the importance, mean activation, weights and inputs of every hidden unit.
 
-    The importance is the log-likelihood of the rows that is lost without the unit. It needs the change
-    of the partition function, which comes from samples of the model by parallel tempering.
+    The importance of a unit is the decrease of the mean log-likelihood of the rows when the unit is
+    removed. The change of the partition function is estimated from samples of the model by parallel
+    tempering.
 
     Parameters
     ----------
     rbm : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
-        Fitted, or with its arrays assigned.
+        Fitted estimator, or one with public arrays assigned by hand.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, without missing values.
+        Rows without missing values.
     n_samples : int, default=500
         Number of samples of the model.
     n_gibbs_steps : int, default=100
-        Steps of the chains that they are drawn by.
+        Number of Gibbs steps of the chains that draw the samples.
     n_temperatures : int, default=10
-        Number of temperatures of these chains, at least 2.
+        Number of temperatures of the chains, at least 2.
     random_state : int, Generator, RandomState or None, default=None
-        None draws on from the estimator's own stream.
+        Seed or generator. None continues the random stream of the estimator.
 
     Returns
     -------
     report : HiddenUnitReport
-        With the arrays `importance`, `importance_std_error` and `mean_activation`
-        (n_components,), `weights` (n_components, n_columns) and the names `columns`,
-        `input_counts` and `input_edges`; it prints the ten most important units.
+        Report with the arrays `importance`, `importance_std_error` and `mean_activation`
+        (n_components,), `weights` (n_components, n_columns), the column names `columns`, and the
+        histograms `input_counts` with `input_edges`. It prints the ten most important units.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def hidden_unit_report(
 
     Examples
     --------
-    Two features that are always equal, and a third one, are a task for one hidden unit:
+    One hidden unit models that the first two features are equal:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, hidden_unit_report

@@ -1,4 +1,4 @@
-"""Samples of a model, and what is missing in data."""
+"""Sampling, inpainting and imputation."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.formats import RowFormat
 from skrbm.estimators.input.validation import RANDOM_STATE, public_methods_of
 
-WARM_STEPS = 100  # of chains at other temperatures, before they meet states that were given
+WARM_STEPS = 100  # steps of chains at other temperatures before exchanges with given states
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
 @public_methods_of
 class SamplingMixin(ModelMixin):
-    """Methods of an estimator that draw visible states."""
+    """Methods of estimators that draw visible states."""
 
     _row_format: ClassVar[RowFormat]
     _state_dtype: ClassVar[type | None] = None
 
     def gibbs(self, v: Any) -> Any:
-        """One Gibbs step: hidden states given the visible ones, then visible ones given those.
+        """Perform one Gibbs step: draw the hidden units, then the visible units given these.
 
-        Successive calls draw on from a random stream of their own.
+        Each call advances the random stream of the estimator.
 
         Parameters
         ----------
         v : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states to start from.
+            Initial visible states.
 
         Returns
         -------
         v_new : ndarray of shape (n_samples, n_features)
-            Visible states after the step; booleans for Bernoulli units.
+            Visible states after the step, of type bool for `BernoulliRBM`.
         """
         v = self._model.check_X(v)
         rng = self._model.inference_rng()
@@ -82,40 +82,41 @@ class SamplingMixin(ModelMixin):
         Parameters
         ----------
         n_samples : int, default=None
-            Number of chains, hence of states; None for as many as `init` has rows, or one.
+            Number of samples, each from an independent chain. None for the number of rows of
+            `init`, or one.
         n_gibbs_steps : int, default=1000
-            Steps of every chain.
+            Number of Gibbs steps of each chain.
         init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Visible states to go on from, such as an earlier sample; None
-            starts from visible units without a field.
+            Initial visible states, such as an earlier sample. None for draws from the visible units
+            without input from the hidden units.
         n_temperatures : int, default=1
-            Number of chains for every state, which run at temperatures between the model's and
-            that of independent features, and exchange their states: so a state can leave a mode
-            of the distribution that Gibbs sampling stays in [1]_. One is Gibbs sampling.
+            Number of temperatures of parallel tempering, from that of the model to that of
+            independent features. Chains at neighbouring temperatures exchange their states, so that
+            they can leave a mode that Gibbs sampling stays in [1]_. One is Gibbs sampling.
         temperature : float, default=1.0
-            T of the distribution :math:`p(v, h)^{1/T} / Z_T` that is drawn from, exactly: below
-            one, likely states become likelier, as where sequences are designed [2]_; above one,
-            states become more diverse. The chains are the same as at one: from visible units
-            without a field, or from `init`.
+            Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. Below one, likely
+            states become more likely, as for the design of sequences [2]_; above one, samples
+            become more diverse.
         random_state : int, Generator, RandomState or None, default=None
-            None draws on from the estimator's own stream, so that successive calls differ.
+            Seed or generator. None continues the random stream of the estimator, so that successive
+            calls differ.
 
         Returns
         -------
         V : ndarray of shape (n_samples, n_features)
-            One state of each chain.
+            Last visible state of each chain.
 
         Raises
         ------
         ValueError
-            If `n_samples` is given and not the number of rows of `init`, or `temperature` is not
-            positive and finite.
+            If `n_samples` is not the number of rows of `init`, or `temperature` is not positive and
+            finite.
 
         Warns
         -----
         ConvergenceWarning
-            If Gibbs chains without `init` hardly leave the modes in which they start. Fifty steps
-            from the persistent chains of training, which are in all modes, tell.
+            If Gibbs chains without `init` do not mix between modes. This is checked with
+            `n_gibbs_steps` steps, at least 50, from the persistent chains, which cover all modes.
 
         References
         ----------
@@ -176,38 +177,39 @@ class SamplingMixin(ModelMixin):
         n_chains: int = 10,
         random_state: Any = None,
     ) -> Any:
-        """Fill in what is unknown of each row, given what is known.
+        """Impute unobserved features of each row given the observed features.
 
-        Runs Gibbs chains over the unknown features of every row while the known ones are held. A chain
-        starts where one of the persistent chains is, drawn by the probability of the known features there.
+        Gibbs chains run over the unobserved features of each row, with the observed features
+        clamped. A chain starts at the hidden state of a persistent chain, drawn by the probability
+        of the observed features given that state.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states; what is unknown is not looked at and may be NaN.
+            Visible states. Unobserved values are ignored and may be NaN.
         mask : array-like of bool of shape (n_samples, n_features) or (n_features,)
-            True where a value is known.
+            True for observed values.
         method : {"sample", "mean"}, default="sample"
-            Whether to draw the unknown features from their joint conditional distribution, or to give
-            their conditional means, averaged over several chains and the second half of their
-            steps.
+            "sample" draws the unobserved features from their joint conditional distribution. "mean"
+            returns their conditional means, averaged over chains and the second half of the steps.
         n_gibbs_steps : int, default=100
-            Steps of every chain.
+            Number of Gibbs steps of each chain.
         n_chains : int, default=10
-            Number of chains of every row for "mean": what is known often leaves several answers
-            open, and a chain rarely leaves the one that it has found.
+            Number of chains per row for "mean". The conditional distribution often has several
+            modes, and a chain rarely leaves its mode.
         random_state : int, Generator, RandomState or None, default=None
-            None draws on from the estimator's own stream, so that successive calls differ.
+            Seed or generator. None continues the random stream of the estimator, so that successive
+            calls differ.
 
         Returns
         -------
         V : ndarray of shape (n_samples, n_features)
-            Known values as they were.
+            Rows with imputed values; observed values are unchanged.
 
         Raises
         ------
         ValueError
-            If `mask` is not boolean or of another shape, or a known value is not finite.
+            If `mask` is not boolean or has a wrong shape, or an observed value is not finite.
         """
         return self._filler(X, mask, random_state, n_gibbs_steps, n_chains)(method)
 
@@ -232,30 +234,31 @@ class SamplingMixin(ModelMixin):
         n_chains: int = 10,
         random_state: Any = None,
     ) -> Any:
-        """Fill in missing values, marked by NaN.
+        """Impute missing values, marked by NaN.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states; NaN where one is missing.
+            Visible states, with NaN for missing values.
         method : {"mean", "sample"}, default="mean"
-            Whether to give conditional means, or to draw what is missing from its joint
-            conditional distribution.
+            "mean" imputes conditional means, "sample" draws from the joint conditional distribution
+            of the missing values.
         n_imputations : int, default=None
-            Number of completed copies, each with other draws of what is missing, for analyses
-            that account for its uncertainty; None for one copy by `method`.
+            Number of multiple imputations: copies with independent draws of the missing values, for
+            analyses that account for their uncertainty. None for one copy by `method`.
         n_gibbs_steps : int, default=100
-            Steps of every chain.
+            Number of Gibbs steps of each chain.
         n_chains : int, default=10
-            Number of chains of every row that conditional means are averaged over.
+            Number of chains per row for "mean".
         random_state : int, Generator, RandomState or None, default=None
-            None draws on from the estimator's own stream, so that successive calls differ.
+            Seed or generator. None continues the random stream of the estimator, so that successive
+            calls differ.
 
         Returns
         -------
         V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
-            Known values as they were. Of `TabularRBM` on frames, a frame, or a list of
-            `n_imputations` frames.
+            Rows with imputed values; observed values are unchanged. A frame or a list of
+            `n_imputations` frames for `TabularRBM` fitted to frames.
 
         Raises
         ------
@@ -264,7 +267,7 @@ class SamplingMixin(ModelMixin):
 
         Examples
         --------
-        Two features that are always equal:
+        Each of two equal features predicts the other:
 
         >>> import numpy as np
         >>> from skrbm import BernoulliRBM
@@ -283,10 +286,10 @@ class SamplingMixin(ModelMixin):
     def _filler(
         self, X: Any, mask: Any, random_state: Any, n_gibbs_steps: int, n_chains: int
     ) -> Callable[[str], Any]:
-        """Function of a method, "sample" or "mean", that fills in what is unknown of some rows."""
+        """Function that imputes the unobserved values of the rows by "sample" or "mean"."""
         X = self._model.check_X(X, finite=False)
-        is_known, v = self._row_format.known_units(self, X, mask), dense(X)
-        draws = ConditionalDraws(self._model, is_known, self._model.inference_rng(random_state))
+        is_observed, v = self._row_format.known_units(self, X, mask), dense(X)
+        draws = ConditionalDraws(self._model, is_observed, self._model.inference_rng(random_state))
 
         def fill_in(method: str) -> Any:
             is_averaged = method == "mean"
@@ -295,11 +298,11 @@ class SamplingMixin(ModelMixin):
             else:
                 complete = draws.draw(v, n_gibbs_steps)
             return self._row_format.write(
-                self, complete, given=X, is_known=is_known, is_averaged=is_averaged
+                self, complete, given=X, is_observed=is_observed, is_averaged=is_averaged
             )
 
         return fill_in
 
     def _as_states(self, states: Array) -> Array:
-        """States in the type that scikit-learn's class gives them, where it has such units."""
+        """States in the type of scikit-learn's class, bool for `BernoulliRBM`."""
         return states if self._state_dtype is None else states.astype(self._state_dtype)

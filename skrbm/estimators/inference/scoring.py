@@ -1,4 +1,4 @@
-"""Energies, pseudo-likelihoods and likelihoods of rows under a model."""
+"""Energies, pseudo-likelihoods and likelihoods of rows."""
 
 from __future__ import annotations
 
@@ -36,46 +36,47 @@ from skrbm.estimators.input.validation import (
 
 @public_methods_of
 class LikelihoodMixin(ModelMixin):
-    """Methods of an estimator that say how likely rows are."""
+    """Methods of estimators that score rows."""
 
     n_jobs: int | None
     _row_format: ClassVar[RowFormat]
     _visible_type: Any
 
     def score_samples(self, X: Any) -> Array:
-        """Exact log pseudo-likelihood of each row, deterministic.
+        """Compute the exact log pseudo-likelihood of each row.
 
-        It has the expectation of the random estimate of scikit-learn's class. Its cost grows
-        with n_samples * n_features * n_components, for Gaussian visible units times the number
-        of quadrature nodes.
+        The result is deterministic; it is the expectation of the random estimate of scikit-learn's
+        class. The cost is proportional to n_samples * n_features * n_components and, for
+        real-valued visible units, to the number of quadrature nodes.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states; with `missing="marginalize"`, NaN where one is missing.
+            Visible states. With `missing="marginalize"`, NaN marks missing values.
 
         Returns
         -------
         pseudo_likelihood : ndarray of shape (n_samples,)
-            In nats, summed over the known features. Missing ones are averaged over ten draws, each
-            after fifty Gibbs steps, the same in every call with the same incomplete rows.
+            Log pseudo-likelihood in nats, a sum over the observed features. Rows with missing
+            values are averaged over ten draws of these values, each after 20 Gibbs steps; the
+            result is the same in every call with the same incomplete rows.
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_known = known_units(self, X)
+        is_observed = known_units(self, X)
 
         def scores(v: Any, rows: Any) -> Array:
-            counted = None if is_known is None else is_known[rows]
+            counted = None if is_observed is None else is_observed[rows]
             return pseudo_likelihood(model.machine(v), v, self.n_jobs, counted)
 
         with finite_results() as check, explain_core_errors():
-            result = average_over_draws(model, X, is_known, scores)
+            result = average_over_draws(model, X, is_observed, scores)
             check(result)
-        log_jacobian = self._row_format.log_jacobian(self, X, is_known)
+        log_jacobian = self._row_format.log_jacobian(self, X, is_observed)
         return np.asarray(result - log_jacobian, dtype=result.dtype)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean of `score_samples`: what a search without ``scoring=`` maximises.
+        """Compute the mean log pseudo-likelihood, the default score of hyperparameter searches.
 
         Without `y`, scikit-learn's cross-validation does not shuffle the rows.
 
@@ -86,18 +87,21 @@ class LikelihoodMixin(ModelMixin):
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows; None weighs them alike.
+            Weights of the rows. None for equal weights.
 
         Returns
         -------
         score : float
-            In nats per row.
+            Mean of `score_samples`, in nats per row.
         """
         scores = self.score_samples(X)
         return mean_of_rows(scores, check_weights(sample_weight, scores))
 
     def free_energy(self, X: Any) -> Array:
-        r"""Free energy of each row, :math:`-\log p(v)` up to the constant :math:`\log Z`.
+        r"""Compute the free energy of each row, :math:`F(v) = -\log p(v) - \log Z`.
+
+        The free energy is the negative log-likelihood up to a constant of the model, so that it
+        ranks rows without the partition function Z.
 
         Parameters
         ----------
@@ -107,13 +111,13 @@ class LikelihoodMixin(ModelMixin):
         Returns
         -------
         free_energy : ndarray of shape (n_samples,)
-            In nats.
+            Free energy in nats (natural logarithms).
         """
         X = self._model.check_X(X)
         return self._per_unit(self._model.map_rows(Machine.free_energy, X), X)
 
     def energy(self, X: Any, H: Any) -> Array:
-        """Energy of each pair of visible and hidden states.
+        """Compute the energy of each pair of visible and hidden states.
 
         Parameters
         ----------
@@ -125,44 +129,44 @@ class LikelihoodMixin(ModelMixin):
         Returns
         -------
         energy : ndarray of shape (n_samples,)
-            In nats.
+            Energy in nats.
         """
         X, H = self._model.check_X(X), self._model.check_H(H, name="H")
         check_consistent_length(X, H)
         return self._per_unit(self._model.map_rows(Machine.energy, X, H), X)
 
     def log_likelihood(self, X: Any, log_partition: float | LogPartition | None = None) -> Array:
-        r"""Log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
+        r"""Compute the log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
 
-        For Gaussian visible units it is the logarithm of a density. Values between the states of
-        other units, such as grey pixels, have an energy but no probability.
+        For real-valued visible units it is a log-density. Values between the states of discrete
+        units, such as grey pixels, have an energy but no probability.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Visible states.
         log_partition : float or LogPartition, default=None
-            In nats; None for the result of `log_partition`, which may take a while: it is not
-            kept.
+            Log-partition function in nats. None calls `log_partition`, which may take long; the
+            result is not cached.
 
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            In nats; an error of `log_partition` is common to all rows.
+            Log-likelihood in nats. An error of `log_partition` is common to all rows.
 
         Warns
         -----
         AnnealingWarning
-            If the rows, each counted once, are together more likely than one: `log_partition` is
-            then too low, by more than five of its standard errors, for its chains have missed
-            the mode of these rows.
+            If the probabilities of distinct rows sum to significantly more than one (five standard
+            errors). `log_partition` is then too low, because its chains missed the modes of these
+            rows.
         """
         X = self._model.check_X(X)
         free_energy = self._model.map_rows(Machine.free_energy, X)
-        normaliser = self.log_partition() if log_partition is None else log_partition
+        normalizer = self.log_partition() if log_partition is None else log_partition
         if self._visible_type.support.values:
-            warn_if_too_likely(X, free_energy, normaliser, self._visible_type.support.values)
-        return np.asarray(-self._per_unit(free_energy, X) - float(normaliser))
+            warn_if_too_likely(X, free_energy, normalizer, self._visible_type.support.values)
+        return np.asarray(-self._per_unit(free_energy, X) - float(normalizer))
 
     @validate_params(
         {
@@ -185,60 +189,64 @@ class LikelihoodMixin(ModelMixin):
         init: Any = None,
         random_state: Any = None,
     ) -> LogPartition:
-        r"""Logarithm of the partition function, exactly or with an error.
+        r"""Compute the logarithm of the partition function, exactly or by annealing.
 
-        Annealed importance sampling [1]_ starts from independent features with the means and
-        variances of the training data. Its estimate tends to be too low, that of reverse
-        annealing [2]_ too high: where they differ, one is wrong; that they agree is no proof, since
-        both may miss a mode. On their way they may jump to rows in the modes: to `X`, to draws given
-        the persistent chains `h_samples_` and to where Gibbs chains from anywhere end, or, for
-        arrays assigned by hand and for algorithms whose chains rest, also to states that parallel
-        tempering finds.
+        Annealed importance sampling (AIS) [1]_ starts from independent features with the means and
+        variances of the training data. Its estimate tends to be too low, that of reverse annealing
+        [2]_ too high. If they differ, one of them is wrong; if they agree, both may still have
+        missed a mode. The chains may jump to visible states in the modes of the model: to `X`, or
+        to draws given the persistent chains `h_samples_` and final states of overdispersed Gibbs
+        chains. For arrays assigned by hand and algorithms without persistent chains, these states
+        also come from parallel tempering.
 
         Parameters
         ----------
         method : {"auto", "exact", "ais", "reverse_ais", "bar"}, default="auto"
-            "exact" sums over all states of the smaller discrete layer, of at most 25 units;
-            "ais" anneals chains from independent features to the model; "reverse_ais" back from
-            samples of the model; "bar" takes Bennett's ratios [3]_ between the temperatures of
-            parallel tempering, which set themselves: its errors are on neither side, but larger
-            than those of "ais" where chains take long to settle, as at 784 x 500. "auto" is "exact"
-            where that visits no more states than "ais", else "ais".
+            Method of computation:
+
+            - "exact": sum over all states of the smaller discrete layer, of at most 25 units.
+            - "ais": annealed importance sampling from independent features to the model.
+            - "reverse_ais": reverse annealing from samples of the model to independent features.
+            - "bar": Bennett's acceptance ratio [3]_ between the temperatures of parallel tempering,
+              which adapt. Its errors have either sign, but are larger than those of "ais" if chains
+              equilibrate slowly, as for 784 x 500 units.
+            - "auto": "exact" if it visits no more states than "ais", else "ais".
         n_chains : int, default=100
-            Number of annealed chains or, for "bar", of ladders.
+            Number of annealed chains. For "bar", number of independent sets of tempered chains.
         n_temperatures : int or "auto", default=10_000
-            Number of inverse temperatures that each of them visits; of a ladder, of steps of all
-            its chains together. "auto" tries 150, 600, 2400 and 10,000 in turn, and stops as soon
-            as the standard error is at most 0.05 nats, that of the run before at most 0.2, and the
-            two agree within three standard errors of their difference.
+            Number of inverse temperatures that each chain visits. For "bar", number of steps of all
+            chains of a set together. "auto" tries 150, 600, 2400 and 10,000 in turn. It stops when
+            the standard error is at most 0.05 nats, that of the previous run at most 0.2 nats, and
+            both agree within three standard errors of their difference.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Rows whose means and variances the chains start from, and to which they may jump; None
-            for those of the training data or, for arrays assigned by hand, of a tempered sample from
+            Rows whose means and variances define the initial distribution, and to which chains may
+            jump. None for the training data or, for arrays assigned by hand, a tempered sample of
             the model.
         init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
-            Independent samples of the model to reverse from; None draws them by parallel
-            tempering, in `n_temperatures` steps of all chains of a ladder together.
+            Initial states of "reverse_ais": independent samples of the model. None draws them by
+            parallel tempering, with `n_temperatures` steps of all tempered chains of a sample
+            together.
         random_state : int, Generator, RandomState or None, default=None
-            None gives the same number whenever the model is the same.
+            Seed or generator. None gives the same result whenever the model is the same.
 
         Returns
         -------
         log_partition : LogPartition
-            With attributes `value` and `std_error` in nats, and `method`.
+            Estimate with attributes `value` and `std_error` in nats, and `method`.
 
         Raises
         ------
         ValueError
-            If `method` is "exact" and both layers are too large, or `init` has a single row or
-            goes with another method than "reverse_ais".
+            If `method` is "exact" and both layers are too large, if `init` has a single row, or if
+            `init` is given with a method other than "reverse_ais".
 
         Warns
         -----
         AnnealingWarning
-            If the chains' weights are so unequal that less than ten of them, or less than half,
-            make the estimate; if it is below what some hidden states, given the rows to which the
-            chains may jump, say of it; or if "reverse_ais" or "bar" differs from "ais" with a quarter
-            of the temperatures.
+            If the effective sample size is less than ten, or less than half of a smaller number of
+            chains; if the estimate is below a lower bound from hidden states given the rows to
+            which chains may jump; or if "reverse_ais" or "bar" differs from "ais" with a quarter of
+            the temperatures.
 
         References
         ----------
@@ -266,8 +274,8 @@ class LikelihoodMixin(ModelMixin):
         n_states = exact.smaller_discrete(machine).visible.n_states
         if init is not None and method != "reverse_ais":
             raise ValueError(
-                f"init expected to be None for method={method!r}, got rows. They are what "
-                f"method='reverse_ais' starts from; the other methods start from X."
+                f"init expected to be None for method={method!r}, got rows. Only "
+                f"method='reverse_ais' starts from init; the other methods start from X."
             )
         if method == "auto":
             most = AUTO_TEMPERATURES[-1] if n_temperatures == "auto" else int(n_temperatures)
@@ -283,32 +291,33 @@ class LikelihoodMixin(ModelMixin):
         return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
-        """Energies of rows as the user gave them, up to what `log_partition` adds for all."""
-        own = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
-        return np.asarray(energy + own, dtype=energy.dtype)
+        """Energies per unit of the user's values, up to the constant that `log_partition` adds."""
+        row_term = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
+        return np.asarray(energy + row_term, dtype=energy.dtype)
 
 
 def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
-    """Mean log-likelihood of held-out rows, as `scoring` of a search.
+    """Compute the mean log-likelihood of held-out rows, a scorer for hyperparameter searches.
 
-    Unlike the pseudo-likelihood, it compares models of any kind. It is exact where the smaller layer
-    is small, else by annealed importance sampling with ``n_temperatures="auto"``: up to an error of
-    about 0.05 nats for all rows together, or larger with an `AnnealingWarning`.
+    Unlike the pseudo-likelihood, the log-likelihood compares models of any kind. The partition
+    function is exact if the smaller layer is small. Otherwise it is estimated by annealed
+    importance sampling with ``n_temperatures="auto"``, with a standard error of about 0.05 nats,
+    which is common to all rows, or a larger one with an `AnnealingWarning`.
 
     Parameters
     ----------
     estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or Pipeline
-        Fitted; of a Pipeline, which has to end in one of the three, the earlier steps transform
-        `X`, and densities are those of the transformed features.
+        Fitted estimator, or a Pipeline that ends in one. Densities are then those of the
+        transformed features.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows, of states of the units: grey values have no probability.
+        Held-out rows of states of the units; values between them have no probability.
     y : object, default=None
         Ignored.
 
     Returns
     -------
     score : float
-        In nats per row.
+        Mean log-likelihood in nats per row.
 
     Warns
     -----

@@ -1,1 +1,1 @@
-"""Input: row formats, row weights and validation."""
+"""Row formats, sample weights and input validation."""

@@ -1,4 +1,4 @@
-"""Formats of rows: from what users hand over to the columns of a machine, and back."""
+"""Row formats: conversion of the user's rows to the columns of a machine, and back."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from skrbm.estimators.input.validation import (
 
 
 class RowFormat(ABC):
-    """Way from the rows that users hand over to columns of a machine's states, and back.
+    """Conversion of the user's rows to states of a machine, and back.
 
-    A format has no attributes of its own: what it learned is the estimator's.
+    A format is stateless: fitted attributes are stored in the estimator.
 
     Attributes
     ----------
     learned : tuple of str
-        Names of the attributes that `read` learns from rows.
+        Names of the attributes of the estimator that `read` sets.
     has_tables : bool
-        Whether rows may be of other things than numbers.
+        True if rows may contain other types than numbers.
     is_standardized : bool
-        Whether numbers are read in standard deviations, which single precision is enough for.
+        True if `read` standardizes numbers, so that single precision is sufficient.
     """
 
     learned: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
@@ -51,27 +51,28 @@ class RowFormat(ABC):
         missing: bool,
         sample_weight: Array | None = None,
     ) -> Any:
-        """Columns of numbers of any type that is finite, or unless `finite` of any type.
+        """Convert validated rows to the columns of the machine.
 
         Parameters
         ----------
         rbm : BaseRBM
-            Says what it expects, and learns the features' number and names if that is reset.
+            Estimator whose parameters and attributes the rows are checked against. With `reset`,
+            the attributes `learned` are set.
         X : object
-            Rows as the user gave them.
+            Rows of the user.
         reset : bool
-            Whether to learn the format from these rows.
+            True to learn the format from these rows.
         finite : bool
-            Whether all values have to be finite and in the units' domain.
+            True to require finite values in the domain of the units.
         missing : bool
-            Whether values may be missing all the same, if the estimator sums over them.
+            True to allow missing values all the same if the estimator marginalizes over them.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Positive weights of the rows that the format is learned from; None for one each.
+            Positive weights of the rows that the format is learned from. None for equal weights.
 
         Returns
         -------
         v : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
-            With NaN for what is missing.
+            Numbers of any type, with NaN for missing values.
         """
 
     @abstractmethod
@@ -81,60 +82,60 @@ class RowFormat(ABC):
         v: Array,
         *,
         given: Any = None,
-        is_known: Array | None = None,
+        is_observed: Array | None = None,
         is_averaged: bool = False,
     ) -> Any:
-        """Rows as the user wants them from states or their means (n_samples, n_columns).
+        """Convert states or their means (n_samples, n_columns) to rows in the user's format.
 
-        What `is_known`, by unit, of the rows `given` is kept as it was; means of
-        `expected_values` are `is_averaged`.
+        Values of the rows `given` for which the mask `is_observed` (n_samples, n_units) is True are
+        kept. `is_averaged` marks means of `expected_values`.
         """
 
     @abstractmethod
     def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
-        """Map from conditional means and draws of states to means of values; None if they are equal."""
+        """Map from means and draws of states to means of the user's values; None for identity."""
 
     @abstractmethod
     def warn_if_unlearned(self, v: Any) -> None:
-        """Warn of values in rows from `read` that training can only take for missing ones."""
+        """Warn of values in rows from `read` that training treats as missing."""
 
     @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:
-        """True if a fitted estimator still has the format that its arrays go with."""
+        """True if the estimator has a format that matches its public arrays."""
 
     @abstractmethod
     def array_length(self, rbm: Any, name: str, n_columns: int) -> int:
-        """Number of values of a public array of the visible layer."""
+        """Expected length of a public array of the visible layer."""
 
     @abstractmethod
     def known_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
-        """Mask of the known units of each row (n_samples, n_units): from a user's mask, or not NaN."""
+        """Mask of observed units (n_samples, n_units), from the user's mask or else from NaN."""
 
     @abstractmethod
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
-        """Numbers or names of real-valued features whose scale no data tell."""
+        """Numbers or names of real-valued features that are constant in the data."""
 
     @abstractmethod
     def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
-        """Names of the "features" and of the "columns", and the "feature_of_column" of each."""
+        """Arrays "features" and "columns" of names, and "feature_of_column" of indices."""
 
     @abstractmethod
     def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
-        """Log-densities of the states above those of the rows as given, in nats.
+        """Log-density of the states minus that of the user's values, for each unit, in nats.
 
-        Of each unit (n_units,), or zero for all (1,); without rows `v`, what is common to all rows, and
-        with them, if it differs, of each (n_samples, n_units).
+        Without `v`, the part that is common to all rows, (n_units,), or (1,) if it is zero. With
+        `v`, that of each row, (n_samples, n_units), or the common part if rows do not differ.
         """
 
     def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:
-        """Sum of `log_jacobians` over the scored units of each row: () or (n_samples,)."""
+        """Sum of `log_jacobians` over the scored units, () or (n_samples,)."""
         scored = True if is_scored is None else is_scored
         return np.asarray(np.where(scored, self.log_jacobians(rbm, v), 0).sum(axis=-1))
 
 
 @final
 class ArrayRows(RowFormat):
-    """Arrays and sparse matrices, each column of which is a unit."""
+    """Arrays and sparse matrices with one column per unit."""
 
     def read(
         self,
@@ -164,14 +165,14 @@ class ArrayRows(RowFormat):
                 X = check_array(X, estimator=rbm, input_name="X", **options)
             if width is not None:
                 check_width(X, width, rbm)
-            if X.dtype == object:  # None in a list is what is missing, like NaN
+            if X.dtype == object:  # None in a list is missing, like NaN
                 X = X.astype(np.float64)
                 if finite:
                     name = type(rbm).__name__
                     assert_all_finite(X, allow_nan=missing, estimator_name=name, input_name="X")
             if isinstance(X, np.ndarray) and not is_mapped:
-                X = np.ascontiguousarray(X)  # sums in another order are other bits
-            if issparse(X) and X.dtype == np.float16:  # SciPy lets them be made, but not be used
+                X = np.ascontiguousarray(X)  # rounding depends on the order of summation
+            if issparse(X) and X.dtype == np.float16:  # products of these fail in SciPy
                 X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
             if issparse(X) and not X.has_canonical_format:
                 X = X.copy()
@@ -217,32 +218,32 @@ class ArrayRows(RowFormat):
 
 
 def known_units(rbm: Any, v: Any) -> Array | None:
-    """Mask of the known units of checked rows; None where an estimator has nothing to sum over.
+    """Mask of the observed units of checked rows, or None if all are observed.
 
     Parameters
     ----------
     rbm : BaseRBM
-        Its `missing` says whether values may be.
+        Estimator; with `missing="raise"` all units are observed.
     v : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
         From `RowFormat.read`.
 
     Returns
     -------
-    is_known : ndarray of bool of shape (n_samples, n_units) or None
+    is_observed : ndarray of bool of shape (n_samples, n_units) or None
         None for complete rows.
     """
     if rbm.missing == "raise" or issparse(v) or v.dtype.kind != "f":
         return None
-    is_known: Array = rbm._row_format.known_units(rbm, v)
-    return None if is_known.all() else is_known
+    is_observed: Array = rbm._row_format.known_units(rbm, v)
+    return None if is_observed.all() else is_observed
 
 
 def checked_mask(values: Any, shape: tuple[int, int]) -> Array:
-    """Mask of known values of rows of that shape, or a ValueError if it is none."""
+    """Mask of observed values of rows of this shape; a ValueError if it is invalid."""
     mask: Array = np.asarray(values)
     if mask.dtype != bool or mask.shape not in (shape, shape[1:]):
         raise ValueError(
-            f"mask expected to be boolean and of shape {shape} or {shape[1:]}, True where a "
-            f"value is known, got {mask.dtype} of shape {mask.shape}."
+            f"mask expected to be boolean and of shape {shape} or {shape[1:]}, True for observed "
+            f"values, got {mask.dtype} of shape {mask.shape}."
         )
     return mask

@@ -1,4 +1,4 @@
-"""Checks of what users hand over, and the promise that a failed fit leaves no trace."""
+"""Validation of user input, and restoration of an estimator after a failed fit."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ T = TypeVar("T")
 RANDOM_STATE = ["random_state", np.random.Generator]
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
-EXTREMES_BLOCK = 2**16  # values that are read twice: half a megabyte stays in a core's cache
+EXTREMES_BLOCK = 2**16  # values; half a megabyte stays in a core's cache for the second reading
 
 
 def public_methods_of(cls: type[T]) -> type[T]:
-    """Class whose methods have no class in their name: users know them as those of another one.
+    """Decorate a mix-in: strip its name from its methods, so that messages show the method alone.
 
-    Its module answers for them, so that they can be pickled by that name.
+    The module of the mix-in finds the methods by their new names, so that they can be pickled.
     """
     for method in filter(isfunction, vars(cls).values()):
         method.__qualname__ = unwrap(method).__qualname__ = method.__name__
@@ -41,19 +41,19 @@ def public_methods_of(cls: type[T]) -> type[T]:
 
 
 class DomainWarning(UserWarning):
-    """Data have values that the units cannot take."""
+    """Warning of data with values that the units cannot take."""
 
 
 class AnnealingWarning(UserWarning):
-    """An annealed estimate rests on too few chains to be believed."""
+    """Warning of an annealed estimate of the partition function that is not reliable."""
 
 
 class VersionWarning(UserWarning):
-    """A pickle was written by another version of the package."""
+    """Warning of a pickle that was written by another version of the package."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line that called into this package or, through it, into scikit-learn."""
+    """Issue a warning at the user's line that called this package, directly or via scikit-learn."""
     frame: FrameType | None = sys._getframe()
     level = 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith(LIBRARIES):
@@ -62,14 +62,14 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 
 def write_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
-    """Write attributes to an estimator: all that a fit changes passes here, when it is over.
+    """Write fitted attributes to an estimator; a fit writes them only here, at its end.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        That was fitted, or the copy of it that a fit works on.
+        Fitted estimator, or the copy of it that a fit works on.
     attributes : dict
-        By their names; None for one that the estimator has no more.
+        Values by name; None deletes the attribute.
     """
     for name, value in attributes.items():
         if value is not None:
@@ -80,17 +80,17 @@ def write_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> No
 
 @contextmanager
 def restored_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Put every attribute back if the body fails.
+    """Context manager that restores all attributes of an estimator if its body fails.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Whose attributes the body may set.
+        Estimator whose attributes the body may set.
 
     Yields
     ------
     None
-        Control.
+        Nothing.
     """
     before = dict(vars(estimator))
     try:
@@ -103,25 +103,25 @@ def restored_on_error(estimator: BaseEstimator) -> Iterator[None]:
 
 
 def check_weights(sample_weight: Any, X: Any) -> Array | None:
-    """Weights of rows in double precision, or None where they are None.
+    """Validate sample weights.
 
     Parameters
     ----------
     sample_weight : array-like of shape (n_samples,), float or None
-        As the user gave it; a weight of k is k copies of a row.
+        Weights from the user; a weight of k equals k copies of the row.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, checked or as the user gave them.
+        Rows, checked or not.
 
     Returns
     -------
     sample_weight : ndarray of shape (n_samples,) or None
-        Not all zero.
+        Weights in double precision, not all zero; None if the input is None.
 
     Raises
     ------
     ValueError
-        If a weight is negative, infinite or NaN, if their sum is zero or beyond the range of doubles,
-        or if there is not one for each row.
+        If a weight is negative, infinite or NaN, if the sum of the weights is zero or beyond the
+        range of double precision, or if the number of weights is not that of the rows.
     """
     if sample_weight is None:
         return None
@@ -130,29 +130,29 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
         is_summable = np.finfo(np.float64).tiny <= weights.sum() < np.inf
     if weights.min() < 0 or not is_summable:
         raise ValueError(
-            f"sample_weight expected to be at least zero, and positive for some rows, with a sum in "
-            f"the range of doubles, got values from {weights.min():g} to {weights.max():g}. A weight "
-            f"of k is k copies of a row; leave rows out by a weight of zero."
+            f"sample_weight expected to be at least zero, and positive for some rows, with a sum "
+            f"in the range of double precision, got values from {weights.min():g} to "
+            f"{weights.max():g}. A weight of k equals k copies of a row; zero leaves it out."
         )
     return np.asarray(weights)
 
 
 def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[Any, ...]:
-    """Rows of positive weight with their weights; no copies where that is all of them.
+    """Select the rows with positive weights; if these are all rows, nothing is copied.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, checked or as the user gave them.
+        Rows, checked or not.
     sample_weight : ndarray of shape (n_samples,) or None
         From `check_weights`.
     *others : ndarray of shape (n_samples, ...)
-        What else belongs to the rows.
+        Further arrays with one entry per row, such as labels.
 
     Returns
     -------
     present : tuple
-        Rows, weights and others.
+        Selected rows, weights and entries of the other arrays.
     """
     if sample_weight is None or sample_weight.all():
         return X, sample_weight, *others
@@ -162,7 +162,7 @@ def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[A
 
 
 def number_of_rows(sample_weight: Array) -> float:
-    """Number of rows without weights that these are worth.
+    """Effective number of weighted rows.
 
     Parameters
     ----------
@@ -172,43 +172,43 @@ def number_of_rows(sample_weight: Array) -> float:
     Returns
     -------
     n_rows : float
-        Weighted rows are as many as their copies; where weights are small, such as shares of a
-        sum of one, as many equal ones as tell a mean as well [1]_.
+        Sum of the weights, which count copies, but at least Kish's effective sample size [1]_, for
+        weights that are small, such as those with a sum of one.
 
     References
     ----------
     .. [1] Kish (1965), "Survey sampling", Wiley, section 11.7.
     """
-    shares = sample_weight / sample_weight.max()  # whose squares are finite
+    shares = sample_weight / sample_weight.max()  # so that squares do not overflow
     return max(float(sample_weight.sum()), float(shares.sum() ** 2 / (shares @ shares)))
 
 
 def floating_type(X: Any, fallback: Any) -> Any:
-    """Precision of `X` if it is single or double, else `fallback`."""
+    """Floating-point type of `X` if it is single or double precision, else `fallback`."""
     return X.dtype if X.dtype in FLOATS else np.dtype(fallback)
 
 
 def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
-    """Public array of an estimator, fitted or assigned by hand.
+    """Validate a public array of an estimator, fitted or assigned by hand.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Has the attribute.
+        Estimator with the attribute.
     name : str
         Name of the attribute.
     ndim : int
-        Number of dimensions that it must have.
+        Expected number of dimensions.
 
     Returns
     -------
     array : ndarray
-        Single or double precision; the attribute itself when it is such an array.
+        Array in single or double precision, without a copy if possible.
 
     Raises
     ------
     ValueError
-        If the attribute is not a finite array of that many dimensions.
+        If the attribute is not a finite array with this number of dimensions.
     """
     parameter_shape(estimator, name, ndim)
     value = getattr(estimator, name)
@@ -216,7 +216,7 @@ def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
 
 
 def parameter_shape(estimator: BaseEstimator, name: str, ndim: int) -> tuple[int, ...]:
-    """Shape of a public array, or a ValueError if it has not that many dimensions."""
+    """Shape of a public array; a ValueError if its number of dimensions is not `ndim`."""
     shape: tuple[int, ...] = np.shape(getattr(estimator, name))
     if len(shape) != ndim:
         raise ValueError(f"Expected {name} to be {ndim}-dimensional, got shape {shape}.")
@@ -233,7 +233,7 @@ def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "fe
 
 
 def compared_domain(units: type[Units], estimator: BaseEstimator) -> tuple[float, float] | None:
-    """Range with which `check_domain` compares data, None where it does not look at them."""
+    """Range of values that `check_domain` accepts, or None if it does not check."""
     is_bounded = estimator.check_input != "ignore" and np.isfinite(units.support.low)
     return (units.support.low, units.support.high) if is_bounded else None
 
@@ -246,32 +246,32 @@ def check_domain(
     name: str = "X",
     allow_nan: bool = False,
 ) -> None:
-    """Compare data with what the units can take, if they are to be compared.
+    """Check that data are in the domain of the units, unless `check_input` is "ignore".
 
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n_samples, n_units)
-        Numbers; in one look at them, those that are not finite are found as well.
+        Numbers. Values that are not finite are found as well.
     units : type
-        Unit type; its domain decides.
+        Unit type.
     estimator : BaseEstimator
-        Its `check_input` says what to do about values outside.
+        Estimator with the parameter `check_input`.
     name : str, default="X"
-        What to call the data.
+        Name of the data in messages.
     allow_nan : bool, default=False
-        Whether NaN is a value that is not known, and left out.
+        True to ignore NaN, which then marks missing values.
 
     Raises
     ------
     ValueError
-        If a compared value is not finite, or lies outside and `check_input` is "raise".
+        If a value is not finite, or is outside the domain and `check_input` is "raise".
     """
     domain = compared_domain(units, estimator)
     if domain is None or (X.dtype == bool and domain[0] == 0):
         return
     (low, high), (lowest, highest) = domain, _extremes(X, allow_nan)
     rounding = 4 * np.finfo(floating_type(X, np.float64)).eps
-    if allow_nan and np.isnan(lowest):  # nothing is known
+    if allow_nan and np.isnan(lowest):  # all values are missing
         return
     is_inside = lowest >= low - rounding and highest <= high + rounding and np.isfinite(highest)
     if is_inside and not ((lowest, highest) == (0, 1) and low < 0 and _are_bits(X)):
@@ -281,8 +281,8 @@ def check_domain(
     )
     if is_inside:
         message = (
-            f"{units.__name__} units expect {low:g} and {high:g}, but {name} has only 0 and 1, and 0 "
-            f"would be read as undecided. Pass 2 * {name} - 1, take BernoulliRBM, or set "
+            f"{units.__name__} units expect {low:g} and {high:g}, but {name} has only 0 and 1, and "
+            f"0 would be read as a mean of zero. Pass 2 * {name} - 1, use BernoulliRBM, or set "
             f"check_input='ignore'."
         )
     elif np.isinf(high):
@@ -292,7 +292,7 @@ def check_domain(
         )
     else:
         scaler = "MaxAbsScaler(), make counts 0 and 1 with sklearn.preprocessing.Binarizer()"
-        if not issparse(X):  # which MinMaxScaler refuses
+        if not issparse(X):  # MinMaxScaler refuses sparse matrices
             scaler = f"MinMaxScaler(({low:g}, {high:g}), clip=True)"
         message = (
             f"{units.__name__} units expect values in [{low:g}, {high:g}], but {name} has values "
@@ -311,7 +311,7 @@ def _are_bits(X: Any) -> bool:
 
 
 def _extremes(X: Any, allow_nan: bool) -> tuple[float, float]:
-    """Least and greatest value, or NaN; both are sought in what is in the cache."""
+    """Smallest and largest value, or NaN, computed in blocks that stay in the cache."""
     if issparse(X):
         return float(X.min()), float(X.max())
     lines = X.T if X.flags.f_contiguous else X
@@ -324,12 +324,12 @@ def _extremes(X: Any, allow_nan: bool) -> tuple[float, float]:
 
 @contextmanager
 def explain_core_errors() -> Iterator[None]:
-    """Say which of an estimator's parameters to change where the core cannot know them.
+    """Context manager that adds advice on an estimator's parameters to errors of the core.
 
     Yields
     ------
     None
-        Control.
+        Nothing.
     """
     try:
         yield
@@ -342,24 +342,24 @@ def explain_core_errors() -> Iterator[None]:
     except QuadratureError as error:
         advice = (
             "Subtract the mean of the data, for example with sklearn.preprocessing.StandardScaler. "
-            "Reduce components_ or enlarge noise_variance_ of a model that has exploded."
+            "If the model has diverged, reduce components_ or increase noise_variance_."
         )
         raise QuadratureError(f"{error} {advice}") from None
 
 
 @contextmanager
 def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
-    """Name what takes text and missing values, where scikit-learn refuses them.
+    """Context manager that adds advice to errors of scikit-learn on text and missing values.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Whose rows the body checks.
+        Estimator whose rows the body checks.
 
     Yields
     ------
     None
-        Control.
+        Nothing.
     """
     name = type(estimator).__name__
     try:
@@ -367,7 +367,7 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
     except ValueError as error:
         message = str(error)
         if "contains NaN" in message:
-            advice = "Fill them in with impute or skrbm.RBMImputer"
+            advice = "Impute them with impute or skrbm.RBMImputer"
             if getattr(estimator, "missing", None) != "marginalize":
                 advice += ", or set missing='marginalize' for fit, transform and score_samples"
             raise ValueError(
@@ -376,8 +376,8 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
             ) from None
         if "could not convert" in message or "bytes/strings" in message:
             raise ValueError(
-                f"X expected numbers in every column, got text: {message} Use skrbm.TabularRBM, which "
-                f"takes tables with categories, or encode them, for example with "
+                f"X expected numbers in every column, got text: {message} Use skrbm.TabularRBM, "
+                f"which accepts tables with categories, or encode them, for example with "
                 f"sklearn.preprocessing.OneHotEncoder."
             ) from None
         raise
@@ -385,12 +385,12 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
 
 @contextmanager
 def finite_results() -> Iterator[Callable[[Array], None]]:
-    """Compute quietly, and refuse results that are not finite.
+    """Context manager without floating-point warnings, with a check that results are finite.
 
     Yields
     ------
     check : callable
-        Raises a ValueError if an array is not finite.
+        Function that raises a ValueError if an array is not finite.
     """
 
     def check(results: Array) -> None:
@@ -406,19 +406,19 @@ def finite_results() -> Iterator[Callable[[Array], None]]:
 
 
 def generators(random_state: Any, n_generators: int) -> list[np.random.Generator]:
-    """Independent NumPy generators from what scikit-learn accepts as a random state, or from one.
+    """Create independent NumPy generators from a random state.
 
     Parameters
     ----------
     random_state : int, Generator, RandomState or None
-        Seed, stream that is drawn from, or None for the global stream.
+        Seed, stream from which seeds are drawn, or None for the global stream.
     n_generators : int
-        How many.
+        Number of generators.
 
     Returns
     -------
     generators : list of numpy.random.Generator
-        Not kept in step with the random state.
+        Generators that do not share state with `random_state`.
     """
     if isinstance(random_state, np.random.Generator):
         draw = random_state.integers

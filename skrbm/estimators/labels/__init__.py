@@ -1,1 +1,1 @@
-"""Labels as one more visible unit: rows with labels, their fit and what is asked of it."""
+"""Classifier with the label as a visible unit: data, fit and inference."""

@@ -1,4 +1,4 @@
-"""Answers of a classifier whose label is a visible unit: probabilities, features and samples."""
+"""Inference with a fitted classifier: class probabilities, features and samples."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from skrbm.estimators.labels.label_model import LabelModel
 
 @public_methods_of
 class LabelInferenceMixin:
-    """Methods of a fitted classifier, which ask the machine of its public arrays at the time."""
+    """Methods of a fitted classifier, based on its current public arrays."""
 
     estimator_: Any
     classes_: Array
     generative_weight: float
 
     def predict(self, X: Any) -> Array:
-        """Most probable label of each row.
+        """Predict the most probable label of each row.
 
         Parameters
         ----------
@@ -38,13 +38,13 @@ class LabelInferenceMixin:
         Returns
         -------
         y : ndarray of shape (n_samples,)
-            Labels.
+            Predicted labels.
         """
         log_joint = self._answer(Labels.log_joint, X)
         return np.asarray(self.classes_[log_joint.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> Array:
-        """Exact probability of every label of each row, the hidden units summed out.
+        """Compute the exact class probabilities, marginalized over the hidden units.
 
         Parameters
         ----------
@@ -54,12 +54,12 @@ class LabelInferenceMixin:
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
+            Probabilities of the classes, in the order of `classes_`.
         """
         return self._answer(Labels.probabilities, X)
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Log-probability of every label of each row, which does not underflow.
+        """Compute the class log-probabilities, without underflow.
 
         Parameters
         ----------
@@ -69,12 +69,12 @@ class LabelInferenceMixin:
         Returns
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
-            In nats, in the order of `classes_`.
+            Log-probabilities in nats, in the order of `classes_`.
         """
         return self._answer(Labels.log_probabilities, X)
 
     def transform(self, X: Any) -> Array:
-        """Expected hidden states given the features, the label summed out.
+        """Compute the means of the hidden units given the features, marginalized over the label.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class LabelInferenceMixin:
         Returns
         -------
         H : ndarray of shape (n_samples, n_components)
-            Means over the labels of what is expected given each, by their probabilities.
+            Means of the hidden units given each label, averaged with the class probabilities.
         """
         return self._answer(Labels.mean_hidden, X)
 
@@ -105,58 +105,60 @@ class LabelInferenceMixin:
         n_gibbs_steps: int = 1000,
         random_state: Any = None,
     ) -> tuple[Array, Array]:
-        """Draw rows with labels by Gibbs sampling, or rows of given labels.
+        """Draw rows and labels by Gibbs sampling, or rows given labels.
 
         Parameters
         ----------
         n_samples : int, default=1
-            Number of chains, hence of rows.
+            Number of samples, each from an independent chain.
         y : label or array-like of shape (n_samples,), default=None
-            Labels to hold, one for all or one for each; None draws them too.
+            Labels to condition on, one for all samples or one for each. None draws them too.
         n_gibbs_steps : int, default=1000
-            Steps of every chain, which start from units without a field.
+            Number of Gibbs steps of each chain. Chains start from draws of the visible units
+            without input from the hidden units.
         random_state : int, Generator, RandomState or None, default=None
-            None draws on from the estimator's own stream, so that successive calls differ.
+            Seed or generator. None continues the random stream of the estimator, so that successive
+            calls differ.
 
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Features.
+            Sampled features.
         y : ndarray of shape (n_samples,)
-            Labels.
+            Sampled or given labels.
 
         Raises
         ------
         ValueError
-            If a label is none of `classes_`, or there is not one for each sample.
+            If a label is not in `classes_`, or the number of labels is not `n_samples`.
 
         Warns
         -----
         ConvergenceWarning
-            If labels are drawn, and the chains hardly leave the modes in which they start.
+            If labels are drawn, and the chains do not mix between modes.
         """
         check_is_fitted(self)
         rbm = self.estimator_
         rng = rbm._model.inference_rng(random_state)
         machine = LabelModel(self).machine()
         n_features = machine.visible.n_columns - len(self.classes_)
-        if y is None and self.generative_weight:  # else no chains have been moved
-            cure = "Hold the labels by y=, in the shares that they should have."
+        if y is None and self.generative_weight:  # without generative training there are no chains
+            cure = "Condition on labels by y=, with the class frequencies of your choice."
             warn_if_chains_stay(rbm._model, machine, n_gibbs_steps, cure)
         v = sample_base(machine, n_samples, rng)
         if y is not None:
             labels = label_numbers(np.broadcast_to(np.asarray(y), n_samples), self.classes_)
             v[:, n_features:] = np.eye(len(self.classes_), dtype=v.dtype)[labels]
-        is_known = np.zeros(v.shape, dtype=bool)
-        is_known[:, n_features:] = y is not None
+        is_clamped = np.zeros(v.shape, dtype=bool)
+        is_clamped[:, n_features:] = y is not None
         with finite_results() as check:
-            v = clamped_gibbs(machine, v, is_known, n_gibbs_steps, rng)
+            v = clamped_gibbs(machine, v, is_clamped, n_gibbs_steps, rng)
             check(v)
         drawn = v[:, n_features:].argmax(axis=1)
         return rbm._row_format.write(rbm, v[:, :n_features]), np.asarray(self.classes_[drawn])
 
     def _answer(self, question: Any, X: Any) -> Array:
-        """Evaluate a function of `Labels` and the rows' fields for the rows of `X`."""
+        """Evaluate a function of `Labels` and hidden fields for the rows of `X`."""
         check_is_fitted(self)
         model = self.estimator_._model
         checked = model.check_X(X)
@@ -170,14 +172,14 @@ class LabelInferenceMixin:
 
 
 def label_numbers(y: Array, classes: Array) -> Array:
-    """Places of labels in the classes.
+    """Encode labels as indices of their classes.
 
     Parameters
     ----------
     y : ndarray of shape (n_samples,)
         Labels.
     classes : ndarray of shape (n_classes,)
-        All there are, sorted.
+        All classes, sorted.
 
     Returns
     -------
@@ -187,12 +189,12 @@ def label_numbers(y: Array, classes: Array) -> Array:
     Raises
     ------
     ValueError
-        If a label is none of them.
+        If a label is not among the classes.
     """
     is_unseen = ~np.isin(y, classes)
     if is_unseen.any():
         raise ValueError(
             f"y expected labels among the classes {classes}, got {np.unique(y[is_unseen])}. "
-            f"Pass all of them as classes in the first call to partial_fit."
+            f"Pass all labels as classes in the first call to partial_fit."
         )
     return np.searchsorted(classes, y)

@@ -1,4 +1,4 @@
-"""The model that the public arrays of a classifier and of its estimator are together."""
+"""Model defined by the public arrays of a classifier and of its estimator."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ LABEL_ARRAYS = "label_components_", "intercept_label_"
 
 @final
 class LabelModel(Model):
-    """Machine whose last visible unit is the label, from and to public arrays.
+    """Conversion between public arrays and a machine whose last visible unit is the label.
 
     Parameters
     ----------
     owner : RBMClassifier
-        Has the label's arrays, its classes and the estimator of the features.
+        Classifier with the arrays of the label, the classes and the estimator of the features.
     label_weights : ndarray of shape (n_labels,), default=None
-        Total weights of the rows of each label so far; None where they do not matter.
+        Total weights of the rows of each label so far. None for inference, which does not need
+        them.
     """
 
     def __init__(self, owner: Any, label_weights: Array | None = None) -> None:
@@ -36,7 +37,7 @@ class LabelModel(Model):
         Raises
         ------
         ValueError
-            If the arrays of the label do not go with those of the features.
+            If the arrays of the label do not match those of the features.
         """
         machine = self.rbm._model.machine(X, varying)
         weights = check_parameter(self.owner, "label_components_", 2)
@@ -52,7 +53,7 @@ class LabelModel(Model):
         return joint.astype(machine.dtype)
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of a plain machine: those of the estimator, and of the label."""
+        """Public arrays of a machine that is not centred, for the estimator and the classifier."""
         visible: Any = machine.visible
         features, label = visible.parts
         weights, label_weights = np.vsplit(machine.weights, [features.n_columns])
@@ -61,15 +62,15 @@ class LabelModel(Model):
 
     @property
     def public(self) -> dict[str, Array]:
-        """Public arrays as they are."""
-        of_label = {name: getattr(self.owner, name) for name in LABEL_ARRAYS}
-        return {**self.rbm._model.public, **of_label}
+        """Public arrays of the estimator and of the classifier."""
+        label_arrays = {name: getattr(self.owner, name) for name in LABEL_ARRAYS}
+        return {**self.rbm._model.public, **label_arrays}
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer without a field: features with some statistics, and labels as so far."""
+        """Independent visible layer with these feature statistics and the label frequencies so far."""
         features = self.rbm._model.base_layer(statistics, varying)
         frequencies, variance = self._label_moments
-        n_samples: Any = statistics[0]  # weighted rows are no whole number
+        n_samples: Any = statistics[0]  # a sum of weights need not be an integer
         n_categories = (len(frequencies),)
         label = Categorical.start(frequencies, variance, n_samples, n_categories=n_categories)
         return Composite((features, label))
@@ -81,7 +82,7 @@ class LabelModel(Model):
         return mean, variance
 
     def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of all columns: zero of labels, whose tails do not matter."""
+        """Kurtosis of all columns, zero for labels."""
         return np.append(of_features, np.zeros(len(self.owner.classes_)))
 
     @property

@@ -1,4 +1,4 @@
-"""Rows with labels, and what distinguishes their fit from one of rows alone."""
+"""Fit of a classifier: rows with labels, objective and recorded scores."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from skrbm.estimators.input.formats import RowFormat
 from skrbm.estimators.input.validation import write_attributes
 from skrbm.estimators.labels.label_model import LABEL_ARRAYS, LabelModel
 
-UNKNOWN = -1  # number of a label that is not known
-MAX_SCORED_ROWS = 1000  # labelled training rows: an accuracy of 0.9 is known to 0.01
+NO_LABEL = -1  # in place of the index of a label, for rows without one
+MAX_SCORED_ROWS = 1000  # labelled training rows: the standard error of an accuracy of 0.9 is 0.01
 
 
 @final
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows of features with the one-hot columns of their labels, joined when they are asked for.
+    """Features with the one-hot columns of their labels, joined for each mini-batch.
 
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n_samples, n_features)
         Features of any numeric type.
     labels : ndarray of int of shape (n_samples,)
-        Numbers of the labels, `UNKNOWN` where there is none.
+        Indices of the labels, `NO_LABEL` for rows without a label.
     n_labels : int
-        Number of labels.
+        Number of classes.
     """
 
     X: Any
@@ -46,32 +46,33 @@ class LabelledRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows, and of columns with those of the labels."""
+        """Number of rows, and number of feature and label columns."""
         return len(self.labels), self.X.shape[1] + self.n_labels
 
     def __getitem__(self, rows: Any) -> Any:
-        """Some rows, {ndarray, sparse array} of the features' type; zeros for unknown labels."""
+        """Some rows, {ndarray, sparse array} of the type of the features; zeros for no label."""
         X, labels = self.X[rows], self.labels[rows]
-        known = np.flatnonzero(labels != UNKNOWN)
+        labelled = np.flatnonzero(labels != NO_LABEL)
         if issparse(X):
-            ones = np.ones(len(known), dtype=X.dtype)
-            columns = csr_array((ones, (known, labels[known])), (len(labels), self.n_labels))
+            ones = np.ones(len(labelled), dtype=X.dtype)
+            places = labelled, labels[labelled]
+            columns = csr_array((ones, places), (len(labels), self.n_labels))
             return hstack([X, columns], "csr")
         joined = np.zeros((len(labels), self.shape[1]), dtype=X.dtype)
         joined[:, : X.shape[1]] = X
-        joined[known, X.shape[1] + labels[known]] = 1
+        joined[labelled, X.shape[1] + labels[labelled]] = 1
         return joined
 
 
 @final
 @dataclass(frozen=True)
 class LabelProblem(Problem):
-    """Rows of which some have labels; both are learned.
+    """Rows of which some or all have labels.
 
     Parameters
     ----------
     labels : ndarray of int of shape (n_samples,)
-        Numbers of the labels, `UNKNOWN` where there is none.
+        Indices of the labels, `NO_LABEL` for rows without a label.
     """
 
     labels: Array = field(kw_only=True)
@@ -93,48 +94,49 @@ class LabelProblem(Problem):
         is_planned: bool,
         resumes: bool,
     ) -> LabelProblem:
-        """Count the labels of checked rows.
+        """Create the problem of checked rows, and count their labels.
 
         Parameters
         ----------
         classifier : RBMClassifier
-            Copy that has `classes_`, `estimator_` and, if it is fitted, the arrays of the label.
+            Copy with `classes_`, `estimator_` and, if it is fitted, the arrays of the label.
         X, labels, sample_weight, is_planned, resumes
-            As of the class.
+            As for the class.
 
         Raises
         ------
         ValueError
-            If the likelihood of the rows is to be tracked.
+            If the estimator has `track_likelihood=True`.
         """
         if classifier.estimator_.track_likelihood:
             raise ValueError(
-                "track_likelihood=True expected to be False for the estimator of RBMClassifier, which "
-                "records the log-loss of labels and no likelihood of rows. Set track_likelihood=False."
+                "track_likelihood expected to be False for the estimator of RBMClassifier, which "
+                "records the log-loss of labels instead, got True. Set track_likelihood=False."
             )
         weight = np.ones(len(labels)) if sample_weight is None else sample_weight
-        is_known, n_labels = labels != UNKNOWN, len(classifier.classes_)
-        label_weights = np.bincount(labels[is_known], weight[is_known], n_labels)
+        is_labelled, n_labels = labels != NO_LABEL, len(classifier.classes_)
+        label_weights = np.bincount(labels[is_labelled], weight[is_labelled], n_labels)
         counts: dict[str, Any] = {
             "label_weights": label_weights.astype(np.float64),  # integers if there are none
-            "unlabeled_weight": float(weight[~is_known].sum()),
+            "unlabeled_weight": float(weight[~is_labelled].sum()),
         }
         before = getattr(classifier.estimator_, "_data", {}) if resumes else {}
         if "label_weights" in before:
             is_counted = is_planned and "checkpoint" in getattr(classifier, "_training_state", {})
             counts = {name: before[name] + (0.0 if is_counted else counts[name]) for name in counts}
         model = LabelModel(classifier, counts["label_weights"])
-        plan, candidates = (is_planned, resumes), np.flatnonzero(is_known)
+        plan, candidates = (is_planned, resumes), np.flatnonzero(is_labelled)
         return cls(model, X, sample_weight, *plan, candidates, counts, labels=labels)
 
     def rows(self, start: Start, rng: np.random.Generator) -> LabelledRows:
         return LabelledRows(self.X, self.labels, len(self.model.owner.classes_))
 
     def objective(self, phase: NegativePhase) -> LabelObjective:
-        """Log-probability of the labels and log-likelihood of the rows, weighted.
+        """Weighted sum of the log-probability of the labels and the log-likelihood of the rows.
 
-        Labels count by their mean over the rows that have one: rows without would otherwise shorten
-        the steps of the labels. The likelihood follows, up to the step of a machine without labels.
+        The label term is a mean over the labelled rows, since rows without a label would otherwise
+        shorten its steps. The generative weight is scaled alike, up to one, the weight of training
+        without labels.
         """
         classifier, n_labelled = self.model.owner, self.counts["label_weights"].sum()
         n_rows = float(1 + self.counts["unlabeled_weight"] / n_labelled) if n_labelled else 1.0
@@ -175,15 +177,16 @@ class LabelRecorder(Recorder):
     Parameters
     ----------
     history : History
-        To write to.
+        History that records are added to.
     data : LabelledRows
         All rows.
     weight : ndarray of shape (n_samples,) or None
-        Their weights; None weighs them alike.
+        Weights of the rows. None for equal weights.
     learned : ndarray of int of shape (n_learned,)
-        Numbers of the labelled rows that are learned from.
+        Indices of the labelled training rows.
     held_out : ndarray of int of shape (n_held_out,) or None
-        Numbers of the labelled rows whose log-loss decides; None for those that are learned from.
+        Indices of the labelled validation rows, whose log-loss is the score for early stopping.
+        None for the log-loss of the training rows.
     """
 
     history: History
@@ -211,7 +214,7 @@ class LabelRecorder(Recorder):
         return -self._scores(machine, self.learned if self.held_out is None else self.held_out)[0]
 
     def warn(self, machine: Machine, particles: Array) -> None:
-        """Nothing: labels may be learned at the expense of the rows' likelihood."""
+        """Do nothing: the likelihood of the rows may decrease in favour of the labels."""
 
     def _scores(self, machine: Machine, rows: Array) -> tuple[float, float]:
         """Log-loss in nats and accuracy of some labelled rows."""

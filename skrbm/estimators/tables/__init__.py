@@ -1,1 +1,1 @@
-"""Tables of several kinds of columns, as a machine reads and writes them."""
+"""Encoding of tables with mixed column types, and decoding."""

@@ -1,4 +1,4 @@
-"""Tables of categories, flags and numbers, and the columns of a machine that they are."""
+"""Encoding of tables as columns of a machine, and decoding."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from skrbm.estimators.tables.scores import NormalScores
 @final
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Kinds and scales of a table's columns, and conversion to a machine's columns and back.
+    """Kinds, categories and scales of the columns of a table, for encoding and decoding.
 
-    The machine's columns are those of all flags, then of all categories, numbers and bounded
-    numbers, each in the order of the table. Everything here is plain data.
+    The encoded columns are those of all binary, then categorical, numeric and interval columns,
+    each in the order of the table. All attributes are plain data.
 
     Parameters
     ----------
@@ -44,15 +44,16 @@ class Table:
     names : list of length n_features
         Names of the columns, or their numbers.
     dtypes : list of str of length n_features
-        Names of their types.
+        Names of the types of the columns.
     kinds : list of length n_features
         "binary", "categorical", "numeric", or ("interval", low, high).
     categories : list of length n_features
-        Categories of binary and categorical columns, None for the others.
+        Categories of binary and categorical columns, None for others.
     origin, scale : ndarray of shape (n_features,)
         Subtrahend and divisor of numbers.
     scores : list of length n_features
-        Fields of the `NormalScores` or `MixtureScale` of numbers that have them, None for the others.
+        Fields of the `NormalScores` or `MixtureScale` of numeric columns, None for other columns
+        and without such a transformation.
     """
 
     container: str
@@ -77,17 +78,17 @@ class Table:
         numeric_scale : {"normal", "mixture", "standard"}
             As in `TabularRBM`.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Positive weights of the rows; None for one each.
+            Positive weights of the rows. None for equal weights.
 
         Returns
         -------
         table : Table
-            Of these columns.
+            Kinds, categories and scales of these columns.
 
         Raises
         ------
         ValueError
-            If a kind is unknown or does not go with its column.
+            If a kind is unknown or does not match its column.
         """
         names, columns = column_names(X), columns_of(X)
         if sample_weight is None:
@@ -109,18 +110,19 @@ class Table:
         )
         empty = list(compress(names, is_empty))
         if not table.order:
-            raise ValueError("X expected to have a known value in some column, got none.")
+            raise ValueError("X expected to have an observed value in some column, got none.")
         if empty:
             warn_user(
-                f"Columns {empty} of X have no known value: what is drawn for them says nothing, and "
-                f"without a category nothing is. Drop them, or give their categories.",
+                f"Columns {empty} of X have no observed value: their samples carry no information, "
+                f"and are missing for columns without categories. Drop the columns, or name their "
+                f"categories in kinds.",
                 UserWarning,
             )
         return table
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
-        """Numbers of the columns of each kind that are units of the machine."""
+        """Indices of the columns of each kind, without columns of no category."""
         groups: dict[str, list[int]] = {name: [] for name in COLUMN_KINDS}
         for j, (kind, categories) in enumerate(zip(self.kinds, self.categories, strict=True)):
             if categories is None or len(categories):
@@ -129,41 +131,41 @@ class Table:
 
     @cached_property
     def order(self) -> list[int]:
-        """Column of the table that each unit of the machine is."""
+        """Index of the column of the table for each unit of the machine."""
         return [j for group in self.groups.values() for j in group]
 
     @cached_property
     def widths(self) -> list[int]:
-        """Number of columns of each unit."""
+        """Number of encoded columns of each unit."""
         categorical = self.groups["categorical"]
         return [len(self.categories[j]) if j in categorical else 1 for j in self.order]
 
     @property
     def columns(self) -> Array:
-        """Names of the machine's columns, such as "age" or "port=Southampton"."""
+        """Names of the encoded columns, such as "age" or "port=Southampton"."""
         names = []
         for j in self.order:
             name, categories = self.names[j], self.categories[j]
             if categories is None:
                 names.append(str(name))
             else:
-                n_without = 1 if j in self.groups["binary"] else 0  # first value of a flag
-                names += [f"{name}={value}" for value in categories[n_without:]]
+                n_dropped = 1 if j in self.groups["binary"] else 0  # one column for two values
+                names += [f"{name}={value}" for value in categories[n_dropped:]]
         return np.array(names, dtype=object)
 
     @property
     def n_discrete(self) -> int:
-        """Number of units that are flags or categories; they come first."""
+        """Number of binary and categorical units, which come first."""
         return len(self.groups["binary"]) + len(self.groups["categorical"])
 
     @property
     def numeric_columns(self) -> slice:
-        """Columns of the machine that are numbers without bounds."""
+        """Encoded columns of the numeric kind."""
         begin = sum(self.widths[: self.n_discrete])
         return slice(begin, begin + len(self.groups["numeric"]))
 
     def types(self, learn_variance: Array) -> list[tuple[Any, int, dict[str, Any]]]:
-        """Unit types of the machine's layers with their numbers of columns and further options."""
+        """Parts of the visible layer: unit types, numbers of encoded columns, and options."""
         scales = [self.maps[j] for j in self.groups["numeric"]]
         numbers: dict[str, Any] = {"learn_variance": learn_variance}
         if any(scale is not None and scale.is_mixture for scale in scales):
@@ -183,20 +185,22 @@ class Table:
 
     @cached_property
     def maps(self) -> list[Any]:
-        """Map of each column, `NormalScores` or `MixtureScale`, None for those without."""
+        """Transformation of each column, `NormalScores`, `MixtureScale` or None."""
         return [
-            None if own is None else (MixtureScale if "atoms" in own else NormalScores)(**own)
-            for own in self.scores
+            None
+            if arrays is None
+            else (MixtureScale if "atoms" in arrays else NormalScores)(**arrays)
+            for arrays in self.scores
         ]
 
     @cached_property
     def mapped_columns(self) -> dict[int, Any]:
-        """Columns of the machine that are scores, with their maps."""
+        """Transformations by the index of the encoded column."""
         ends = zip(np.cumsum(self.widths).tolist(), self.order, strict=True)
         return {end - 1: scores for end, j in ends if (scores := self.maps[j]) is not None}
 
     def number_of(self, column: Any) -> int:
-        """Number of the column of that name or number."""
+        """Index of a column given by its name or number."""
         if column in self.names:
             return self.names.index(column)
         if isinstance(column, int | np.integer) and -len(self.names) <= column < len(self.names):
@@ -206,30 +210,30 @@ class Table:
         )
 
     def encode(self, X: Any, handle_unknown: str, check_input: str) -> EncodedTable:
-        """Columns of a machine, made a batch at a time.
+        """Encode a table.
 
         Parameters
         ----------
         X : DataFrame or ndarray of shape (n_samples, n_features)
             Table with these columns.
         handle_unknown : {"missing", "error"}
-            What becomes of categories that are not known.
+            Treatment of unknown categories.
         check_input : {"warn", "raise", "ignore"}
-            What to do about numbers outside their interval.
+            Treatment of numbers outside their interval.
 
         Returns
         -------
         rows : EncodedTable
-            Of shape (n_samples, n_columns).
+            Encoded rows of shape (n_samples, n_columns).
 
         Raises
         ------
         ValueError
-            If a column does not have the values of its kind.
+            If a value does not match the kind of its column.
         """
         columns = columns_of(X)
         discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
-        # Codes are at least MISSING, and below a width.
+        # Codes are between MISSING and the largest width, in the smallest sufficient integer type.
         codes = np.empty((len(X), len(discrete)), np.min_scalar_type(-max(self.widths)))
         unknown = {}
         for k, j in enumerate(discrete):
@@ -247,38 +251,38 @@ class Table:
         return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown)
 
     def values(self, v: Array) -> Array:
-        """States with numbers in place of scores."""
+        """States with scores replaced by numbers."""
         result: Array = v.astype(np.float64) if self.mapped_columns else v
         for column, scores in self.mapped_columns.items():
             result[:, column] = scores.values(v[:, column])
         return result
 
     def expected_values(self, mean: Array, draws: Array, deviation: Array) -> Array:
-        """Means of states with expected numbers in place of scores, given the hidden units."""
+        """Means of states with scores replaced by expected numbers, given the hidden units."""
         result = mean.astype(np.float64)
         for column, scores in self.mapped_columns.items():
             std = deviation[column - self.numeric_columns.start]
             result[:, column] = scores.expected_values(mean[:, column], draws[:, column], std)
         return result
 
-    def decode(self, v: Array, *, given: Any = None, is_known: Array | None = None) -> Any:
-        """Table from states of the machine, or from their means.
+    def decode(self, v: Array, *, given: Any = None, is_observed: Array | None = None) -> Any:
+        """Decode states of the machine, or their means.
 
-        Means of categories become the most probable one.
+        Means of categories are decoded as the most probable category.
 
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_columns)
-            States, with numbers in place of scores.
+            States, with scores replaced by numbers.
         given : DataFrame or ndarray of shape (n_samples, n_features), default=None
-            Table whose known values are kept as they are.
-        is_known : ndarray of bool of shape (n_samples, n_units), default=None
-            Which of them to keep; NaN is missing whatever it says.
+            Table whose observed values are kept.
+        is_observed : ndarray of bool of shape (n_samples, n_units), default=None
+            Mask of the observed values of `given`.
 
         Returns
         -------
         table : DataFrame or ndarray of shape (n_samples, n_features)
-            In the library, with the names and types of this one.
+            Table with the container, names and types of the learned one.
         """
         columns: list[Array] = [np.full(len(v), None, dtype=object)] * len(self.names)
         before = [] if given is None else columns_of(given)
@@ -290,37 +294,39 @@ class Table:
                     values = self.origin[j] + self.scale[j] * values
                 columns[j] = rounded(values, self.dtypes[j])
             else:
-                is_flag = j in self.groups["binary"]
-                codes = states[:, 0] > 0.5 if is_flag else states.argmax(axis=1)
+                is_binary = j in self.groups["binary"]
+                codes = states[:, 0] > 0.5 if is_binary else states.argmax(axis=1)
                 columns[j] = self.categories[j].astype(object)[codes.astype(np.intp)]
-            if is_known is not None:  # as they came, not by way of floating point
-                columns[j] = np.where(is_known[:, k], cells_of(before[j]), columns[j])
+            if (
+                is_observed is not None
+            ):  # the original objects, without conversion to floating point
+                columns[j] = np.where(is_observed[:, k], cells_of(before[j]), columns[j])
         index = getattr(given, "index", None) if self.container == "pandas" else None
         return written(self.container, self.names, self.dtypes, columns, self.categories, index)
 
     @property
     def _discrete_columns(self) -> tuple[Array, Array]:
-        """Unit and category of each of the first columns."""
-        n_flags, widths = len(self.groups["binary"]), self.widths[: self.n_discrete]
-        categories = np.concatenate([np.ones(n_flags), *map(np.arange, widths[n_flags:])])
+        """Unit and category of each encoded column of a discrete unit."""
+        n_binary, widths = len(self.groups["binary"]), self.widths[: self.n_discrete]
+        categories = np.concatenate([np.ones(n_binary), *map(np.arange, widths[n_binary:])])
         return np.repeat(np.arange(len(widths)), widths), categories.astype(np.intp)
 
     def _codes(self, j: int, column: Any, handle_unknown: str) -> tuple[Array, list[Any]]:
-        """Numbers of the categories in a column, and values that are none."""
+        """Codes of the categories in a column, and its unknown categories."""
         codes, values = factorized(column)
         numbers = {value: number for number, value in enumerate(self.categories[j].tolist())}
         present = [values[code] for code in np.unique(codes) if code != MISSING]
         unknown = [value for value in present if value not in numbers]
         if unknown and handle_unknown == "error":
             raise ValueError(
-                f"Column {self.names[j]!r} expected categories {list(numbers)}, got {unknown[:10]}. Set "
-                f"handle_unknown='missing' to take them for missing values."
+                f"Column {self.names[j]!r} expected categories {list(numbers)}, got "
+                f"{unknown[:10]}. Set handle_unknown='missing' to treat them as missing values."
             )
         translated = np.array([*(numbers.get(value, MISSING) for value in values), MISSING])
         return translated[codes], unknown
 
     def _compare(self, j: int, values: Array, check_input: str) -> None:
-        """Compare numbers with the interval of their column."""
+        """Check that numbers are in the interval of their column."""
         if isinstance(self.kinds[j], str) or check_input == "ignore":
             return
         _, low, high = self.kinds[j]
@@ -328,8 +334,8 @@ class Table:
         if low <= least and greatest <= high:
             return
         message = (
-            f"Column {self.names[j]!r} is an interval from {low:g} to {high:g}, but has values from "
-            f"{least:g} to {greatest:g}. Widen it in kinds, or set check_input='ignore'."
+            f"Column {self.names[j]!r} is an interval from {low:g} to {high:g}, but has values "
+            f"from {least:g} to {greatest:g}. Widen it in kinds, or set check_input='ignore'."
         )
         if check_input == "raise":
             raise ValueError(message)

@@ -1,4 +1,4 @@
-"""Conditional distributions of a table's columns given the others."""
+"""Conditional distributions of a column of a table given the other columns."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from skrbm.estimators.inference.sampling import COUNT
 from skrbm.estimators.input.validation import RANDOM_STATE, explain_core_errors, public_methods_of
 from skrbm.estimators.tables.table_rows import table_of
 
-# Times as many nodes of a quadrature as the density of a score alone needs: tested by
+# Factor of the number of quadrature nodes, for maps from score to value that may jump: tested by
 # tests/estimators/test_numeric_scale.py::test_conditional_mean_is_that_of_the_density.
 REFINEMENT = 8
-N_BETWEEN = 32  # values on either side of a node, where the map from score to value may jump
+N_BETWEEN = 32  # values that are averaged on either side of a node
 DRAWS = {"n_gibbs_steps": COUNT, "n_chains": COUNT, "random_state": RANDOM_STATE}
 
 
 @public_methods_of
 class ConditionalMixin(ModelMixin):
-    """Methods of an estimator of tables that ask for one column given all others."""
+    """Methods of estimators of tables for one column given all others."""
 
     @validate_params(DRAWS, prefer_skip_nested_validation=True)
     def conditional_proba(
@@ -39,34 +39,35 @@ class ConditionalMixin(ModelMixin):
         n_chains: int = 10,
         random_state: Any = None,
     ) -> Array:
-        r"""Probability of every category of a column, given the other columns of each row.
+        r"""Compute the conditional probability of every category of a column given the others.
 
-        It is exact, from free energies, for rows whose other values are all known. What else is
-        missing is drawn given what is known, and the probabilities are averaged over `n_chains`
-        draws.
+        The probabilities are exact, from free energies, for rows without other missing values.
+        Other missing values are drawn given the observed values, and the probabilities are averaged
+        over `n_chains` draws.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows; values of the column itself do not matter and may be missing.
+            Rows. Values of the column itself are ignored and may be missing.
         column : str or int
             Name or number of a binary or categorical column.
         n_gibbs_steps : int, default=100
-            Steps of the chain behind every draw.
+            Number of Gibbs steps per draw.
         n_chains : int, default=10
-            Number of draws for each row in which other values are missing.
+            Number of draws for each row with other missing values.
         random_state : int, Generator, RandomState or None, default=None
-            None draws on from the estimator's own stream, so that successive calls differ.
+            Seed or generator. None continues the random stream of the estimator, so that successive
+            calls differ.
 
         Returns
         -------
         probability : ndarray of shape (n_samples, n_categories)
-            In the order of `categories_`.
+            Probabilities of the categories, in the order of `categories_`.
 
         Raises
         ------
         ValueError
-            If there is no such column, or its values are numbers.
+            If there is no such column, or it is not binary or categorical.
 
         Examples
         --------
@@ -99,35 +100,36 @@ class ConditionalMixin(ModelMixin):
         n_chains: int = 10,
         random_state: Any = None,
     ) -> Array:
-        r"""Expected number in a column, given the other columns of each row.
+        r"""Compute the conditional mean of a column of numbers given the others.
 
-        It is a quadrature over free energies for rows whose other values are all known, exact but for
-        columns with `numeric_scale="normal"`, where it errs by about a thousandth of a deviation.
-        What else is missing is drawn given what is known, and the means are averaged over
-        `n_chains` draws.
+        For rows without other missing values it is computed by quadrature over free energies. This
+        is exact to rounding, except with `numeric_scale="normal"`, where the error is about a
+        thousandth of a standard deviation. Other missing values are drawn given the observed
+        values, and the means are averaged over `n_chains` draws.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows; values of the column itself do not matter and may be missing.
+            Rows. Values of the column itself are ignored and may be missing.
         column : str or int
             Name or number of a numeric or interval column.
         n_gibbs_steps : int, default=100
-            Steps of the chain behind every draw.
+            Number of Gibbs steps per draw.
         n_chains : int, default=10
-            Number of draws for each row in which other values are missing.
+            Number of draws for each row with other missing values.
         random_state : int, Generator, RandomState or None, default=None
-            None draws on from the estimator's own stream, so that successive calls differ.
+            Seed or generator. None continues the random stream of the estimator, so that successive
+            calls differ.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,)
-            In the unit of the column.
+            Conditional means in the unit of measurement of the column.
 
         Raises
         ------
         ValueError
-            If there is no such column, or its values are categories.
+            If there is no such column, or it is binary or categorical.
         """
         table = table_of(self)
         number = table.number_of(column)
@@ -144,29 +146,29 @@ class ConditionalMixin(ModelMixin):
     def _conditional_mean(
         self, X: Any, number: int, n_gibbs_steps: int, n_chains: int, random_state: Any
     ) -> Array:
-        """Expected columns of a unit, that of column `number` of the table."""
+        """Conditional mean of the unit of column `number`, or of its number."""
         model, table = self._model, table_of(self)
         unit = table.order.index(number)
         X = model.check_X(X, finite=False)
-        is_known, v = X.known_units.copy(), dense(X)
+        is_observed, v = X.known_units.copy(), dense(X)
         end = sum(table.widths[: unit + 1])
-        v[:, end - table.widths[unit] : end] = 0  # whatever it is
-        is_known[:, unit] = True
+        v[:, end - table.widths[unit] : end] = 0  # any value, since it is not used
+        is_observed[:, unit] = True
         mean: Callable[..., Array] = partial(conditional.conditional_mean, number=unit)
         scores = table.maps[number]
         if scores is not None and scores.is_mixture:
             mean = partial(_mean_of_smooth_values, number=unit, values=scores.values)
         elif scores is not None:
             mean = partial(_mean_of_values, number=unit, values=scores.values)
-        rows = np.flatnonzero(~is_known.all(axis=1))
+        rows = np.flatnonzero(~is_observed.all(axis=1))
         with explain_core_errors():
             if not len(rows):
                 return model.map_rows(mean, v)
-            is_known[:, unit] = False
-            unknown = ConditionalDraws(model, is_known[rows], model.inference_rng(random_state))
+            is_observed[:, unit] = False
+            missing = ConditionalDraws(model, is_observed[rows], model.inference_rng(random_state))
             start, total = v[rows], np.zeros(())
             for _ in range(n_chains):
-                v[rows] = unknown.draw(start, n_gibbs_steps)
+                v[rows] = missing.draw(start, n_gibbs_steps)
                 total = total + model.map_rows(mean, v)
         return np.asarray(total / n_chains)
 
@@ -174,7 +176,7 @@ class ConditionalMixin(ModelMixin):
 def _mean_of_smooth_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Expected value of a number (n_samples, 1), given the other units, a smooth function of a unit."""
+    """Conditional mean (n_samples, 1) of a smooth function of a unit given the other units."""
     nodes, probability = conditional.conditional_distribution(machine, v, number)
     mean = (probability * values(nodes[:, :, 0])).sum(axis=0)
     return np.asarray(mean[:, None].astype(machine.dtype))
@@ -183,10 +185,10 @@ def _mean_of_smooth_values(
 def _mean_of_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Expected value of a number (n_samples, 1), given the other units, of which a unit is the score.
+    """Conditional mean (n_samples, 1) of a function of a unit, which may jump, given the others.
 
-    The density of the score is smooth and taken to be linear between nodes; the value may jump, and
-    is averaged between them.
+    The density of the unit is smooth, and approximated as linear between quadrature nodes. The
+    function is averaged between nodes with the corresponding weights.
     """
     nodes, probability = conditional.conditional_distribution(machine, v, number, REFINEMENT)
     z = nodes[:, 0, 0].astype(np.float64)

@@ -1,4 +1,4 @@
-"""Rows of a table that are read like an array of a machine's columns."""
+"""Encoded rows of a table with the interface of an array."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from skrbm.core.numerics import Array
 @final
 @dataclass(frozen=True, eq=False)
 class EncodedTable:
-    """Rows of a table, held as compactly as they came and made a machine's columns when asked for.
+    """Encoded rows of a table, expanded to the columns of the machine for each mini-batch.
 
-    It is read like an array, a batch at a time: one-hot columns of a whole table would take many
+    Rows are read by indexing, as from an array. One-hot columns of the whole table would take many
     times its memory.
 
     Parameters
     ----------
     unit_of_column, category_of_column : ndarray of int of shape (n_discrete_columns,)
-        Unit that each of the first columns belongs to, and its category that the column stands for.
+        Unit and category of each encoded column of a discrete unit; these columns come first.
     codes : ndarray of int of shape (n_samples, n_discrete)
-        Number of each category, negative where it is missing.
+        Category codes, negative for missing values.
     numbers : ndarray of shape (n_samples, n_real)
-        Scores of numbers, or standardised ones, NaN where one is missing.
+        Scores or standardized numbers, NaN for missing values.
     table : DataFrame or ndarray of shape (n_samples, n_features)
-        The table itself.
+        Original table.
     unknown : dict of list
-        Values that are no known category, by the names of categorical columns; they are missing.
+        Unknown categories, by the names of their columns. They are encoded as missing values.
     """
 
     unit_of_column: Array
@@ -42,12 +42,12 @@ class EncodedTable:
 
     @cached_property
     def dtype(self) -> Any:
-        """Precision of the machine's columns."""
+        """Floating-point type of the encoded columns."""
         return self.numbers.dtype
 
     @cached_property
     def shape(self) -> tuple[int, int]:
-        """Number of rows, and of columns of the machine."""
+        """Number of rows, and number of encoded columns."""
         return len(self.codes), len(self.unit_of_column) + self.numbers.shape[1]
 
     def __len__(self) -> int:

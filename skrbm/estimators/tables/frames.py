@@ -1,4 +1,4 @@
-"""Columns of a pandas or polars DataFrame or of an array, read and written alike."""
+"""Common access to the columns of pandas and polars DataFrames and of arrays."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 
-MISSING = -1  # code of a value that is not there
+MISSING = -1  # code of a missing value
 POLARS_KINDS = {"Boolean": "binary"} | dict.fromkeys(
     ("String", "Categorical", "Enum", "Object", "Null"), "categorical"
 )
 
 
 def container_of(X: Any) -> str:
-    """Name of the library whose table `X` is: "pandas", "polars", or "array" for all else."""
+    """Type of a table: "pandas", "polars", or "array" for everything else."""
     is_frame = _library_of(X) in ("pandas", "polars") and type(X).__name__ == "DataFrame"
     return _library_of(X) if is_frame else "array"
 
 
 def column_names(X: Any) -> list[Any]:
-    """Names of the columns; those of an array are their numbers."""
+    """Names of the columns, or their numbers for an array."""
     return list(range(X.shape[1])) if container_of(X) == "array" else list(X.columns)
 
 
 def columns_of(X: Any) -> list[Any]:
-    """Columns as one-dimensional containers of the same library."""
+    """Columns as one-dimensional containers of the library."""
     container = container_of(X)
     if container == "pandas":
         return [X.iloc[:, j] for j in range(X.shape[1])]
@@ -38,7 +38,7 @@ def columns_of(X: Any) -> list[Any]:
 
 
 def dtype_name(column: Any) -> str:
-    """Name of a column's type, from which `written` makes such a column again."""
+    """Name of the type of a column, from which `written` can recreate it."""
     dtype, library = column.dtype, _library_of(column)
     if library == "polars":
         return str(dtype) if dtype.is_decimal() else type(dtype).__name__
@@ -48,7 +48,7 @@ def dtype_name(column: Any) -> str:
 
 
 def kind_of(column: Any) -> str:
-    """Kind of a column by its type: "binary", "categorical", "numeric", or "" for other types."""
+    """Kind that follows from the type of a column, or "" for unsupported types."""
     dtype, library = column.dtype, _library_of(column)
     if library == "numpy":
         numeric = "" if dtype.kind in "cmM" else "numeric"  # neither complex numbers nor times
@@ -62,13 +62,13 @@ def kind_of(column: Any) -> str:
 
 
 def declared_categories(column: Any) -> list[Any] | None:
-    """Categories that the type of a column lists, in their order; None where it lists none."""
-    lists_them = type(column.dtype).__name__ in ("CategoricalDtype", "Enum")
-    return list(column.dtype.categories.to_list()) if lists_them else None
+    """Categories of the type of a column, in their order; None for types without categories."""
+    has_categories = type(column.dtype).__name__ in ("CategoricalDtype", "Enum")
+    return list(column.dtype.categories.to_list()) if has_categories else None
 
 
 def factorized(column: Any) -> tuple[Array, list[Any]]:
-    """Codes of the values (n_samples,), `MISSING` for those that are not there, and the values."""
+    """Codes (n_samples,) of the values, `MISSING` for missing ones, and the distinct values."""
     if _library_of(column) == "pandas":
         codes, values = column.factorize()
         return codes, list(values.tolist())
@@ -93,12 +93,12 @@ def is_missing(value: Any) -> bool:
 
 
 def numbers_of(column: Any) -> Array:
-    """Values of a numeric column in floating-point (n_samples,), NaN for those that are not there.
+    """Values of a numeric column as floating-point numbers (n_samples,), NaN for missing ones.
 
     Raises
     ------
     ValueError
-        If a value is text, even such that spells a number.
+        If a value is text, even if it spells a number.
     """
     dtype = np.float32 if str(column.dtype).lower() == "float32" else np.float64
     is_array = isinstance(column, np.ndarray)
@@ -116,13 +116,13 @@ def numbers_of(column: Any) -> Array:
 
 
 def rounded(values: Array, dtype: str) -> Array:
-    """Numbers as a column of that type can hold them."""
+    """Numbers converted to a type; for integer types they are rounded and clipped."""
     try:
         limits = np.iinfo(dtype.lower().partition("[")[0])  # of "int64[pyarrow]"
     except (TypeError, ValueError):
         return values
     whole = [min(max(int(x), limits.min), limits.max) for x in np.rint(values).tolist()]
-    return np.array(whole, limits.dtype)  # no float is the greatest number of 64 bits
+    return np.array(whole, limits.dtype)  # no float equals the largest 64-bit integer
 
 
 def written(
@@ -133,27 +133,27 @@ def written(
     categories: Sequence[Array | None],
     index: Any = None,
 ) -> Any:
-    """Table of a library.
+    """Create a table from its columns.
 
     Parameters
     ----------
     container : {"pandas", "polars", "array"}
-        Which library.
+        Type of the table.
     names : sequence of length n_features
         Names of the columns.
     dtypes : sequence of str of length n_features
-        From `dtype_name`.
+        Type names from `dtype_name`.
     columns : sequence of ndarray of shape (n_samples,)
-        Numbers, with NaN for missing ones, or objects, with None for missing ones.
+        Numbers with NaN for missing values, or objects with None for missing values.
     categories : sequence of ndarray or None
-        What a categorical type lists.
+        Categories of categorical types.
     index : object, default=None
-        Of a pandas DataFrame.
+        Index of a pandas DataFrame.
 
     Returns
     -------
     table : DataFrame or ndarray of shape (n_samples, n_features)
-        In new memory.
+        New table.
     """
     if container == "pandas":
         import pandas as pd
@@ -168,7 +168,7 @@ def written(
 
 
 def _series(values: Array, dtype: str, categories: Array | None) -> Any:
-    """Series of pandas of the type of that name."""
+    """Create a pandas Series from values and the name of its type."""
     import pandas as pd
 
     if dtype.endswith("category"):
@@ -194,12 +194,12 @@ def _polars_frame(
         elif dtype == "Enum" and listed is not None:
             kind = kind(list(listed))
         numbers = values.tolist()
-        if type_name == "Decimal":  # polars makes floats of a mixture, and cuts their digits off
+        if type_name == "Decimal":  # polars would convert floats by truncation
             numbers = [None if is_missing(x) else Decimal(f"{x:.{sizes[1]}f}") for x in numbers]
         series.append(pl.Series(name, numbers, dtype=kind, strict=False))
     return pl.DataFrame(series)
 
 
 def _library_of(container: Any) -> str:
-    """Name of the package of a table or column."""
+    """Name of the library of a table or column."""
     return type(container).__module__.partition(".")[0]

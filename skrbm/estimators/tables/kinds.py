@@ -1,4 +1,4 @@
-"""Kinds of a table's columns, with their categories or scales."""
+"""Kinds of the columns of a table, with their categories or scales."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from skrbm.estimators.tables.frames import declared_categories, factorized, kind
 from skrbm.estimators.tables.mixtures import MixtureScale
 from skrbm.estimators.tables.scores import NormalScores
 
-MIN_IDENTIFIERS = 20  # categories, below which few rows are reason enough for one in two rows
+MIN_IDENTIFIERS = 20  # categories from which a column may be one of identifiers
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 COLUMN_KINDS = (*DISCRETE, *REAL)
-# By `numeric_scale`: what is learned of a column, beyond its mean and deviation.
+# Transformations of numeric columns by `numeric_scale`; "standard" has none.
 LEARNED_SCALES: dict[str, Any] = {"normal": NormalScores, "mixture": MixtureScale}
 
 
@@ -28,13 +28,13 @@ class ColumnKind(NamedTuple):
     kind : str or tuple
         "binary", "categorical", "numeric", or ("interval", low, high).
     categories : ndarray or None
-        Of binary and categorical columns.
+        Categories of a binary or categorical column, None for other kinds.
     origin, scale : float
-        What is subtracted from a number, and what the difference is divided by.
+        Subtrahend and divisor of numbers.
     is_empty : bool
-        Whether no value is known.
+        True if there are no observed values.
     scores : NormalScores, MixtureScale or None, default=None
-        Map of a number, which then is not standardised.
+        Transformation of numbers in place of the standardization.
     """
 
     kind: Any
@@ -46,24 +46,24 @@ class ColumnKind(NamedTuple):
 
 
 def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
-    """Kind that the user gives to each column, by its name or number; "auto" for none.
+    """Kind of each column in the parameter `kinds`, "auto" for columns that are not in it.
 
     Parameters
     ----------
     names : sequence of length n_features
         Names of the columns.
     kinds : "auto" or dict
-        As the user gave it.
+        Parameter of `TabularRBM`.
 
     Returns
     -------
     given : list of length n_features
-        Not checked yet.
+        Kinds, not validated.
 
     Raises
     ------
     ValueError
-        If there is no such column.
+        If a key is not a column.
     """
     given: list[Any] = ["auto"] * len(names)
     for key, kind in ({} if isinstance(kinds, str) else kinds).items():
@@ -77,30 +77,30 @@ def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
 def column_kind(
     name: Any, column: Any, given: Any, numeric_scale: str, counts: Array
 ) -> ColumnKind:
-    """Kind of a column, from its type or as given.
+    """Learn the kind of a column, with its categories or scale.
 
     Parameters
     ----------
     name : object
-        Of the column, for messages.
+        Name of the column, for messages.
     column : Series or ndarray of shape (n_samples,)
         Values.
     given : object
-        From `given_kinds`.
+        Kind from `given_kinds`; "auto" for the kind that follows from the type.
     numeric_scale : {"normal", "mixture", "standard"}
-        What numbers become.
+        Scaling of numbers, as in `TabularRBM`.
     counts : ndarray of shape (n_samples,)
-        Numbers of rows that each is worth.
+        Weights of the rows, with the effective number of rows as their sum.
 
     Returns
     -------
     kind : ColumnKind
-        With categories or scale.
+        Kind with categories or scale.
 
     Raises
     ------
     ValueError
-        If the kind is unknown or does not go with the values.
+        If the kind is unknown or does not match the values.
     """
     kind, *options = (given,) if isinstance(given, str) else given
     kind = kind_of(column) if kind == "auto" else kind
@@ -109,42 +109,42 @@ def column_kind(
         return _real(name, column, kind, options, numeric_scale, counts)
     if kind not in DISCRETE or len(options) not in n_options:
         raise ValueError(
-            f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, high) or "
-            f"('categorical', categories), got {given!r} for a column of type {column.dtype}. Name its "
-            f"kind, as in kinds={{{name!r}: 'categorical'}}, or convert the column to numbers: dates to "
-            f"days since the first one."
+            f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, "
+            f"high) or ('categorical', categories), got {given!r} for a column of type "
+            f"{column.dtype}. Name its kind, as in kinds={{{name!r}: 'categorical'}}, or convert "
+            f"the column to numbers: dates to days since the first one."
         )
     return _discrete(name, column, kind, options)
 
 
 def checked_numbers(name: Any, column: Any) -> Array:
-    """Numbers of a column (n_samples,), NaN where one is missing.
+    """Validate a column of numbers.
 
     Parameters
     ----------
     name : object
-        Of the column.
+        Name of the column, for messages.
     column : Series or ndarray of shape (n_samples,)
         Values.
 
     Returns
     -------
     numbers : ndarray of shape (n_samples,)
-        Finite or NaN.
+        Finite numbers, and NaN for missing values.
 
     Raises
     ------
     ValueError
-        If there is text or infinity.
+        If a value is text or infinite.
     TypeError
-        If there are other objects, such as dates.
+        If a value is another object, such as a date.
     """
     try:
         numbers = numbers_of(column)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit with "
-            f"kinds={{{name!r}: 'categorical'}}."
+            f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit "
+            f"with kinds={{{name!r}: 'categorical'}}."
         ) from error
     if np.isinf(numbers).any():
         raise ValueError(
@@ -157,30 +157,31 @@ def _real(
     name: Any, column: Any, kind: str, options: list[Any], numeric_scale: str, counts: Array
 ) -> ColumnKind:
     numbers = checked_numbers(name, column)
-    is_known = ~np.isnan(numbers)
-    known, counts = numbers[is_known].astype(np.float64), counts[is_known]
+    is_observed = ~np.isnan(numbers)
+    observed, counts = numbers[is_observed].astype(np.float64), counts[is_observed]
     if kind == "interval":
         low, high = options or (0.0, 1.0)
         if not (np.isfinite([low, high]).all() and low < high):
             raise ValueError(
-                f"Interval of column {name!r} expected to have finite ends, the lower one first, got "
-                f"{(low, high)}."
+                f"Interval of column {name!r} expected to have finite bounds, the lower one first, "
+                f"got {(low, high)}."
             )
-        return ColumnKind((kind, low, high), None, low, high - low, not len(known))
+        return ColumnKind((kind, low, high), None, low, high - low, not len(observed))
     learner = LEARNED_SCALES.get(numeric_scale)
-    scores = None if learner is None else learner.of(known, counts)
+    scores = None if learner is None else learner.of(observed, counts)
     if scores is not None:
-        low, high = float(known.min()), float(known.max())
+        low, high = float(observed.min()), float(observed.max())
         return ColumnKind(kind, None, low, (high - low) or 1.0, is_empty=False, scores=scores)
-    largest = float(np.abs(known).max(initial=0.0)) or 1.0
+    largest = float(np.abs(observed).max(initial=0.0)) or 1.0
     origin, scale = 0.0, 0.0
-    if len(known) and known.min() < known.max():  # not for rounding to decide
-        mean = np.average(known / largest, weights=counts)
-        variance = np.average((known / largest - mean) ** 2, weights=counts)
+    # Compared, since rounding may give a constant column a variance.
+    if len(observed) and observed.min() < observed.max():
+        mean = np.average(observed / largest, weights=counts)
+        variance = np.average((observed / largest - mean) ** 2, weights=counts)
         origin, scale = largest * mean, largest * np.sqrt(variance)
-    elif len(known):
-        origin = float(known[0])
-    return ColumnKind(kind, None, float(origin), float(scale) or 1.0, not len(known))
+    elif len(observed):
+        origin = float(observed[0])
+    return ColumnKind(kind, None, float(origin), float(scale) or 1.0, not len(observed))
 
 
 def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:
@@ -192,11 +193,11 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
         if kind_of(column) == "binary" and not options:
             categories = [False, True]
         elif declared is None and set(categories) < {0, 1} and categories:
-            categories = [type(categories[0])(bit) for bit in (0, 1)]
+            categories = [type(categories[0])(value) for value in (0, 1)]
         if len(categories) != 2:
             raise ValueError(
-                f"Binary column {name!r} expected to have 2 values, got {categories[:10]}. Use kind "
-                f"'categorical', or give both values: ('binary', [value, other])."
+                f"Binary column {name!r} expected to have 2 values, got {categories[:10]}. Use "
+                f"kind 'categorical', or give both values: ('binary', [value, other])."
             )
     shown: dict[str, Any] = {}
     for value in categories:
@@ -209,9 +210,10 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
             )
     if declared is None and len(values) > max(MIN_IDENTIFIERS, (codes >= 0).sum() / 2):
         warn_user(
-            f"Column {name!r} has {len(values)} categories, more than one for two rows, as identifiers "
-            f"and names have. They say little about new rows, and samples repeat them. Drop the "
-            f"column, or name its categories in kinds={{{name!r}: ('categorical', [...])}}.",
+            f"Column {name!r} has {len(values)} categories, more than one for two rows, like "
+            f"identifiers and names. They carry no information about new rows, and samples repeat "
+            f"them. Drop the column, or name its categories in "
+            f"kinds={{{name!r}: ('categorical', [...])}}.",
             UserWarning,
         )
     types = {type(value) for value in categories}

@@ -1,4 +1,4 @@
-"""Numbers as a smooth map of a column whose values are a mixture of normals and atoms."""
+"""Transformation of numeric columns whose distribution is a mixture of normals and atoms."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from scipy.special import expit, logit
 from skrbm.core.numerics import Array
 from skrbm.estimators.tables.scores import MAX_SCORE, MAX_VALUE, MIN_COPIES
 
-MIN_ATOM_SHARE = 0.05  # of the rows, that an atom has
-MIN_ATOM_RATIO = 4.0  # of its rows to those of the values beside it: frequent, not heaped
-MAX_ATOMS = 20  # values of a column that has no others
-MAX_COMPONENTS = 5  # of a column, atoms excluded
-MIN_COMPONENT_ROWS = 10
-MAX_FITTED_VALUES = 2000  # groups of neighbouring values that stand for more
+MIN_ATOM_SHARE = 0.05  # smallest fraction of the rows with the value of an atom
+MIN_ATOM_RATIO = 4.0  # smallest ratio of an atom's count to the counts of the neighbouring values
+MAX_ATOMS = 20  # largest number of distinct values of a column of atoms alone
+MAX_COMPONENTS = 5  # normal components of a column
+MIN_COMPONENT_ROWS = 10  # rows per normal component
+MAX_FITTED_VALUES = 2000  # beyond as many distinct values, neighbouring values are averaged
 N_EM_STEPS, MIN_EM_GAIN = 200, 1e-6  # steps, nats per row
 SMALLEST_DEVIATION = 0.03  # of a component, in standard deviations of the column
-LARGEST_ATOM = 3.0  # standard deviations between an atom and the mean of the other values
-BETWEEN_ATOMS = 0.01  # least standard deviations
-OUTSIDE = 10.0  # standard deviations that a value beyond the range of a map is away
-RARE = 30.0  # nats by which all other values are less likely than the only one of a column
+LARGEST_ATOM = 3.0  # standard deviations: largest distance of an atom from the other values' mean
+BETWEEN_ATOMS = 0.01  # standard deviations: smallest distance of two atoms
+OUTSIDE = 10.0  # standard deviations: scaled value of numbers beyond the range of a map
+RARE = 30.0  # nats: negative log-probability of other values in a column with a single value
 
 
 class Map(NamedTuple):
-    """Monotone function of a number, its inverse, and the logarithm of its slope at a number."""
+    """Monotone function, its inverse and its log-derivative."""
 
     forward: Callable[[Array], Array]
     inverse: Callable[[Array], Array]
     log_slope: Callable[[Array], Array]
 
 
-MAPS = {  # Johnson's four families, with a range of their own for the second and the third
+MAPS = {  # Johnson's four families
     "linear": Map(lambda u: u, lambda y: y, np.zeros_like),
     "log": Map(np.log, np.exp, lambda u: -np.log(u)),
     "logit": Map(logit, expit, lambda u: -np.log(u) - np.log1p(-u)),
@@ -46,26 +46,26 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 @final
 @dataclass(frozen=True, eq=False)
 class MixtureScale:
-    """Smooth map of the numbers of a column, and the distribution that they have behind it.
+    """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A value that comes often beside its neighbours, such as zero among debts, is an atom: it has a
-    probability. A column of few values that all come often has only atoms. All other values are a
-    mixture of normal distributions behind one of the maps by which a normal distribution becomes
-    Johnson's distributions [1]_; map and number of components are the best by Schwarz's criterion
+    A value that is much more frequent than its neighbours, such as zero among debts, is an atom
+    with a probability. A column of few frequent values consists of atoms alone. All other values
+    have the density of a mixture of normal distributions after one of Johnson's transformations
+    [1]_. The transformation and the number of components are chosen by Schwarz's criterion (BIC)
     [2]_.
 
     Parameters
     ----------
     kind : {"linear", "log", "logit", "asinh"}
-        Map.
+        Transformation.
     place, unit : float
-        Subtrahend and divisor of the map's argument.
+        Subtrahend and divisor of its argument.
     origin, scale : float
         Subtrahend and divisor of its result: the mean and the standard deviation of the column.
     log_weight, center, spread : ndarray of shape (n_atoms + n_components,)
-        As in :class:`skrbm.core.units.Mixture`, the atoms first.
+        Base distribution as in :class:`skrbm.core.units.Mixture`, atoms first.
     atoms : ndarray of shape (n_atoms,)
-        Values of a probability, ascending.
+        Values of the atoms, ascending.
 
     References
     ----------
@@ -89,9 +89,9 @@ class MixtureScale:
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> Self | None:
-        """Scale learned from finite values (n_values,) that come so many times each (n_values,).
+        """Learn a scale from finite values (n_values,) with their counts (n_values,).
 
-        None if there are none, or they are too far apart.
+        The result is None if there are no values, or their range overflows.
         """
         x, numbers = np.unique(values.astype(np.float64), return_inverse=True)
         counts = np.bincount(numbers, counts, len(x))
@@ -105,7 +105,7 @@ class MixtureScale:
         fit = min(fits, key=lambda fit: fit.criterion)
         atoms, share = x[is_atom], weight.sum() / counts.sum()
         places = np.clip(fit.forward(atoms), -LARGEST_ATOM, LARGEST_ATOM)
-        places += BETWEEN_ATOMS * np.arange(len(atoms))  # some may have been clipped
+        places += BETWEEN_ATOMS * np.arange(len(atoms))  # clipped atoms would coincide
         log_weight = np.append(
             np.log(counts[is_atom] / counts.sum()), fit.log_weight + np.log(share)
         )
@@ -127,7 +127,7 @@ class MixtureScale:
 
     @classmethod
     def _of_atoms(cls, x: Array, counts: Array) -> Self:
-        """Scale of atoms alone; another value is as rare as one row more than all."""
+        """Scale of atoms alone; other values are as probable as one in n_rows + 1 rows."""
         mean, deviation = _moments(x, counts)
         deviation = deviation or 1.0
         other = np.exp(-RARE) if len(x) == 1 else 1 / (counts.sum() + 1)
@@ -136,7 +136,7 @@ class MixtureScale:
         return cls("linear", 0.0, 1.0, mean, deviation, np.log(share), center, spread, x)
 
     def forward(self, x: Array) -> Array:
-        """Scaled numbers, NaN where one is missing."""
+        """Scaled numbers, NaN for missing values."""
         low, high = RANGES.get(self.kind, (-np.inf, np.inf))
         u = (x - self.place) / self.unit
         is_inside = (u > low) & (u < high)
@@ -149,18 +149,18 @@ class MixtureScale:
         return z.astype(x.dtype)
 
     def values(self, z: Array) -> Array:
-        """Numbers that have these scaled ones."""
+        """Numbers with the given scaled values."""
         x = self.place + self.unit * self._argument(z)
         for atom, place in zip(self.atoms, self._places(z.dtype), strict=True):
             x = np.where(z == place, atom, x)
         return np.asarray(x)
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Numbers of draws: the mean of a mixture behind a map has no formula."""
+        """Numbers of the draws, since there is no formula for the mean."""
         return self.values(draws)
 
     def log_slope(self, z: Array) -> Array:
-        """Logarithm of the change of the scaled number for a unit of the number; of an atom 0."""
+        """Log-derivative of the scaled number with respect to the number, zero for atoms."""
         slope = MAPS[self.kind].log_slope(self._argument(z)) - np.log(self.unit * self.scale)
         return np.where(np.isin(z, self._places(z.dtype)), 0, slope)
 
@@ -169,7 +169,7 @@ class MixtureScale:
         return self.center[: len(self.atoms)].astype(dtype)
 
     def _argument(self, z: Array) -> Array:
-        """Argument of the map, of scaled numbers in double precision."""
+        """Argument of the transformation for scaled numbers, in double precision."""
         with np.errstate(over="ignore"):
             u = MAPS[self.kind].inverse(self.origin + self.scale * z.astype(np.float64))
         low, high = RANGES.get(self.kind, (-np.inf, np.inf))
@@ -178,7 +178,7 @@ class MixtureScale:
 
 
 def stacked_bases(scales: Sequence[MixtureScale | None]) -> dict[str, Array]:
-    """Bases of columns side by side, as `Mixture` has them; without a scale, standard normal."""
+    """Arrays of `Mixture` for several columns; columns without a scale are standard normal."""
     zero = np.zeros(1)
     none = MixtureScale("linear", 0, 1, 0, 1, zero, zero, zero + 1, zero[:0])
     known = [none if scale is None else scale for scale in scales]
@@ -187,13 +187,13 @@ def stacked_bases(scales: Sequence[MixtureScale | None]) -> dict[str, Array]:
     bases["spread"] = np.zeros(shape)
     for name, base in bases.items():
         for row, scale in zip(base, known, strict=True):
-            own = getattr(scale, name)
-            row[: len(own)] = own
+            values = getattr(scale, name)
+            row[: len(values)] = values
     return bases
 
 
 class Fit(NamedTuple):
-    """Mixture of normals behind a map, of values in standard deviations of its result."""
+    """Mixture of normals fitted to the standardized result of a transformation."""
 
     kind: str
     place: float
@@ -206,14 +206,14 @@ class Fit(NamedTuple):
     criterion: float
 
     def forward(self, x: Array) -> Array:
-        """Scaled numbers, infinite beyond the range of the map."""
+        """Scaled numbers, infinite beyond the range of the transformation."""
         with np.errstate(divide="ignore", invalid="ignore"):
             y = MAPS[self.kind].forward((x - self.place) / self.unit)
         return np.asarray(np.nan_to_num((y - self.origin) / self.scale, nan=-np.inf))
 
 
 def _fits(x: Array, weight: Array) -> Iterator[Fit]:
-    """Mixtures of ascending values that come so many times, with Schwarz's criterion in nats."""
+    """Candidate mixtures for ascending values with weights, with Schwarz's criterion in nats."""
     total = weight.sum()
     for kind, mapping in MAPS.items():
         place, unit = _argument_scale(kind, x, weight)
@@ -242,7 +242,7 @@ def _fits(x: Array, weight: Array) -> Iterator[Fit]:
 
 
 def _argument_scale(kind: str, x: Array, weight: Array) -> tuple[float, float]:
-    """Subtrahend and divisor of a map's argument: for a symmetrical map, median and a spread."""
+    """Subtrahend and divisor of the argument: median and median absolute deviation for "asinh"."""
     if kind != "asinh":
         return 0.0, 1.0
     median = _median(x, weight)
@@ -265,7 +265,7 @@ def _moments(x: Array, weight: Array) -> tuple[float, float]:
 
 
 def _are_atoms(counts: Array) -> Array:
-    """Mask of the atoms among ascending values that come so many times."""
+    """Mask of the atoms among ascending values with these counts."""
     total = counts.sum()
     if len(counts) == 1 or (len(counts) <= MAX_ATOMS and total >= MIN_COPIES * len(counts)):
         return np.ones(len(counts), dtype=bool)
@@ -275,7 +275,7 @@ def _are_atoms(counts: Array) -> Array:
 
 
 def _grouped(x: Array, counts: Array) -> tuple[Array, Array]:
-    """Means of neighbouring values, and how many times they come, where values are many."""
+    """Values and counts, with neighbouring values averaged if there are many."""
     if len(x) <= MAX_FITTED_VALUES:
         return x, counts
     begins = np.unique(np.linspace(0, len(x), MAX_FITTED_VALUES, endpoint=False, dtype=np.intp))
@@ -288,19 +288,19 @@ def _grouped(x: Array, counts: Array) -> tuple[Array, Array]:
 def _normal_mixture(
     z: Array, weight: Array, n_components: int
 ) -> tuple[Array, Array, Array, float]:
-    """Log-weights, means and variances by expectation maximisation, and the log-likelihood.
+    """Log-weights, means and variances by expectation maximization, and the log-likelihood.
 
-    The first components are blocks of ascending values, as many in each.
+    The initial components are blocks of ascending values with equal counts.
     """
     total, before = weight.sum(), -np.inf
     ranks = (np.cumsum(weight) - weight / 2) / total
     share = np.eye(n_components)[np.minimum(ranks * n_components, n_components - 1).astype(np.intp)]
     for _ in range(N_EM_STEPS):
-        own = share * weight[:, None]
-        rows = own.sum(axis=0) + np.finfo(np.float64).tiny
-        mean = z @ own / rows
+        counts = share * weight[:, None]
+        rows = counts.sum(axis=0) + np.finfo(np.float64).tiny
+        mean = z @ counts / rows
         square = (z[:, None] - mean) ** 2
-        variance = (square * own).sum(axis=0) / rows + SMALLEST_DEVIATION**2
+        variance = (square * counts).sum(axis=0) / rows + SMALLEST_DEVIATION**2
         log_weight = np.log(rows / rows.sum())
         exponent = log_weight - (square / variance + np.log(2 * np.pi * variance)) / 2
         top = exponent.max(axis=1)

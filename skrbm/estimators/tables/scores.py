@@ -1,4 +1,4 @@
-"""Numbers as normal scores: a monotone map of a column, its slope and its inverse."""
+"""Normal scores of numeric columns by a monotone piecewise linear map."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from scipy.special import ndtri, roots_hermitenorm
 
 from skrbm.core.numerics import Array
 
-MIN_COPIES = 5  # of a value on average, for a column to be taken to have no other values
-CELL_COUNTS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # candidates, each half as many again
+MIN_COPIES = 5  # mean count per distinct value from which a column is treated as discrete
+CANDIDATE_BINS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # numbers of bins, spaced geometrically
 HERMITE_RULE = roots_hermitenorm(8)[0], roots_hermitenorm(8)[1] / np.sqrt(2 * np.pi)
 MAX_SCORE = 1e150  # so that its square is finite
 MAX_VALUE = 1e307  # so that differences of two are finite
@@ -21,31 +21,31 @@ MAX_VALUE = 1e307  # so that differences of two are finite
 @final
 @dataclass(frozen=True, eq=False)
 class NormalScores:
-    r"""Monotone map of the numbers of a column to scores that are about standard normal.
+    r"""Monotone piecewise linear map of a numeric column to approximately normal scores.
 
-    The values are cut into cells with about as many values in each; a value that fills a cell alone
-    has its own. Between cells, where a share :math:`F` of the values is below, the score is the
-    normal quantile of :math:`F` [1]_; in a cell it is linear, and in the first and the last one,
-    which are open, such that the mean of the values has the mean of the scores. The density of a
-    number is then that of its score times the slope of its cell. The number of cells, at most the
-    square root of that of values, is the best by Akaike's criterion [2]_, and one linear map serves
-    all values where no number of cells is better.
+    The values are divided into bins of about equal counts; a value that is frequent enough to fill
+    a bin has a bin of its own. At the edge between two bins, with a fraction :math:`F` of the
+    values below, the score is the normal quantile of :math:`F` [1]_. The map is linear within a
+    bin. In the first and the last bin, which are open, the slope maps the mean of the values to the
+    mean of the scores. The density of a number is the density of its score times the slope of its
+    bin. The number of bins, at most the square root of the number of values, is chosen by Akaike's
+    criterion [2]_, with a single linear map as one of the candidates.
 
     Parameters
     ----------
-    edges : ndarray of shape (n_cells - 1,)
-        Numbers between neighbouring cells, ascending.
-    scores : ndarray of shape (n_cells - 1,)
-        Their scores.
+    edges : ndarray of shape (n_bins - 1,)
+        Edges between neighbouring bins, ascending.
+    scores : ndarray of shape (n_bins - 1,)
+        Scores of the edges.
     tails : ndarray of shape (2,)
-        Slopes of the first and the last cell.
-    singles : ndarray of shape (n_cells,)
-        The value of each cell that has a single one, NaN for the others.
+        Slopes of the first and the last bin.
+    singles : ndarray of shape (n_bins,)
+        Value of each bin with a single value, NaN for other bins.
     limits : ndarray of shape (2,)
-        Least and greatest value.
+        Smallest and largest value.
     known : ndarray of shape (n_known,)
-        All values, ascending, of a column in which each comes five times on average; empty for
-        others.
+        All values of a discrete column, ascending: one whose values occur five times on average.
+        Empty for other columns.
 
     References
     ----------
@@ -55,7 +55,7 @@ class NormalScores:
        Automatic Control 19, 716-723. :doi:`10.1109/TAC.1974.1100705`
     """
 
-    is_mixture: ClassVar[bool] = False  # of normals and atoms, in place of one normal
+    is_mixture: ClassVar[bool] = False  # the base distribution of scores is one normal distribution
 
     edges: Array
     scores: Array
@@ -66,21 +66,21 @@ class NormalScores:
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> Self | None:
-        """Map learned from finite values (n_values,) that come so many times each (n_values,).
+        """Learn a map from finite values (n_values,) with their counts (n_values,).
 
-        None if there are none, or they are too far apart.
+        The result is None if there are no values, or their range overflows.
         """
         x, numbers = np.unique(values.astype(np.float64), return_inverse=True)
         counts = np.bincount(numbers, counts, len(x))
         if not len(x) or max(-x[0], x[-1]) > MAX_VALUE:
             return None
-        if len(x) == 1:  # other values have scores of this unit, but none is drawn
+        if len(x) == 1:  # the scale is arbitrary, and samples are this value
             return cls(x, np.zeros(1), np.ones(2), np.full(2, np.nan), x[[0, 0]], x[:0])
         n_parameters = {cls._linear(x, counts): 2}
-        for n_cells in CELL_COUNTS:
-            if n_cells <= np.sqrt(counts.sum()):
-                scores = cls._of_cells(x, counts, _cells(counts, n_cells))
-                n_parameters[scores] = len(scores.singles) + 1  # slopes, and where they begin
+        for n_bins in CANDIDATE_BINS:
+            if n_bins <= np.sqrt(counts.sum()):
+                scores = cls._of_bins(x, counts, _bins(counts, n_bins))
+                n_parameters[scores] = len(scores.singles) + 1  # slopes and an origin
 
         def criterion(scores: Self) -> float:
             return scores._log_likelihood(x, counts) - n_parameters[scores]
@@ -89,7 +89,7 @@ class NormalScores:
 
     @classmethod
     def _linear(cls, x: Array, counts: Array) -> Self:
-        """Map to standard deviations from the mean."""
+        """Linear map to mean zero and variance one."""
         scale = x[-1] - x[0]
         mean = x[0] + scale * np.average((x - x[0]) / scale, weights=counts)
         deviation = scale * np.sqrt(np.average(((x - mean) / scale) ** 2, weights=counts))
@@ -99,9 +99,9 @@ class NormalScores:
         )
 
     @classmethod
-    def _of_cells(cls, x: Array, counts: Array, cells: Array) -> Self:
-        """Map of ascending values that come so many times and are in these cells."""
-        firsts = np.flatnonzero(np.diff(cells, prepend=-1))
+    def _of_bins(cls, x: Array, counts: Array, bins: Array) -> Self:
+        """Map for bins of ascending values with counts."""
+        firsts = np.flatnonzero(np.diff(bins, prepend=-1))
         lasts = np.append(firsts[1:], len(x)) - 1
         edges = x[lasts[:-1]] / 2 + x[firsts[1:]] / 2
         shares = np.cumsum(counts)[lasts[:-1]] / counts.sum()
@@ -122,31 +122,33 @@ class NormalScores:
         )
 
     def forward(self, x: Array) -> Array:
-        """Scores of numbers, NaN where one is missing."""
+        """Scores of numbers, NaN for missing values."""
         scores = _piecewise(x, self.edges, self.scores, self.tails)
         return np.clip(scores, -MAX_SCORE, MAX_SCORE)
 
     def inverse(self, z: Array) -> Array:
-        """Numbers that have these scores."""
+        """Numbers with the given scores."""
         return _piecewise(z, self.scores, self.edges, 1 / self.tails)
 
     def values(self, z: Array) -> Array:
-        """Numbers as the column has them: in its range, and values that come often as they are."""
+        """Numbers with the given scores, limited to values that the column can have.
+
+        They are in the range of the column, equal to the value of a bin with a single value, and
+        rounded to the values of a discrete column.
+        """
         single, x = self.singles[np.searchsorted(self.scores, z)], self.inverse(z)
         if len(self.known):
             x = self.known[np.searchsorted(self.known[1:] / 2 + self.known[:-1] / 2, x)]
         return np.where(np.isnan(single), np.clip(x, *self.limits), single)
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Expected `values` of scores that are normal, by a rule of eight nodes."""
+        """Expected `values` of normal scores, by Gauss-Hermite quadrature with eight nodes."""
         nodes = zip(*HERMITE_RULE, strict=True)
         expected = sum(w * self.values(mean + deviation * node) for node, w in nodes)
-        return np.asarray(
-            np.clip(expected, *self.limits)
-        )  # the weights sum to one but for rounding
+        return np.asarray(np.clip(expected, *self.limits))  # weights sum to one up to rounding
 
     def log_slope(self, z: Array) -> Array:
-        """Logarithm of the change of the score for a unit of the number, at these scores."""
+        """Log-derivative of the score with respect to the number, at the given scores."""
         return np.asarray(self._log_slopes[np.searchsorted(self.scores, z)])
 
     def _log_likelihood(self, x: Array, counts: Array) -> float:
@@ -159,30 +161,30 @@ class NormalScores:
         return np.concatenate([np.log(self.tails[:1]), inner, np.log(self.tails[1:])])
 
 
-def _cells(counts: Array, n_cells: int) -> Array:
-    """Number of the cell of each of some ascending values that come so many times."""
-    size = counts.sum() / n_cells
+def _bins(counts: Array, n_bins: int) -> Array:
+    """Bin number of each ascending value, with its count, for about `n_bins` equal bins."""
+    size = counts.sum() / n_bins
     is_alone = counts >= size
     begins_run = is_alone | np.append(True, is_alone[:-1])
-    cells, n_before = np.empty(len(counts), dtype=np.intp), 0
+    bins, n_before = np.empty(len(counts), dtype=np.intp), 0
     firsts = np.flatnonzero(begins_run)
     for begin, end in zip(firsts, np.append(firsts[1:], len(counts)), strict=True):
         run = counts[begin:end]
-        n_run_cells = max(round(run.sum() / size), 1) if end - begin > 1 else 1
+        n_run_bins = max(round(run.sum() / size), 1) if end - begin > 1 else 1
         middles = (np.cumsum(run) - run / 2) / run.sum()
-        _, cell = np.unique((middles * n_run_cells).astype(np.intp), return_inverse=True)
-        cells[begin:end] = n_before + cell
-        n_before = cells[end - 1] + 1
-    return cells
+        _, bin_number = np.unique((middles * n_run_bins).astype(np.intp), return_inverse=True)
+        bins[begin:end] = n_before + bin_number
+        n_before = bins[end - 1] + 1
+    return bins
 
 
 def _only_values(x: Array, counts: Array) -> Array:
-    """Ascending values if each comes often enough for a column not to have others, else none."""
+    """All values of a discrete column; empty for a column that is not discrete."""
     return x if counts.sum() >= MIN_COPIES * len(x) else x[:0]
 
 
 def _piecewise(x: Array, knots: Array, values: Array, tails: Array) -> Array:
-    """Piecewise linear function with slopes of its own beyond the outer knots."""
+    """Piecewise linear function with the slopes `tails` beyond the outer knots."""
     with np.errstate(over="ignore"):
         below, above = np.minimum(x - knots[0], 0), np.maximum(x - knots[-1], 0)
         return np.asarray(np.interp(x, knots, values) + tails[0] * below + tails[1] * above)

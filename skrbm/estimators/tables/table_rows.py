@@ -1,4 +1,4 @@
-"""Rows of tables as an estimator reads and writes them."""
+"""Row format of tables: validation, encoding and decoding for an estimator."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from skrbm.estimators.tables.frames import column_names, container_of
 
 
 def table_of(rbm: Any) -> Table:
-    """Table that an estimator was fitted to; its fitted attributes have it as plain data."""
+    """Table of the columns that an estimator was fitted to, from its attributes."""
     check_is_fitted(rbm, "_data")
     return Table(kinds=rbm.kinds_, categories=rbm.categories_, **rbm._data["table"])
 
 
 @final
 class TableRows(RowFormat):
-    """Data frames and arrays whose columns are of several kinds."""
+    """Data frames and arrays with columns of several kinds."""
 
     learned = (*RowFormat.learned, "kinds_", "categories_", "columns_")
     has_tables = True
@@ -57,10 +57,11 @@ class TableRows(RowFormat):
         if not (may_be_missing or rows.is_complete):
             units = np.flatnonzero(~rows.known_units.all(axis=0))
             raise ValueError(
-                f"Input X contains NaN, None or a category that is not known in columns "
-                f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} needs "
-                f"complete rows here. Fill them in with impute, or call score_samples, which takes "
-                f"incomplete rows, as RBMOutlierDetector(criterion='pseudo_likelihood') does."
+                f"Input X contains NaN, None or an unknown category in columns "
+                f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} "
+                f"needs complete rows here. Impute them with impute, or call score_samples, which "
+                f"accepts incomplete rows, as RBMOutlierDetector(criterion='pseudo_likelihood') "
+                f"does."
             )
         return rows
 
@@ -70,11 +71,13 @@ class TableRows(RowFormat):
         v: Array,
         *,
         given: Any = None,
-        is_known: Array | None = None,
+        is_observed: Array | None = None,
         is_averaged: bool = False,
     ) -> Any:
         table, given = table_of(rbm), None if given is None else given.table
-        return table.decode(v if is_averaged else table.values(v), given=given, is_known=is_known)
+        return table.decode(
+            v if is_averaged else table.values(v), given=given, is_observed=is_observed
+        )
 
     def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
         table = table_of(rbm)
@@ -88,10 +91,10 @@ class TableRows(RowFormat):
             return
         name, values = next(iter(shown.items()))
         warn_user(
-            f"X has categories that this model does not know, {shown}: they count as missing and are "
-            f"not learned. Name all categories before the first rows, by "
-            f"kinds={{{name!r}: ('categorical', [..., {values[0]!r}])}} or by a type that lists them, or "
-            f"set handle_unknown='error'.",
+            f"X has categories that were not in the first rows, {shown}: they are treated as "
+            f"missing and are not learned. Name all categories before the first rows, by "
+            f"kinds={{{name!r}: ('categorical', [..., {values[0]!r}])}} or by a categorical type, "
+            f"or set handle_unknown='error'.",
             DomainWarning,
         )
 
@@ -109,7 +112,7 @@ class TableRows(RowFormat):
             return np.broadcast_to(checked_mask(mask, shape), shape)[:, table.order]
         if isinstance(v, EncodedTable):
             return np.asarray(v.known_units)
-        return np.asarray(~np.isnan(v[:, np.cumsum(table.widths) - 1]))  # some rows of one
+        return np.asarray(~np.isnan(v[:, np.cumsum(table.widths) - 1]))  # an encoded mini-batch
 
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
         table = table_of(rbm)
@@ -138,26 +141,27 @@ class TableRows(RowFormat):
 
 
 def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Table with the columns of the estimator, whose names and number are compared or learned.
+    """Validate the number and the names of the columns of a table.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Reader of the table.
+        Estimator that reads the table.
     X : DataFrame or array-like
         Table.
     reset : bool
-        Whether to learn the columns from this table.
+        True to store the number and names in the estimator, False to compare them.
 
     Returns
     -------
     table : DataFrame or ndarray of shape (n_samples, n_features)
-        The frame itself, or the array.
+        The data frame itself, or an array.
 
     Raises
     ------
     ValueError
-        If there are no rows or columns, other columns than expected, or a name comes twice.
+        If there are no rows or columns, if the columns are not those of the estimator, or if a name
+        occurs twice.
     """
     if container_of(X) == "array":
         return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
@@ -165,13 +169,12 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     if not len(X) or not names:
         what, count = ("sample", len(X)) if names else ("feature", len(names))
         raise ValueError(
-            f"Found array with {count} {what}(s) (shape={(len(X), len(names))}) while a minimum of 1 "
-            f"is required by {type(estimator).__name__}."
+            f"Found array with {count} {what}(s) (shape={(len(X), len(names))}) while a minimum of "
+            f"1 is required by {type(estimator).__name__}."
         )
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
-            f"Columns of X expected to have names of their own, got {twice} more than once. Rename "
-            f"them."
+            f"Columns of X expected to have unique names, got {twice} more than once. Rename them."
         )
     return validate_data(estimator, X, reset=reset, skip_check_array=True)

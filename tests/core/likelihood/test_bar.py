@@ -71,14 +71,14 @@ def test_ratio_is_that_of_least_variance(rng):
 
 @pytest.mark.slow
 def test_ladder_sets_itself(rng):
-    # Slips: as many rungs for all models; rungs at even distances where exchanges are not.
+    # Slips: as many temperatures for all models; evenly spaced ones where acceptance rates differ.
     easy = oracles.random_parameters("bernoulli", 4, 3, rng, scale=0.1)
     hard = oracles.random_parameters("bernoulli", 12, 8, rng, scale=4.0)
-    n_rungs = [
+    n_betas = [
         bridged_log_partition(path_to(p), 20, 2_000, rng).n_temperatures for p in (easy, hard)
     ]
-    assert n_rungs[0] == 2
-    assert n_rungs[1] > 6
+    assert n_betas[0] == 2
+    assert n_betas[1] > 6
     places = bar._adapted(np.linspace(1, 0, 3), np.array([0.1, 1.0]), 100)
     assert len(places) == 1 + np.ceil(0.901 / bar.TARGET_REJECTION)
     assert (np.diff(places) < 0).all()
