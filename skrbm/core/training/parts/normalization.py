@@ -16,8 +16,9 @@ from skrbm.core.training.part import Part, Step
 # steps to forget, and the gradient of longer ones is not known.
 MAX_LOST_CURVATURE = 0.95
 MAX_EXACT_COLUMNS = 32  # of the smaller layer, whose singular values take no time
-N_DIRECTIONS = 4  # followed where both layers are larger: so many values may pass the limit at once
-MAX_ITERATIONS, TOLERANCE = 10, 1e-2  # of the leading value, in an update
+N_DIRECTIONS = 4  # followed at first where both layers are larger
+MIN_DECAY = 0.5  # of the limit: the least of the values followed, or more directions are needed
+N_ITERATIONS = 3  # an update, each of which leaves a share `MIN_DECAY` of what is not followed
 
 
 @final
@@ -45,8 +46,15 @@ class Normalization(Part):
         if min(machine.weights.shape) <= MAX_EXACT_COLUMNS:
             memory["lost"] = hold_normalizable(machine)
             return
-        memory["directions"] = directions = _leading_directions(machine, memory.get("directions"))
-        memory["lost"] = _hold_within(machine, directions)
+        directions = memory.get("directions")
+        if directions is None:
+            directions = _random_directions(machine, N_DIRECTIONS)
+        directions = _iterated(machine, directions)
+        values = _hold_within(machine, directions)
+        if values[-1] ** 2 > MIN_DECAY * MAX_LOST_CURVATURE:
+            more = min(2 * len(values), len(directions)) - len(values)
+            directions = np.hstack([directions, _random_directions(machine, more)])
+        memory["lost"], memory["directions"] = float(values[0] ** 2), directions
 
 
 def hold_normalizable(machine: Machine) -> float:
@@ -75,40 +83,38 @@ def hold_normalizable(machine: Machine) -> float:
     return lost
 
 
-def _leading_directions(machine: Machine, directions: Array | None) -> Array:
-    """Orthonormal hidden directions (n_hidden, n_directions) that span the leading singular vectors.
+def _random_directions(machine: Machine, n_directions: int) -> Array:
+    """Hidden directions (n_hidden, n_directions) that are the same in every run."""
+    shape = len(machine.hidden.bias), n_directions
+    return np.random.default_rng(shape).standard_normal(shape).astype(machine.weights.dtype)
 
-    By subspace iteration from the directions of the update before, or from random ones.
-    """
+
+def _iterated(machine: Machine, directions: Array) -> Array:
+    """Orthonormal directions, nearer to the leading right singular vectors: subspace iteration."""
     left, right = machine.curvature_scales
-    if directions is None:
-        directions = np.random.default_rng(0).standard_normal((len(right), N_DIRECTIONS))
-        directions = directions.astype(machine.weights.dtype)
-    before = 0.0
-    for _ in range(MAX_ITERATIONS):
+    for _ in range(N_ITERATIONS):
         image = machine.weights @ (right[:, None] * directions)
         image = right[:, None] * (machine.weights.T @ (left[:, None] ** 2 * image))
-        directions, triangle = np.linalg.qr(image)
-        lost = np.abs(triangle[0, 0])
-        if abs(lost - before) <= TOLERANCE * lost:
-            break
-        before = lost
+        directions = np.linalg.qr(image)[0]
     return directions
 
 
-def _hold_within(machine: Machine, directions: Array) -> float:
-    """Lower the singular values within a span of hidden directions; all of them if none is left."""
+def _hold_within(machine: Machine, directions: Array) -> Array:
+    """Lower the singular values within a span of hidden directions, and return what they were.
+
+    If all of them are beyond the limit, others may be: then all of the machine's are lowered.
+    """
     left, right = machine.curvature_scales
     image = left[:, None] * (machine.weights @ (right[:, None] * directions))
     U, values, V = np.linalg.svd(image, full_matrices=False)
     excess = np.maximum(values - np.sqrt(MAX_LOST_CURVATURE), 0)
-    if excess[-1] > 0:
-        return hold_normalizable(machine)
-    if excess[0] > 0:
-        k = np.count_nonzero(excess)
-        lowered = (U[:, :k] * excess[:k]) @ (V[:k] @ directions.T)
+    n_beyond = np.count_nonzero(excess)
+    if n_beyond == len(values):
+        hold_normalizable(machine)
+    elif n_beyond:
+        lowered = (U[:, :n_beyond] * excess[:n_beyond]) @ (V[:n_beyond] @ directions.T)
         machine.weights[...] -= _inverse(left)[:, None] * lowered * _inverse(right)
-    return float(values[0] ** 2)
+    return values
 
 
 def _inverse(scales: Array) -> Array:
