@@ -76,7 +76,7 @@ def start_fit(problem: Problem) -> Start:
     if checkpoint is None:
         data = {**data, **problem.counts, "kurtosis": _kurtosis(problem, machine, data)}
         if problem.is_planned:
-            state["slowdown"] = 1.0
+            state["rate_factor"] = 1.0
     else:
         data = problem.data_before  # which has counted these rows
     base = model.base_layer(data["all"])
