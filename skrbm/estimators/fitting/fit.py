@@ -18,7 +18,7 @@ from skrbm.core.training.part import without_data
 from skrbm.core.training.parts.average import averaged
 from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.guard import DivergenceError
-from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.parts.normalization import hold_normalizable
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
@@ -85,7 +85,7 @@ class Fit:
         Trained in place.
     state : TrainingState
         Carried from update to update.
-    rows : {ndarray, sparse matrix, CompletedRows, LabelledRows} of shape (n_samples, n_visible)
+    rows : {ndarray, sparse matrix, ImputedRows, LabelledRows} of shape (n_samples, n_visible)
         Data.
     trainer : Trainer
         Algorithm.
@@ -118,7 +118,7 @@ class Fit:
         machine = start.machine.astype(np.float64 if is_small else start.dtype)
         rows = problem.rows(start, start.rng if checkpoint is None else deepcopy(start.rng))
         if checkpoint is not None and checkpoint["draws"] is not None:
-            rows.drawn, rows.is_fresh = deepcopy(checkpoint["draws"])
+            rows.imputed, rows.is_initial = deepcopy(checkpoint["draws"])
         n_done = 0 if checkpoint is None else checkpoint["n_done"]
         trainer, state = trainer_of(problem, start, machine, rows), start.state
         state.particles = state.particles.astype(trainer.buffers.dtype)
@@ -260,7 +260,7 @@ class Fit:
             "rows": self.problem.digest,
             "stopping": self.stopping,
             "tracker": self.recorder.tracker,
-            "draws": (rows.drawn, rows.is_fresh) if isinstance(rows, CompletedRows) else None,
+            "draws": (rows.imputed, rows.is_initial) if isinstance(rows, ImputedRows) else None,
         }
         return deepcopy(self.problem.attributes(self.result(checkpoint=checkpoint)))
 

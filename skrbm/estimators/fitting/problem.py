@@ -18,7 +18,7 @@ from skrbm.core.numerics import Array, dense
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, NegativePhase
 from skrbm.core.training.parts.guard import DivergenceError
-from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import HIDDEN_TYPES, Units
@@ -287,13 +287,13 @@ class RowProblem(Problem):
                 "what is known is no free energy. Set track_likelihood=False."
             )
         n_first_steps = N_FIRST_STEPS if self.resumes else 1
-        return CompletedRows(self.X, start.base.astype(self.X.dtype), n_first_steps, rng)
+        return ImputedRows(self.X, start.base.astype(self.X.dtype), n_first_steps, rng)
 
     def objective(self, phase: NegativePhase) -> NegativePhase:
         return phase
 
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
-        is_known = rows.known_units if isinstance(rows, CompletedRows) else None
+        is_known = rows.observed if isinstance(rows, ImputedRows) else None
         likelihood = None
         if self.model.rbm.track_likelihood:
             tracker = None if self.checkpoint is None else deepcopy(self.checkpoint["tracker"])

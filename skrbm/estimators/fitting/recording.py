@@ -18,7 +18,7 @@ from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 from skrbm.core.training.monitoring import free_energy_gap, record
-from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.input.validation import warn_user
@@ -209,7 +209,7 @@ class RowRecorder(Recorder):
         return None if self.likelihood is None else self.likelihood.tracker
 
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
-        if isinstance(self.rows.v, CompletedRows):  # whose draws have moved
+        if isinstance(self.rows.v, ImputedRows):  # whose draws have moved
             if self.held_out is not None:  # training draws for its own rows
                 self.rows.v.redraw(machine, self.held_out, rng)
             self._scored = self._taken()

@@ -18,7 +18,7 @@ from skrbm.core.training.parts.grey_values import GreyValues
 from skrbm.core.training.parts.guard import Guard
 from skrbm.core.training.parts.hidden_scale import HiddenScale
 from skrbm.core.training.parts.jump_to_data import MIXED_SHARE, N_FAR_ROWS, JumpToData
-from skrbm.core.training.parts.missing import CompletedRows, MissingValues
+from skrbm.core.training.parts.missing import ImputedRows, MissingValues
 from skrbm.core.training.parts.normalization import Normalization
 from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.preconditioner import Preconditioner
@@ -47,7 +47,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         Has the chains and the statistics of the data.
     machine : Machine
         Trained in place.
-    rows : {ndarray, sparse matrix, CompletedRows, LabelledRows} of shape (n_samples, n_visible)
+    rows : {ndarray, sparse matrix, ImputedRows, LabelledRows} of shape (n_samples, n_visible)
         Data.
 
     Returns
@@ -92,7 +92,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Normalization()] if all(map(np.any, machine.curvature_scales)) else ()),
         *([Average()] if rbm.average else ()),
-        *([MissingValues(rows, buffers)] if isinstance(rows, CompletedRows) else ()),
+        *([MissingValues(rows, buffers)] if isinstance(rows, ImputedRows) else ()),
     )
     return Trainer(
         phases,

@@ -1,4 +1,4 @@
-"""Weights of two layers without bounds, held where their states have a distribution."""
+"""Bound on the singular values of the weights, which keeps unbounded layers normalizable."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
 
-# Share of the layers' curvature that learned weights may take away: chains take some 1 / (1 - share)
-# steps to forget, and the gradient of longer ones is not known.
+# Largest share of the layers' curvature that the weights may cancel. Chains decorrelate in about
+# 1 / (1 - share) steps; with a larger share the negative phase would be unreliable.
 MAX_LOST_CURVATURE = 0.95
-MAX_EXACT_COLUMNS = 32  # of the smaller layer, whose eigenvalues take no time
-MAX_POWER_STEPS, POWER_TOLERANCE = 30, 1e-3  # of the iteration where both are larger
+MAX_EXACT_COLUMNS = 32  # columns of the smaller layer up to which an exact decomposition is cheap
+MAX_POWER_STEPS, POWER_TOLERANCE = 30, 1e-3  # of the power iteration, for larger layers
 
 
 @final
 @dataclass(frozen=True)
 class Normalization(Part):
-    """Singular values of the weights held where the layers' energies keep some of their curvature.
+    """Bound on the singular values of the weights that keeps the distribution normalizable.
 
-    In the coordinates of `Machine.lost_curvature`. The leading singular vectors hardly move in an
-    update: of large layers, the power iteration follows the first alone.
+    The singular values are those of the scaled weights of `Machine.lost_curvature`. The leading
+    singular vector hardly changes in an update, so that for large layers a power iteration tracks
+    that vector alone.
     """
 
     name: ClassVar[str] = "normalization"
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Shorten the gradient by the number of steps in which chains answer it.
+        """Divide the gradient by the relaxation time of the chains.
 
-        Near the end of all distributions they take one over the curvature that is left.
+        Close to the bound, chains need about one step over the remaining share of the curvature.
         """
         kept = 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
         for array in gradient.values():
@@ -54,17 +55,17 @@ class Normalization(Part):
 
 
 def hold_normalizable(machine: Machine) -> float:
-    """Lower the singular values, in place, that take away more than `MAX_LOST_CURVATURE`.
+    """Clip, in place, the singular values that cancel more than `MAX_LOST_CURVATURE`.
 
     Parameters
     ----------
     machine : Machine
-        Any unit types.
+        Machine of any unit types.
 
     Returns
     -------
     lost_curvature : float
-        Before.
+        Value before clipping.
     """
     lost = machine.lost_curvature
     if not lost > MAX_LOST_CURVATURE:
@@ -72,24 +73,24 @@ def hold_normalizable(machine: Machine) -> float:
     left, right = machine.curvature_scales
     rows, columns = np.flatnonzero(left), np.flatnonzero(right)
     scales = left[rows, None] * right[columns]
-    own = np.ix_(rows, columns)
-    U, values, V = np.linalg.svd(machine.weights[own] * scales, full_matrices=False)
+    block = np.ix_(rows, columns)
+    U, values, V = np.linalg.svd(machine.weights[block] * scales, full_matrices=False)
     excess = np.maximum(values - np.sqrt(MAX_LOST_CURVATURE), 0)
-    machine.weights[own] -= (U * excess) @ V / scales
+    machine.weights[block] -= (U * excess) @ V / scales
     return lost
 
 
 def _leading(
     weights: Array, left: Array, right: Array, direction: Array | None
 ) -> tuple[float, Array]:
-    """Lost curvature by power iteration from a direction, and the direction that it ends in."""
+    """Lost curvature and leading right singular vector by power iteration from `direction`."""
     lost, before = 0.0, -1.0
     if direction is None:
         direction = np.random.default_rng(0).standard_normal(len(right)).astype(weights.dtype)
     for _ in range(MAX_POWER_STEPS):
         image = right * ((left**2 * (weights @ (right * direction))) @ weights)
         before, lost = lost, float(np.linalg.norm(image))
-        if lost == 0:  # weights that are zero
+        if lost == 0:  # all weights are zero
             break
         direction = image / lost
         if abs(lost - before) < POWER_TOLERANCE * lost:
@@ -98,5 +99,5 @@ def _leading(
 
 
 def _inverse(scales: Array) -> Array:
-    """One over the scales, zero where they are."""
+    """Reciprocal of the scales; zero where a scale is zero."""
     return np.divide(1, scales, out=np.zeros_like(scales), where=scales > 0)
