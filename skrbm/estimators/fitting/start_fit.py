@@ -22,10 +22,10 @@ from skrbm.core.training.start.initialization import (
     initial_particles,
 )
 from skrbm.core.training.start.pretraining import (
-    likeliest_means,
+    add_hidden_units,
     log_likelihood,
+    mode_means,
     pretrained_machine,
-    widened,
 )
 from skrbm.core.training.start.statistics import column_kurtosis, merged_statistics
 from skrbm.core.training.state import TrainingState
@@ -123,12 +123,12 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
         state: dict[str, Any] = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
     else:
         narrow, modes = found
-        machine = widened(narrow, rbm.n_components, mean, variance, rng)
+        machine = add_hidden_units(narrow, rbm.n_components, mean, variance, rng)
         n_chains = rbm.n_particles or problem.n_batch
         rows = rng.choice(modes.rows, n_chains, p=modes.weights)
         state = {
             "particles": machine.sample_hidden(rows, rng),
-            "parts": {"jumps": {"modes": likeliest_means(narrow)}},
+            "parts": {"jumps": {"modes": mode_means(narrow)}},
         }
         if "kurtosis" not in rbm._left_out:
             data["least_kurtosis"] = modes.kurtosis(variance)
