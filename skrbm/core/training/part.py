@@ -1,4 +1,4 @@
-"""Base class of the parts of training, which act on an update beside the gradient step."""
+"""Base class of the parts of training, which act on an update besides the gradient step."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Step:
 class Part:
     """Extension of training by hooks, which do nothing by default.
 
-    A part overrides the hooks that it needs. It keeps its numbers in the training state under its
-    name, so that checkpoints and `partial_fit` carry them without further code.
+    A part overrides the hooks that it needs. It keeps its state in `TrainingState.parts` under its
+    name, so that checkpoints and `partial_fit` preserve it without further code.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Part:
     needs : frozenset of str
         Features of an update that the part requires, from `NegativePhase.offers`.
     data_rows : tuple of str
-        Keys of its numbers that hold rows of the data; a fitted estimator does not keep these.
+        Keys of its state that hold rows of the data; a fitted estimator does not keep these.
     """
 
     name: ClassVar[str]
@@ -65,7 +65,7 @@ class Part:
     data_rows: ClassVar[tuple[str, ...]] = ()
 
     def memory(self, state: TrainingState) -> dict[str, Any]:
-        """Numbers of this part in the training state."""
+        """State of this part, a dictionary in the training state."""
         return state.parts.setdefault(self.name, {})
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
@@ -109,7 +109,7 @@ class Part:
 
 
 def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[str, Any]]:
-    """Numbers of all parts in a state, without rows of the data."""
+    """States of all parts, without rows of the data."""
     data_rows = {part.name: part.data_rows for part in parts}
     return {
         name: {key: value for key, value in memory.items() if key not in data_rows.get(name, ())}

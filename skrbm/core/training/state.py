@@ -1,4 +1,4 @@
-"""State of training beside the parameters."""
+"""State of training besides the parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUCCESS_RATE = 0.1  # weight of the last attempt in the running success rate
 @final
 @dataclass
 class TrainingState:
-    """State that training carries between updates beside the parameters.
+    """State that training carries between updates besides the parameters.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class TrainingState:
     total_weight : float, default=0.0
         Sum of the weights of these rows.
     parts : dict of str to dict
-        Numbers of each part of training, by its name.
+        State of each part of training, by its name.
     """
 
     particles: Array

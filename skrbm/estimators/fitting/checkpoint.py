@@ -22,7 +22,7 @@ class Checkpoint:
     The file holds the estimator as if the fit had ended after the present epoch, with the progress
     of the fit. To resume, load the estimator with `joblib.load` and call `fit` with
     `warm_start=True` and the same rows. It runs the remaining epochs; the result equals that of an
-    uninterrupted fit bit for bit. After the last epoch, no epochs remain.
+    uninterrupted fit bit for bit. A checkpoint of the last epoch has no remaining epochs.
 
     Parameters
     ----------

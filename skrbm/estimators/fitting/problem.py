@@ -168,7 +168,7 @@ class Problem(ABC):
 
     @property
     def beside_rows(self) -> tuple[Array | None, ...]:
-        """Arrays beside `X` with a value for each row that a fit depends on."""
+        """Arrays besides `X` with a value for each row that a fit depends on."""
         return (self.sample_weight,)
 
     @cached_property

@@ -150,7 +150,7 @@ class Recorder(ABC):
 
     @abstractmethod
     def warn(self, machine: Machine, particles: Array) -> None:
-        """Warn if the final machine of a fit is a bad model."""
+        """Warn if the final machine of a fit is a poor model."""
 
 
 class ScoredRows(NamedTuple):

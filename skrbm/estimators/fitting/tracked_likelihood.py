@@ -65,7 +65,7 @@ class LikelihoodRecorder:
 
     @property
     def correction(self) -> float:
-        """Bias of earlier log-likelihoods relative to the present one, in nats."""
+        """Excess of earlier log-likelihoods over comparable present ones, in nats."""
         return self.raised + (0.0 if self.tracker is None else self.tracker.correction)
 
     def log_partition(self, machine: Machine, v: Any, free_energy: Array) -> LogPartition:

@@ -38,8 +38,8 @@ class JumpToData(Part):
 
     A group of at most `CHAINS_PER_TRY` chains attempts a jump every `MIN_TRY_PAUSE` to
     `MAX_TRY_PAUSE` updates, less often if the acceptance rate is low. After pretraining, a group
-    attempts a jump in every update, and the modes of the pretrained machine, "modes" in the part's
-    numbers, are among the proposals.
+    attempts a jump in every update, and the modes of the pretrained machine, "modes" in the state of
+    the part, are among the proposals.
 
     Gibbs sampling does not mix between modes that are far apart: chains would stay in one mode, and
     training would distort the probabilities of all modes that no chain visits.

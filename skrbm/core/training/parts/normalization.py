@@ -34,7 +34,8 @@ class Normalization(Part):
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
         """Divide the gradient by the relaxation time of the chains.
 
-        Close to the bound, chains need about one step over the remaining share of the curvature.
+        Close to the bound, it is about one Gibbs step divided by the remaining share of the
+        curvature.
         """
         kept = 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
         for array in gradient.values():

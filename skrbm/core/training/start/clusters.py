@@ -78,9 +78,9 @@ class Clusters:
 
         A step of the log-variances changes the log-odds of two modes. The change is the difference
         of their squared distances from the mean, in units of :math:`2 \sigma_i^2`, summed over the
-        columns. Let :math:`\lambda` be the largest eigenvalue of the covariance of these squares
-        over the modes. A single column has the same effect on average if its kurtosis is
-        :math:`3 + 2 \lambda`.
+        columns. Let :math:`\lambda` be the largest eigenvalue of the covariance over the modes of
+        the squares in units of :math:`\sigma_i^2`. A single column has the same effect on average
+        if its kurtosis is :math:`3 + 2 \lambda`.
 
         Parameters
         ----------
