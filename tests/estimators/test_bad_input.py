@@ -568,7 +568,9 @@ def test_rows_of_nothing_known_are_refused(estimator, method):
     X, rbm = np.full((30, 4), np.nan), estimator(2, missing="marginalize")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Columns .* no observed value")
-        with pytest.raises(ValueError, match=r"of shape \(30, 4\) expected to have a known value"):
+        with pytest.raises(
+            ValueError, match=r"of shape \(30, 4\) expected to have an observed value"
+        ):
             getattr(rbm, method)(X)
     assert not hasattr(rbm, "components_")
     known = np.vstack([X[:3], np.eye(4).repeat(10, axis=0) * 2 - (estimator is SpinRBM) - 1])

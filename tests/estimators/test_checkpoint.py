@@ -183,7 +183,7 @@ def test_another_fit_than_the_planned_one_is_refused(tmp_path):
     X, path = draw("bernoulli"), tmp_path / "fit"
     kept = killed(new("bernoulli", n_iter=5), path, 2, X)
     for rows in (X[1:], 1 - X, X[::-1], np.roll(X, 1, axis=0)):
-        with pytest.raises(ValueError, match=r"goes on with the rows.*47 of them, but got 4[67]"):
+        with pytest.raises(ValueError, match=r"resumed with the same 47 rows, but got 4[67]"):
             kept.fit(rows)
     with pytest.raises(ValueError, match=r"parameters.*but \['n_iter'\] were changed"):
         kept.set_params(n_iter=7, n_jobs=2).fit(X)
@@ -208,10 +208,10 @@ def test_rows_are_compared_with_all_that_belongs_to_them(recipe, tmp_path):
 @pytest.mark.parametrize(
     ("checkpoint", "message"),
     [
-        (Checkpoint(""), "path expected a file in a folder .*, got ''"),
+        (Checkpoint(""), "path expected a file in .* folder, got ''"),
         (Checkpoint(tempfile.gettempdir()), "path expected a file .* or name a file in a folder"),
-        (Checkpoint("no folder/fit"), "path expected a file in a folder that exists"),
-        (Checkpoint("fit", every=0), "every expected a number of passes, at least 1, got 0"),
+        (Checkpoint("no folder/fit"), "path expected a file in an existing"),
+        (Checkpoint("fit", every=0), "every expected a number of epochs, at least 1, got 0"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_the_first_pass(checkpoint, message):

@@ -474,7 +474,7 @@ def test_a_fit_with_missing_values_that_has_lost_its_rows_is_warned_of(rng):
     X, _ = clusters(np.array([0.5, 0.5]), rng)
     X[rng.random(X.shape) < 0.05] = np.nan
     rbm = without(BernoulliRBM, "clusters", "jumps")(10, n_iter=20, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="worse than none"):
+    with pytest.warns(ConvergenceWarning, match="worse than a model of independent features"):
         rbm.set_params(missing="marginalize").fit(X)
 
 

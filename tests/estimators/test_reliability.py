@@ -90,7 +90,7 @@ def test_an_interrupt_at_any_line_keeps_whole_updates(kind):
             break
 
 
-@pytest.mark.parametrize(("owner", "answer"), [(Guard, "_symptom"), (Fit, "result")])
+@pytest.mark.parametrize(("owner", "answer"), [(Guard, "_divergence"), (Fit, "result")])
 @pytest.mark.parametrize(("n_kept", "last"), [(20, 0.1), (18, np.nan)])
 def test_a_second_interrupt_does_not_undo_the_answer_to_the_first(
     n_kept, last, owner, answer, monkeypatch

@@ -170,7 +170,9 @@ def test_no_rows_are_recorded_as_more_likely_than_one(kind, monkeypatch):
     monkeypatch.setattr(PartitionTracker, "follow", low)
     X = draw(kind, 100, 6)
     rbm = new(kind, 4, n_iter=1, track_likelihood=True, random_state=0)
-    with pytest.warns(AnnealingWarning, match="tracked .* is too low: the rows alone make it") as w:
+    with pytest.warns(
+        AnnealingWarning, match="tracked .* is too low: the rows alone contribute"
+    ) as w:
         rbm.fit(X)
     assert len(w) == 1
     assert w[0].filename == __file__

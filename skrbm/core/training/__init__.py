@@ -1,1 +1,1 @@
-"""Training: negative phases, update rules, starts and the loop over mini-batches."""
+"""Training: initialization, negative phases, update rules and the loop over mini-batches."""

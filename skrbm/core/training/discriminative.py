@@ -1,4 +1,4 @@
-"""Objective of labelled rows: their labels, the rows, or both."""
+"""Discriminative and hybrid training objectives for labelled rows."""
 
 from __future__ import annotations
 
@@ -24,30 +24,31 @@ from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS, N
 @final
 @dataclass(frozen=True)
 class LabelledRows(DataExpectation):
-    r"""Weighted sum over rows and labels of minus the energy's gradient.
+    r"""Weighted sum of the negative energy gradient over rows and labels.
 
     Row :math:`n` with label :math:`k` has the weight
 
     .. math:: c_{nk} = s_n (\delta \, ([y_n = k] - p_{nk}) + \gamma \, [y_n = k])
 
-    and :math:`c_{nk} = s_n \gamma \, p_{nk}` where the label is not known.
+    and :math:`c_{nk} = s_n \gamma \, p_{nk}` if the row is unlabelled, where :math:`p_{nk}` is the
+    probability of the label given the row.
 
     Parameters
     ----------
     machine : Machine
-        Plain machine of the mini-batch.
+        Plain machine before the update.
     labels : Labels
         Labels of that machine.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Mini-batch; rows whose label is not known have zeros in all of its columns.
+        Mini-batch; unlabelled rows have zeros in all label columns.
     mean : ndarray of shape (n_samples, n_hidden)
         Expected hidden states given the rows.
     field : ndarray of shape (n_samples, n_hidden)
-        Field on the hidden units, without the label's.
+        Field on the hidden units, without the contribution of the label.
     factors : tuple of float
         :math:`\delta` and :math:`\gamma`.
     weights : ndarray of shape (n_samples,)
-        :math:`s_n`, which sum to one.
+        Row weights :math:`s_n`, which sum to one.
     """
 
     machine: Machine
@@ -74,18 +75,18 @@ class LabelledRows(DataExpectation):
         signal = np.empty_like(self.field)  # of the hidden units, summed over the labels
         label_signal = np.zeros((labels.n_labels, signal.shape[1]), signal.dtype)
         hidden: Gradient = {}
-        # Fields are those of the plain machine, whose biases are others.
+        # `fields` exclude the biases of the plain machine, which differ from the centred ones.
         absorbed = self.machine.hidden.bias - machine.hidden.bias
         for rows, fields in labels.blocks(self.field):
             probabilities = softmax(labels.log_odds(fields), axis=1)
-            own = weight[rows] = self._label_weights(known[rows], probabilities, share[rows])
+            c = weight[rows] = self._label_weights(known[rows], probabilities, share[rows])
             mean = self.machine.hidden.mean(fields)
-            moments = machine.hidden.expected_moments(mean, fields + absorbed, own.ravel())
+            moments = machine.hidden.expected_moments(mean, fields + absorbed, c.ravel())
             for name, array in moments.items():
                 hidden[name] = hidden.get(name, 0) + array
-            signals = machine.hidden.signal(mean).reshape(*own.shape, -1)
-            np.matmul(own[:, None], signals, out=signal[rows][:, None])
-            label_signal += np.einsum("nk,nkh->kh", own, signals)
+            signals = machine.hidden.signal(mean).reshape(*c.shape, -1)
+            np.matmul(c[:, None], signals, out=signal[rows][:, None])
+            label_signal += np.einsum("nk,nkh->kh", c, signals)
         return _assembled(machine, v, known, weight, signal, label_signal, hidden)
 
     def _label_weights(self, known: Array, probabilities: Array, share: Array) -> Array:
@@ -99,21 +100,21 @@ class LabelledRows(DataExpectation):
 @final
 @dataclass(frozen=True)
 class LabelObjective:
-    r"""Weighted sum of the log-likelihoods of labels given rows, and of both.
+    r"""Weighted sum of the conditional and the joint log-likelihood of the labels.
 
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
-    for every row, and :math:`\gamma \log p(v)` for a row whose label is not known. The first part is
-    exact [1]_, the model's own average of the others comes from the negative phase.
+    for a labelled row, and :math:`\gamma \log p(v)` for an unlabelled one. The gradient of the
+    conditional log-likelihood is exact [1]_; the other terms need the negative phase.
 
     Parameters
     ----------
     negative_phase : NegativePhase
-        Estimate of the model's average.
+        Estimator of the expectation under the model.
     discriminative_weight : float
         :math:`\delta`.
     generative_weight : float
-        :math:`\gamma`; zero lets the chains rest.
+        :math:`\gamma`; 0 skips the negative phase.
 
     References
     ----------
@@ -127,18 +128,18 @@ class LabelObjective:
 
     @property
     def is_exact(self) -> bool:
-        """True if an update sums over all states."""
+        """True if an update sums over all states of a layer."""
         return self.generative_weight > 0 and self.negative_phase.is_exact
 
     @property
     def offers(self) -> frozenset[str]:
-        """Features of an update that parts may need; rows have a weight for each label."""
+        """Features of an update that parts may need; no row weights, as each label has its weight."""
         offers = self.negative_phase.offers if self.generative_weight > 0 else frozenset[str]()
         return offers - {ROW_WEIGHTS}
 
     @property
     def n_chains(self) -> int:
-        """Number of Markov chains that belong to one particle."""
+        """Number of Markov chains per particle, one for each temperature."""
         return self.negative_phase.n_chains
 
     def __call__(
@@ -149,9 +150,9 @@ class LabelObjective:
         Parameters
         ----------
         machine : Machine
-            Present model, whose last visible unit is the label.
+            Current model, whose last visible unit is the label.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch; zeros in all columns of a label that is not known.
+            Mini-batch; unlabelled rows have zeros in all label columns.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains.
         buffers : UpdateBuffers
@@ -164,7 +165,7 @@ class LabelObjective:
         positive, negative : Expectation
             Expectations under the data and under the model, times their factors.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
-            Hidden states of the persistent chains after their steps.
+            Hidden states of the persistent chains after the update's Gibbs steps.
         """
         labels, field, factors = (
             Labels(machine),
@@ -177,7 +178,7 @@ class LabelObjective:
         positive = LabelledRows(machine, labels, v, mean, field, factors, equal)
         model: Expectation = AllStates()
         if self.generative_weight:
-            # Chains that start at the data need the rows, other phases only the model.
+            # Only chains that start at the data need the rows.
             starts_at_data = not (self.negative_phase.is_exact or PERSISTENT_CHAINS in self.offers)
             rows = v if starts_at_data else v[:0]
             _, model, h = self.negative_phase(machine, rows, h, buffers, rng)
@@ -195,8 +196,9 @@ def _assembled(
 ) -> Gradient:
     """Gradient from sums over the labels of each row.
 
-    What the rows' own labels would have in place of all labels is exchanged by rows of the label
-    alone, whose weights sum to zero with that of a row without any.
+    The moments of the visible layer are first summed with each row's known label. The weights of
+    all labels are then restored by rows that contain a label alone; their weights and that of a row
+    of zeros sum to zero.
     """
     n_labels = weight.shape[1]
     columns = np.arange(v.shape[1] - n_labels, v.shape[1])

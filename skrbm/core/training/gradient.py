@@ -1,4 +1,4 @@
-"""Gradient of the log-likelihood: a difference of two expectations, and the arrays of an update."""
+"""Gradient of the log-likelihood as a difference of expectations, and the buffers of an update."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Gradient = dict[str, Array]
 
 
 class Expectation(ABC):
-    r"""Expectation of minus the energy's gradient, a vector space.
+    r"""Expectation of the negative gradient of the energy; it supports ``-`` and scalar ``*``.
 
-    Under the data minus under the model it is the gradient of the mean log-likelihood [1]_, eq. 26:
+    The expectation under the data minus the expectation under the model is the gradient of the mean
+    log-likelihood [1]_, eq. 26:
 
     .. math::
 
@@ -38,9 +39,10 @@ class Expectation(ABC):
         Parameters
         ----------
         machine : Machine
-            The machine that the states are of, with any offsets.
+            Machine whose energy is differentiated, with any offsets.
         buffers : UpdateBuffers, default=None
-            Arrays to write to; the arrays of the states are then used up, too. None for new ones.
+            Arrays to write to; the arrays of the states may be overwritten as well. None allocates
+            new arrays.
 
         Returns
         -------
@@ -56,7 +58,7 @@ class Expectation(ABC):
 
 
 class DataExpectation(Expectation):
-    """Expectation under weighted rows of data, as the positive phase is."""
+    """Expectation under weighted rows of data, such as the positive phase."""
 
     @abstractmethod
     def weighted(self, weights: Array) -> Self:
@@ -85,7 +87,7 @@ class Difference(Expectation):
 @final
 @dataclass(frozen=True)
 class Multiple(Expectation):
-    """Multiple of an expectation; that of zero has no arrays."""
+    """Expectation multiplied by a factor; its gradient is empty if the factor is 0."""
 
     factor: float
     expectation: Expectation
@@ -100,7 +102,7 @@ class Multiple(Expectation):
 @final
 @dataclass(frozen=True)
 class AllStates(Expectation):
-    """Exact expectation under the model, a sum over all states of the smaller discrete layer."""
+    """Exact expectation under the model by a sum over all states of the smaller discrete layer."""
 
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
         return expected_gradient(machine)
@@ -109,19 +111,19 @@ class AllStates(Expectation):
 @final
 @dataclass(eq=False, slots=True)
 class Samples(DataExpectation):
-    """Weighted sum over visible states, the hidden units summed out.
+    """Weighted sum over visible states, with the hidden units marginalized.
 
-    The difference of two such averages is one more sum, whose weights have either sign.
+    The difference of two such sums is again one, with weights of both signs.
 
     Parameters
     ----------
     blocks : tuple of ({ndarray, sparse matrix}, ndarray)
-        Visible states (n_rows, n_visible), and the expected hidden ones given them
-        (n_rows, n_hidden).
+        Visible states of shape (n_rows, n_visible), and the expected hidden states given them, of
+        shape (n_rows, n_hidden).
     weights : ndarray of shape (n_samples,)
         Weights of the rows of all blocks.
-    joint : tuple of ({ndarray, sparse matrix}, ndarray) or None, default=None
-        Block of both phases in one array, if these are its parts.
+    joint : tuple of (ndarray, ndarray) or None, default=None
+        Block that holds the rows of both phases, if `blocks` are slices of it.
     """
 
     blocks: tuple[tuple[Any, Array], ...]
@@ -155,7 +157,7 @@ class Samples(DataExpectation):
         if not isinstance(other, Samples):
             return Difference(self, other)
         weights = np.concatenate([self.weights, -other.weights])
-        # One product over the rows of both phases: two take 6 to 17 % longer at 784 x 500.
+        # One product over the rows of both phases: two products take 6 to 17 % longer at 784 x 500.
         if self.joint is not None and self.joint is other.joint:
             return Samples((self.joint,), weights)
         return Samples(self.blocks + other.blocks, weights)
@@ -163,13 +165,13 @@ class Samples(DataExpectation):
 
 @final
 class Buffer:
-    """Array that is written anew at every update, and grows when more rows are asked for."""
+    """Array that every update overwrites, reallocated when more rows are requested."""
 
     def __init__(self) -> None:
         self._array: Array | None = None
 
     def rows(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        """First rows of the array, of that shape and type."""
+        """First rows of the array, with the given shape and dtype."""
         array = self._array
         if (
             array is None
@@ -185,14 +187,14 @@ class Buffer:
 class UpdateBuffers:
     """Precision of the states of an update, and arrays that all updates share.
 
-    Parameters are kept and moved in the precision of the machine. States and their products may
-    have another: a gradient that is estimated from samples loses nothing in single precision, and
-    takes half the time.
+    Parameters are stored and updated in the precision of the machine. States and their products may
+    have a lower one: the sampling noise of a gradient exceeds the rounding of single precision,
+    which takes half the time.
 
     Parameters
     ----------
     dtype : dtype, default=None
-        Floating-point type of states and their products; None for that of the parameters.
+        Floating-point type of states and their products; None for the type of the parameters.
     """
 
     def __init__(self, dtype: Any = None) -> None:
@@ -203,21 +205,21 @@ class UpdateBuffers:
         self._rounded: tuple[Machine | None, Machine | None] = None, None
 
     def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
-        """Mini-batch in the precision of states; a dense one is overwritten by the next.
+        """Take a mini-batch; the next call overwrites it if the data are dense.
 
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Data, or anything else that its rows can be taken from by their numbers.
+            Data, or any container whose rows can be indexed.
         rows : ndarray of shape (n_rows,) or slice
-            Their numbers.
+            Indices of the rows.
         machine : Machine
             Machine in training.
 
         Returns
         -------
         v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-            In the precision of states.
+            Mini-batch in the precision of states.
         """
         if not isinstance(v, np.ndarray):
             return self.cast(v[rows], machine)
@@ -231,7 +233,7 @@ class UpdateBuffers:
         return batch
 
     def cast(self, v: Any, machine: Machine) -> Any:
-        """Rows in the precision of states, the very same if they have it."""
+        """Rows in the precision of states; `v` itself if it has that precision."""
         dtype = self.dtype or machine.weights.dtype
         return v if v.dtype == dtype else v.astype(dtype)
 
@@ -241,12 +243,12 @@ class UpdateBuffers:
         Parameters
         ----------
         machine : Machine
-            With the present parameters and offsets.
+            Machine with the present parameters and offsets.
 
         Returns
         -------
         machine : Machine
-            The very same if it has that precision; else a copy, which the next call overwrites.
+            The given machine if it has that precision; else a copy, which the next call overwrites.
         """
         if self.dtype is None or machine.weights.dtype == self.dtype:
             return machine
@@ -263,16 +265,16 @@ class UpdateBuffers:
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch; dense rows are copied, unless `take` has put them in their place.
+            Mini-batch; dense rows are copied, unless `take` has written them to the buffer.
         n_model : int
-            Number of the model's states.
+            Number of model states.
         machine : Machine
             Machine of the update, in the precision of states.
 
         Returns
         -------
         states : PhaseStates
-            Only the mini-batch is written.
+            Arrays in which only the mini-batch is set.
         """
         n_data, dtype = v.shape[0], machine.weights.dtype
         mean = self._mean.rows((n_data + n_model, machine.weights.shape[1]), dtype)
@@ -285,15 +287,15 @@ class UpdateBuffers:
         return PhaseStates(rows[:n_data], rows[n_data:], rows, mean, self)
 
     def hidden_states(self, like: Array) -> Array:
-        """Array for hidden states, shaped like their means."""
+        """Array for hidden states, of the shape and dtype of `like`."""
         return self._h.rows(like.shape, like.dtype)
 
     def product(self, number: int, machine: Machine, dtype: Any) -> Array:
-        """Array for one of two products of the shape of the weights."""
+        """Array of the shape of the weights, for one of two products; `number` is 0 or 1."""
         return self._products[number].rows(machine.weights.shape, dtype)
 
     def equal_weights(self, n_rows: int, dtype: Any) -> Array:
-        """Weights of a mean, of shape (n_rows,)."""
+        """Equal weights that sum to one, of shape (n_rows,)."""
         weights = self._equal.get(n_rows)
         if weights is None or weights.dtype != dtype:
             weights = self._equal[n_rows] = np.full(n_rows, 1 / max(n_rows, 1), dtype)
@@ -303,7 +305,7 @@ class UpdateBuffers:
 @final
 @dataclass(eq=False, slots=True)
 class PhaseStates:
-    """States of both phases of an update, those of the data first.
+    """States of both phases of an update, the positive phase first.
 
     Parameters
     ----------
@@ -312,11 +314,11 @@ class PhaseStates:
     model : ndarray of shape (n_model, n_visible)
         Visible states of the model.
     joint : ndarray of shape (n_data + n_model, n_visible) or None
-        Array that these are parts of; None for a sparse mini-batch.
+        Array that holds `v` and `model`; None for a sparse mini-batch.
     mean : ndarray of shape (n_data + n_model, n_hidden)
-        Expected hidden states given them.
+        Expected hidden states given `v` and `model`.
     buffers : UpdateBuffers
-        Owner of the arrays.
+        Buffers that own the arrays.
     """
 
     v: Any
@@ -327,16 +329,16 @@ class PhaseStates:
 
     @property
     def data_mean(self) -> Array:
-        """Expected hidden states of the mini-batch."""
+        """Expected hidden states given the mini-batch."""
         return self.mean[: self.v.shape[0]]
 
     @property
     def model_mean(self) -> Array:
-        """Expected hidden states of the model's visible ones."""
+        """Expected hidden states given the visible states of the model."""
         return self.mean[self.v.shape[0] :]
 
     def write_fields(self, machine: Machine) -> None:
-        """Write the hidden fields in place of the means, in one product if that can be."""
+        """Write the hidden fields into `mean`, in one product unless the mini-batch is sparse."""
         if self.joint is not None:
             machine.hidden_field(self.joint, out=self.mean)
         else:
@@ -344,7 +346,7 @@ class PhaseStates:
             machine.hidden_field(self.model, out=self.model_mean)
 
     def samples(self) -> tuple[Samples, Samples]:
-        """Positive and negative phase: means over the data's states and over the model's."""
+        """Positive and negative phase: means over the data and over the model states."""
         joint = None if self.joint is None else (self.joint, self.mean)
         n_data, n_model, dtype = self.v.shape[0], len(self.model), self.mean.dtype
         equal = self.buffers.equal_weights

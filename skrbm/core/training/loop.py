@@ -18,7 +18,7 @@ from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
 
-N_OFFSET_ROWS = 1024  # rows that the first offsets are means of
+N_OFFSET_ROWS = 1024  # rows averaged for the initial offsets
 
 
 def run_epochs(
@@ -35,7 +35,7 @@ def run_epochs(
     n_done: int = 0,
     after_update: Callable[[], object] | None = None,
 ) -> Iterator[int]:
-    """Pass over the data several times, changing machine and state in place.
+    """Run training epochs, changing machine and state in place.
 
     Parameters
     ----------
@@ -44,24 +44,25 @@ def run_epochs(
     machine : Machine
         Plain machine with writeable arrays.
     state : TrainingState
-        Continued.
+        State of training, changed in place.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data of any numeric type; cast one mini-batch at a time.
     n_iter : int
-        Number of epochs.
+        Number of epochs, including those done before.
     rng : numpy.random.Generator
         Source of random numbers.
     rows : ndarray of shape (n_rows,), default=None
-        Numbers of the rows to learn from; None for all.
+        Indices of the training rows; None for all.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Positive weights of all rows; None for one each. Their ratio to the mean weight counts, of
-        the rows of this run or, without a plan, of all rows so far.
+        Positive weights of all rows; None for a weight of 1. They are divided by the mean weight of
+        the training rows or, if `is_planned` is False, of all rows so far.
     is_planned : bool, default=True
-        Whether training is over after these epochs, for a schedule that ends with it.
+        Whether these epochs are all of training. If False, the learning-rate schedule stays at its
+        first value.
     n_done : int, default=0
-        Number of the epochs that were made before, with this machine and state.
+        Number of epochs already done with this machine and state.
     after_update : callable, default=None
-        Called between updates; an exception that it raises ends training there.
+        Called after every update; an exception that it raises ends training.
 
     Yields
     ------
@@ -71,17 +72,17 @@ def run_epochs(
     Raises
     ------
     DivergenceError
-        If a `Guard` is among the parts, and an epoch ends with parameters that are not finite or
-        with weights that have exploded; machine and state are then what they were before it.
+        If a `Guard` is among the parts, and an epoch ends with non-finite parameters or exploding
+        weights. Machine and state are restored to their values before the epoch.
     """
     if trainer.centering and state.visible_offset is None:
-        _start_offsets(machine, state, v, rows, sample_weight)
+        _initialize_offsets(machine, state, v, rows, sample_weight)
     n_batches = -(-_n_rows(v, rows) // trainer.batch_size)
     parts = [part for part in trainer.parts if part.applies_to(machine, v)]
     draw_rows, around_epoch = hooks(parts, "draw_rows"), hooks(parts, "around_epoch")
     counted = state.n_rows, state.total_weight
     weight = state.relative_weight(sample_weight, v.shape[0], rows, is_planned=is_planned)
-    if n_done:  # the first of these epochs has counted its rows, and begun
+    if n_done:  # the rows were counted, and the parts prepared, before the first epoch
         state.n_rows, state.total_weight = counted
     else:
         for hook in hooks(parts, "begin"):
@@ -100,8 +101,8 @@ def run_epochs(
                     for hook in draw_rows:
                         mini_batch = hook(moved, batch, mini_batch, rng)
                     progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
-                    own = None if weight is None else weight[batch]
-                    trainer.update(moved, state, mini_batch, rng, progress, own)
+                    batch_weight = None if weight is None else weight[batch]
+                    trainer.update(moved, state, mini_batch, rng, progress, batch_weight)
                     if after_update is not None:
                         after_update()
         except DivergenceError as error:
@@ -114,7 +115,7 @@ def run_epochs(
 
 
 def _publish(moved: Machine, machine: Machine) -> None:
-    """Write what was learned to the plain machine."""
+    """Write the trained parameters to the plain machine."""
     if moved is not machine:
         with np.errstate(all="ignore"):
             machine.assign(recenter(moved, None, None).parameters)
@@ -123,7 +124,7 @@ def _publish(moved: Machine, machine: Machine) -> None:
 def _blas_threads(
     trainer: Trainer, machine: Machine, state: TrainingState
 ) -> AbstractContextManager[None]:
-    """Context in which threads are used for the products of an update if they are large."""
+    """Context manager that limits BLAS to one thread for products of medium size."""
     is_exact = trainer.phases.is_exact
     n_model = smaller_discrete(machine).visible.n_states if is_exact else len(state.particles)
     n_products = (trainer.batch_size + n_model) * machine.weights.size
@@ -134,7 +135,7 @@ def _blas_threads(
 def _batches(
     trainer: Trainer, v: Any, rows: Array | None, n_batches: int, rng: np.random.Generator
 ) -> Iterator[Array | slice]:
-    """Row numbers of the mini-batches of an epoch."""
+    """Row indices of the mini-batches of an epoch."""
     n_rows = _n_rows(v, rows)
     bounds = np.arange(n_batches + 1) * n_rows // n_batches
     batches = map(slice, bounds[:-1], bounds[1:])
@@ -148,18 +149,18 @@ def _n_rows(v: Any, rows: Array | None) -> int:
     return int(v.shape[0] if rows is None else len(rows))
 
 
-def _start_offsets(
+def _initialize_offsets(
     machine: Machine,
     state: TrainingState,
     v: Any,
     rows: Array | None,
     sample_weight: Array | None,
 ) -> None:
-    """Set the first offsets to means over some rows."""
+    """Initialize the offsets with weighted means over evenly spaced rows."""
     some = spread_rows(v, N_OFFSET_ROWS) if rows is None else v[spread_rows(rows, N_OFFSET_ROWS)]
     some = some.astype(machine.dtype, copy=False)
-    own = np.ones(v.shape[0]) if sample_weight is None else sample_weight
-    share = spread_rows(own if rows is None else own[rows], N_OFFSET_ROWS)
+    weight = np.ones(v.shape[0]) if sample_weight is None else sample_weight
+    share = spread_rows(weight if rows is None else weight[rows], N_OFFSET_ROWS)
     share = (share / share.sum()).astype(machine.dtype)
     state.visible_offset = share @ some
     state.hidden_offset = share @ machine.mean_hidden(some)

@@ -13,9 +13,9 @@ from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 from skrbm.core.training.state import TrainingState
 
 N_RECORD_ROWS = 100  # rows, and chains, whose free energies are recorded
-GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50  # rows compared: bounds, and rows of an epoch for each
+GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50  # bounds of the rows compared; rows per epoch for each
 RATE_DIVISOR = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
-MIN_RATE = 1e-6  # learning rate at which "adaptive" ends, as there
+MIN_RATE = 1e-6  # learning rate at which "adaptive" stops, as in scikit-learn
 
 
 def record(
@@ -24,43 +24,43 @@ def record(
     particles: Array | None,
     n_samples: int | None = None,
     sample_weight: Array | None = None,
-    is_counted: Array | None = None,
+    is_scored: Array | None = None,
 ) -> dict[str, float]:
-    """Numbers of a pass for the history, from some rows that are always the same.
+    """Scores of an epoch for the history, from a fixed subset of the rows.
 
     Parameters
     ----------
     machine : Machine
-        As learned so far.
+        Current model.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
         Training data, or evenly spaced rows of them.
     particles : ndarray of shape (n_particles, n_hidden) or None
-        Hidden states of the chains that sample the machine; None where none do.
+        Hidden states of the chains that sample the machine; None without such chains.
     n_samples : int, default=None
-        Number of rows of a pass, of whose cost this is a small part; None for those of `v`.
+        Number of rows of an epoch, which sets the effort; None for the number of rows of `v`.
     sample_weight : ndarray of shape (n_rows,), default=None
-        Weights of the data; None weighs them alike.
-    is_counted : ndarray of bool of shape (n_rows, n_units), default=None
-        Units of each row whose conditional distributions are scored; None for all.
+        Weights of the rows; None for equal weights.
+    is_scored : ndarray of bool of shape (n_rows, n_units), default=None
+        Mask of the units whose conditional distributions are scored; None for all.
 
     Returns
     -------
     history : dict of str to float
-        "pseudo_likelihood" in nats per row; "mean_activation" of the hidden units under the data;
-        "chain_gap", by how many nats the chains' mean free energy is above the data's, if there are
-        chains; where values of the data are means of states, above that of such states.
+        "pseudo_likelihood", in nats per row; "mean_activation", of the hidden units under the data;
+        with chains, "chain_gap", the mean free energy of the chains minus that of the data, in
+        nats. Data that are means of states are replaced by states with these means.
     """
     rows = spread_rows(v, N_RECORD_ROWS).astype(machine.dtype, copy=False)
     weight = None if sample_weight is None else spread_rows(sample_weight, N_RECORD_ROWS)
     notes = {
-        "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight, is_counted),
+        "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight, is_scored),
         "mean_activation": mean_of_rows(machine.mean_hidden(rows).mean(axis=1), weight),
     }
     if particles is not None:
         h = spread_rows(particles, N_RECORD_ROWS).astype(machine.dtype, copy=False)
         rng = np.random.default_rng(0)
         chains = machine.sample_visible(h, rng)
-        # Means of states are likelier than the states: the free energy is concave.
+        # Means have a larger free energy than their states on average: it is concave.
         states = machine.visible.drawn(rows.copy(), rng)
         notes["chain_gap"] = free_energy_gap(machine, chains, states, reference_weight=weight)
     return notes
@@ -75,26 +75,26 @@ def free_energy_gap(
     sample_weight: Array | None = None,
     reference_weight: Array | None = None,
 ) -> float:
-    """Mean free energy of some rows above that of others.
+    """Mean free energy of rows minus the mean free energy of reference rows.
 
-    Over-fitting widens the gap between held-out and training rows [1]_, section 6.
+    Overfitting widens the gap between held-out and training rows [1]_, section 6.
 
     Parameters
     ----------
     machine : Machine
-        Whose free energy.
+        Model that defines the free energy.
     v, reference : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Rows, of which at most a thousand are compared.
+        Rows to compare. Evenly spaced rows are used, at most 1000.
     n_samples : int, default=None
-        Number of rows of a pass: beyond a hundred, a fiftieth of them is compared. None for those
-        of the reference.
+        Number of rows of an epoch; one row in 50 is compared, at least 100. None for the number of
+        reference rows.
     sample_weight, reference_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows; None weighs them alike.
+        Weights of the rows; None for equal weights.
 
     Returns
     -------
     gap : float
-        In nats; the partition function does not matter to it.
+        In nats. The partition function cancels.
 
     References
     ----------
@@ -115,18 +115,18 @@ def free_energy_gap(
 @final
 @dataclass
 class Plateau:
-    """Plateau of a sequence of scores.
+    """Detector of a plateau in a sequence of scores.
 
     Parameters
     ----------
     tol : float
-        Rise over the best score so far that counts.
+        Smallest increase over the best score that counts as an improvement.
     patience : int
-        Number of scores without such a rise that make a plateau.
+        Number of scores without improvement after which the plateau is reached.
     best : float, default=-inf
         Best score so far.
     n_stale : int, default=0
-        Number of scores since the last rise.
+        Number of scores since the last improvement.
     """
 
     tol: float
@@ -135,19 +135,20 @@ class Plateau:
     n_stale: int = 0
 
     def add(self, score: float, std_error: float = 0.0) -> bool:
-        """Take note of a score.
+        """Add a score.
 
         Parameters
         ----------
         score : float
-            NaN is no rise.
+            New score; NaN is no improvement.
         std_error : float, default=0.0
-            Its standard error: where this leaves room for a rise, patience is not used up.
+            Standard error of the score. A score within one standard error of an improvement is not
+            counted as stale.
 
         Returns
         -------
         is_best : bool
-            Whether it is the best so far.
+            Whether the score is the best so far.
         """
         least = self.best + self.tol
         if score > least:
@@ -161,25 +162,25 @@ class Plateau:
 
     @property
     def is_reached(self) -> bool:
-        """True if patience is at its end."""
+        """True after `patience` scores without improvement."""
         return self.n_stale >= self.patience
 
 
 @final
 @dataclass
 class EarlyStopping:
-    """End of training where scores no longer rise, and the machine of the best score.
+    """Rule that ends training on a plateau of the scores, and keeps the best machine.
 
     Parameters
     ----------
     plateau : Plateau
-        Tells whether the scores still rise.
+        Plateau of the scores.
     slows_down : bool
-        Whether a plateau is answered by a smaller learning rate as long as that is possible.
+        Whether a plateau lowers the learning rate, as long as it exceeds `MIN_RATE`.
     restores_best : bool
-        Whether to keep the machine of the best score.
+        Whether to keep the machine with the best score.
     best : Machine, default=None
-        That machine.
+        Copy of that machine.
     """
 
     plateau: Plateau
@@ -188,14 +189,14 @@ class EarlyStopping:
     best: Machine | None = None
 
     def resume(self, score: float, machine: Machine) -> None:
-        """Start from a machine that only a better one replaces.
+        """Set the machine and the score that training has to improve on.
 
         Parameters
         ----------
         score : float
-            Of the machine.
+            Score of the machine.
         machine : Machine
-            Published before.
+            Machine of the public arrays.
         """
         self.plateau.best = score
         self.best = machine.astype(machine.dtype, copy=True)
@@ -203,18 +204,18 @@ class EarlyStopping:
     def add(
         self, score: float, machine: Machine, state: TrainingState, std_error: float = 0.0
     ) -> bool:
-        """Take note of a pass.
+        """Add the score of an epoch.
 
         Parameters
         ----------
         score : float
-            Of the machine; NaN is no rise.
+            Score of the machine; NaN is no improvement.
         machine : Machine
-            What would be published now.
+            Plain machine after the epoch.
         state : TrainingState
-            Whose learning rate may be lowered.
+            State of training; its `rate_factor` may be lowered.
         std_error : float, default=0.0
-            Of the score.
+            Standard error of the score.
 
         Returns
         -------
@@ -226,7 +227,7 @@ class EarlyStopping:
         if not self.plateau.is_reached:
             return False
         if self.slows_down and state.learning_rate > MIN_RATE:
-            state.slowdown /= RATE_DIVISOR
+            state.rate_factor /= RATE_DIVISOR
             self.plateau.n_stale = 0
             return False
         return True

@@ -1,4 +1,4 @@
-"""Estimators of the negative phase: one class for each training algorithm."""
+"""Estimators of the negative phase, one class per training algorithm."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.gradient import AllStates, DataExpectation, Expectation, UpdateBuffers
 from skrbm.core.units import Units
 
-PERSISTENT_CHAINS, ROW_WEIGHTS = "persistent chains", "row weights"  # what a part may need
+PERSISTENT_CHAINS, ROW_WEIGHTS = "persistent chains", "row weights"  # for `Part.needs`
 
-Phases = tuple[DataExpectation, Expectation, Array]  # positive, negative, and the moved particles
+Phases = tuple[DataExpectation, Expectation, Array]  # positive, negative, new hidden states
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class NegativePhase(ABC):
     Parameters
     ----------
     n_gibbs_steps : int, default=1
-        Steps of the Markov chains for every update; one step draws v, then h.
+        Gibbs steps of the chains per update; one step draws v, then h.
 
     Attributes
     ----------
@@ -46,21 +46,21 @@ class NegativePhase(ABC):
     @classmethod
     @abstractmethod
     def create(cls, n_gibbs_steps: int, base: Units, ladder: Ladder) -> Self:
-        """Algorithm with those of all settings that it needs."""
+        """Algorithm with the given settings; each class uses those that it needs."""
 
     @property
     @abstractmethod
     def n_chains(self) -> int:
-        """Number of Markov chains that belong to one particle."""
+        """Number of Markov chains per particle, one for each temperature."""
 
     @abstractmethod
     def finish_epoch(self) -> dict[str, float]:
-        """Conclude an epoch.
+        """Finish an epoch.
 
         Returns
         -------
         history : dict of str to float
-            Record of the chains in the epoch.
+            Statistics of the chains, for the history.
         """
 
     @abstractmethod
@@ -72,12 +72,11 @@ class NegativePhase(ABC):
         Parameters
         ----------
         machine : Machine
-            Present model.
+            Current model.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
-            Hidden states of the persistent chains, those of the model itself first; the new states
-            may be written to the same array.
+            Hidden states of the persistent chains, at temperature 1 first; may be overwritten.
         buffers : UpdateBuffers
             Arrays of the update.
         rng : numpy.random.Generator
@@ -88,12 +87,12 @@ class NegativePhase(ABC):
         positive, negative : DataExpectation, Expectation
             Expectations under the data and under the model.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
-            Hidden states of the persistent chains after their steps.
+            Hidden states of the persistent chains after the update's Gibbs steps.
         """
 
 
 class OneTemperature(NegativePhase):
-    """Negative phase of chains that all sample the model itself."""
+    """Negative phase whose chains are all at temperature 1."""
 
     @classmethod
     def create(cls, n_gibbs_steps: int, base: Units, ladder: Ladder) -> Self:
@@ -110,7 +109,7 @@ class OneTemperature(NegativePhase):
 @final
 @dataclass(frozen=True)
 class ContrastiveDivergence(OneTemperature):
-    """CD-k: chains start at the mini-batch and are forgotten; persistent ones rest.
+    """CD-k: chains start at the mini-batch and are discarded; persistent chains are not used.
 
     References
     ----------
@@ -136,7 +135,7 @@ class ContrastiveDivergence(OneTemperature):
 @final
 @dataclass(frozen=True)
 class PersistentContrastiveDivergence(OneTemperature):
-    """PCD-k, stochastic maximum likelihood: chains go on from update to update.
+    """PCD-k, stochastic maximum likelihood: chains persist between updates.
 
     References
     ----------
@@ -157,7 +156,7 @@ class PersistentContrastiveDivergence(OneTemperature):
 @final
 @dataclass(frozen=True)
 class Exact(OneTemperature):
-    """Sum over all states of the smaller discrete layer; persistent chains rest."""
+    """Sum over all states of the smaller discrete layer; persistent chains are not used."""
 
     is_exact = True
     offers = frozenset()
@@ -174,19 +173,20 @@ class Exact(OneTemperature):
 @final
 @dataclass(frozen=True)
 class ParallelTempering(NegativePhase):
-    """PT-k: persistent chains at several temperatures exchange their states.
+    """PT-k: persistent chains at several temperatures swap their states.
 
-    The temperatures move after every pass, to where neighbours should exchange equally often.
+    The temperatures are adapted after every epoch, so that all neighbouring pairs accept swaps
+    equally often.
 
     Parameters
     ----------
     n_gibbs_steps : int, default=1
-        Steps of the Markov chains for every update; one step draws v, then h, then exchanges.
+        Steps of the chains per update; one step draws v, then h, then swaps states.
     base : Units
-        Visible layer of the highest temperature; without a field, it should resemble the data. It
-        must not share memory with the machine, which training moves.
+        Visible layer at the highest temperature; without a field, it should resemble the data. It
+        must not share memory with the machine, which training changes in place.
     ladder : Ladder
-        Temperatures, moved in place.
+        Temperatures, adapted in place.
 
     References
     ----------
@@ -233,7 +233,7 @@ ALGORITHMS: dict[str, type[NegativePhase]] = {
 def _advance(
     machine: Machine, h: Array, n_gibbs_steps: int, rng: np.random.Generator, out: Array
 ) -> None:
-    """Write visible states after some Gibbs steps from hidden ones, which are used up."""
+    """Write visible states after Gibbs steps that start at hidden states `h`, overwriting `h`."""
     machine.sample_visible(h, rng, out=out)
     for _ in range(n_gibbs_steps - 1):
         machine.sample_hidden(out, rng, out=h)

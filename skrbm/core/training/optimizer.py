@@ -1,4 +1,4 @@
-"""Update rules and learning-rate schedules: how far parameters move along a direction."""
+"""Update rules and learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from skrbm.core.numerics import BLOCK_BYTES, IN_PLACE_BYTES, Array, row_blocks
 
 Arrays = dict[str, Array]
 Memory = dict[str, Any]
-# From the share of the planned run that is over (0 without a plan) to a factor of the rate.
+# Factor of the learning rate, given the completed share of the planned run (0 if not planned).
 Schedule = Callable[[float], float]
 
-SQUARE_DECAY = 0.999  # of the mean square, as published
-MIN_ROOT = 1e-6  # above single precision's rounding of gradients that are zero
+SQUARE_DECAY = 0.999  # decay rate of the mean square, as published
+MIN_ROOT = 1e-6  # above the rounding errors of zero gradients in single precision
 
 
 @dataclass(frozen=True)
 class Optimizer(ABC):
-    """Update rule: the step that follows from a direction and from those before it.
+    """Update rule: computes a step from the present direction and the earlier ones.
 
     Parameters
     ----------
     momentum : float, default=0.0
-        Share, in [0, 1), of the last step's directions that this one takes over.
+        Decay rate of earlier directions, in [0, 1).
 
     Attributes
     ----------
     block_bytes : int
-        Of a part of a parameter that `move` is given.
+        Largest size, in bytes, of the block of a parameter that `move` updates.
     """
 
     momentum: float = 0.0
@@ -42,35 +42,35 @@ class Optimizer(ABC):
     @property
     @abstractmethod
     def remembered(self) -> tuple[str, ...]:
-        """Names of what a step leaves for the next one, an array of the parameter's shape each."""
+        """Names of the arrays kept between steps, each of the parameter's shape."""
 
     @property
     @abstractmethod
     def momentum_gain(self) -> float:
-        """Total step along a direction, in learning rates; zero if its length is ignored."""
+        """Total step along a direction, in learning rates; 0 if it does not scale with length."""
 
     @abstractmethod
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
-        """Move a part of a parameter in place; `n_steps` counts this step too.
+        """Update a block of a parameter in place; `n_steps` includes this step.
 
-        The arrays are that part, its direction, which is used up, and what is `remembered` of it.
+        The arrays are the block, its direction, which is overwritten, and its `remembered` arrays.
         """
 
     def step(
         self, parameters: Arrays, direction: Arrays, learning_rate: float, memory: Memory
     ) -> None:
-        """Move the parameters in place; the direction's arrays are used up.
+        """Update the parameters in place; the arrays of the direction are overwritten.
 
         Parameters
         ----------
         parameters : dict of str to ndarray
-            From `Machine.parameters`.
+            Parameters from `Machine.parameters`.
         direction : dict of str to ndarray
             Ascent direction, same keys and shapes.
         learning_rate : float
             Length of the step relative to the direction.
         memory : dict
-            What earlier steps left for this one, empty at first; changed in place.
+            State of the optimizer, initially empty; changed in place.
         """
         memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
         kinds = self.remembered
@@ -82,13 +82,13 @@ class Optimizer(ABC):
                 self.move(learning_rate, n_steps, *arrays)
                 continue
             for rows in row_blocks(array, self.block_bytes):
-                self.move(learning_rate, n_steps, *(own[rows] for own in arrays))
+                self.move(learning_rate, n_steps, *(each[rows] for each in arrays))
 
 
 @final
 @dataclass(frozen=True)
 class SGD(Optimizer):
-    r"""Stochastic gradient ascent, with heavy-ball momentum if that is not zero.
+    r"""Stochastic gradient ascent with heavy-ball momentum [1]_.
 
     .. math::
 
@@ -129,7 +129,7 @@ class SGD(Optimizer):
 @final
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    r"""Steps of a length that does not depend on the gradient's scale.
+    r"""Adam [1]_: the length of a step does not depend on the scale of the gradient.
 
     .. math::
 
@@ -175,12 +175,12 @@ OPTIMIZERS: dict[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam}
 
 
 def constant_factor(progress: float) -> float:
-    """Factor of one throughout."""
+    """Constant factor of 1."""
     return 1.0
 
 
 def linear_factor(progress: float) -> float:
-    """Factor that falls to zero at the end of the planned run."""
+    """Factor that decreases linearly from 1 to 0 over the planned run."""
     return 1 - progress
 
 
@@ -192,7 +192,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 def _remembered(memory: Memory, name: str, like: Array) -> Array:
-    """Array of the memory, zeros at first and after a change of shape."""
+    """Array kept between steps; zeros initially and after a change of shape."""
     array = memory.get(name)
     if array is None or array.shape != like.shape:
         array = memory[name] = np.zeros_like(like)

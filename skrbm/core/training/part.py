@@ -1,4 +1,4 @@
-"""Parts of training: whatever acts on an update or an epoch besides the gradient and its step."""
+"""Base class of the parts of training, which act on an update besides the gradient step."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from skrbm.core.training.state import TrainingState
 @final
 @dataclass(slots=True)
 class Step:
-    """One update as the parts see it.
+    """Data of one update that the hooks of the parts receive.
 
     Parameters
     ----------
     machine : Machine
         Plain machine before the update, in the precision of states.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Mini-batch, until the gradient has used it up.
+        Mini-batch; the gradient overwrites it.
     mean_hidden : ndarray of shape (n_hidden,)
-        Mean of the hidden units over the mini-batch before the update, weighted as its rows are.
+        Weighted mean of the hidden units over the mini-batch, before the update.
     rate : float
-        Multiple of the direction that is added to the parameters.
+        Length of the step relative to the direction.
     state : TrainingState
-        Moved on by the update.
+        State of training, changed in place.
     rng : numpy.random.Generator
         Source of random numbers.
     """
@@ -45,19 +45,19 @@ class Step:
 
 
 class Part:
-    """One thing that training does besides following the gradient; by default, nothing.
+    """Extension of training by hooks, which do nothing by default.
 
-    A part overrides the hooks that it acts in. Its numbers live in the state under its name, so
-    that checkpoints and streams carry them without knowing it.
+    A part overrides the hooks that it needs. It keeps its state in `TrainingState.parts` under its
+    name, so that checkpoints and `partial_fit` preserve it without further code.
 
     Attributes
     ----------
     name : str
-        Key of its numbers in `TrainingState.parts`, and the name by which it is left out.
+        Key of the part in `TrainingState.parts`, and the name that leaves it out.
     needs : frozenset of str
-        Features of an update that it cannot do without, from `NegativePhase.offers`.
+        Features of an update that the part requires, from `NegativePhase.offers`.
     data_rows : tuple of str
-        Those of its numbers that are rows of the data, which a fitted estimator does not carry.
+        Keys of its state that hold rows of the data; a fitted estimator does not keep these.
     """
 
     name: ClassVar[str]
@@ -65,51 +65,51 @@ class Part:
     data_rows: ClassVar[tuple[str, ...]] = ()
 
     def memory(self, state: TrainingState) -> dict[str, Any]:
-        """Numbers of this part, which travel with the state."""
+        """State of this part, a dictionary in the training state."""
         return state.parts.setdefault(self.name, {})
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """True if the part has anything to do for the data `v`; asked once a run."""
+        """True if the part acts on the data `v`; called once per run."""
         return True
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Take note of the data `v` of a run before its first update."""
+        """Prepare for the data `v` of a run, before its first update."""
 
     def around_epoch(
         self, machine: Machine, state: TrainingState, v: Any
     ) -> AbstractContextManager[object]:
-        """Context of the updates of an epoch over the data `v`."""
+        """Context manager around the updates of an epoch over the data `v`."""
         return nullcontext()
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Any:
-        """Mini-batch to learn from, in place of the rows `v` with the numbers `rows`."""
+        """Mini-batch that replaces the rows `v`, whose indices are `rows`."""
         return v
 
     def move_chains(self, step: Step) -> None:
         """Move persistent chains by a kernel that leaves the model's distribution invariant.
 
-        Called after the phases have moved them, before the gradient.
+        Called after both phases, before the gradient.
         """
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """Positive minus negative phase with other weights of the rows."""
+        """Difference of the phases with changed row weights."""
         return difference
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
         """Change the gradient in place, before the step.
 
-        `machine` is the one in training, in centred coordinates if training is centred; the gradient
-        has the keys of its parameters. It is then multiplied by the metric of the layers and clipped.
+        `machine` is the machine in training, with centred parameters if training is centred; the
+        gradient has the keys of its parameters. The metric and the clipping follow.
         """
 
     def after_step(self, step: Step, machine: Machine) -> None:
-        """Constrain the parameters after a step, or take note of them."""
+        """Constrain or record the parameters after a step."""
 
 
 def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[str, Any]]:
-    """Numbers of all parts in a state, but for rows of the data."""
+    """States of all parts, without rows of the data."""
     data_rows = {part.name: part.data_rows for part in parts}
     return {
         name: {key: value for key, value in memory.items() if key not in data_rows.get(name, ())}
@@ -118,7 +118,7 @@ def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[
 
 
 def hooks(parts: Iterable[Part], name: str) -> tuple[Callable[..., Any], ...]:
-    """Methods of one hook, of the parts that override it."""
+    """Methods of the parts that override the given hook."""
     return tuple(
         getattr(part, name)
         for part in parts

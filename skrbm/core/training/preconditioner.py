@@ -1,4 +1,4 @@
-"""Metric of the step: a gradient becomes the direction of steepest ascent."""
+"""Preconditioner of the step: turns the gradient into the direction of steepest ascent."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from skrbm.core.units.support import Metric
 @final
 @dataclass
 class Preconditioner:
-    """Metric of the layers, in which a gradient becomes a direction, and a bound on its norm.
+    """Metric of the layers that turns a gradient into a direction, with gradient clipping.
 
     Parameters
     ----------
     variance, kurtosis : ndarray of shape (n_visible,), default=None
-        Of the data, in which steps are measured; None where that is not known.
+        Variance and kurtosis of the data, which scale the metric; None if they are not known.
     unit : float, default=1.0
-        Multiple of the metric, so that a learning rate can mean the step of the weights of units
-        whose metric is not one.
+        Factor of the metric. It makes the learning rate that of the weights for units whose metric
+        is not 1.
     max_norm : float or None, default=None
-        Largest norm in that metric, all parameters together [1]_, so that it means the same for
-        data in any units of measurement.
+        Largest norm of the gradient, over all parameters [1]_. It is measured in the metric, so it
+        does not depend on the units of measurement of the data.
 
     References
     ----------
@@ -44,18 +44,18 @@ class Preconditioner:
     _hidden_variance: Array | None = field(default=None, init=False)
 
     def scale_hidden(self, variance: Array) -> None:
-        """Measure steps from now on in a variance of the hidden states, of shape (n_hidden,)."""
+        """Set the variance of the hidden states, of shape (n_hidden,), that scales the metric."""
         self._hidden_variance, self._fixed = variance, None
 
     def direction(self, machine: Machine, gradient: Gradient) -> Gradient:
-        """Direction of a step, not longer than allowed.
+        """Direction of the step: the gradient, clipped and multiplied by the metric.
 
         Parameters
         ----------
         machine : Machine
-            Asked for the metric of its layers: once, where no parameter changes it.
+            Machine in training. Its metric is cached if it does not depend on parameters.
         gradient : dict of str to ndarray
-            Same keys as the machine's parameters; used up.
+            Gradient with the keys of the machine's parameters; overwritten.
 
         Returns
         -------
@@ -77,12 +77,12 @@ class Preconditioner:
         return gradient
 
     def metrics(self, machine: Machine) -> tuple[Metric, Metric]:
-        """Metric of the visible and of the hidden layer, without the unit."""
+        """Metrics of the visible and the hidden layer, without the factor `unit`."""
         visible = machine.visible.metric(self.variance, self.kurtosis)
         return visible, machine.hidden.metric(self._hidden_variance)
 
     def _multiples(self, machine: Machine, gradient: Gradient) -> dict[str, Any]:
-        """Multiples of those parts of the gradient that the metric changes."""
+        """Factors of the metric by parameter, without factors that are all 1."""
         visible, hidden = self.metrics(machine)
         signal: Any = visible.signal
         multiples: dict[str, Any] = {

@@ -11,36 +11,36 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.optimizer import Memory
 
 OFFSET_RATE = 0.01  # weight of a mini-batch in the running means
-SUCCESS_RATE = 0.1  # weight of the last try in the share of those that succeed
+SUCCESS_RATE = 0.1  # weight of the last attempt in the running success rate
 
 
 @final
 @dataclass
 class TrainingState:
-    """State that training carries from one update to the next besides the parameters.
+    """State that training carries between updates besides the parameters.
 
     Parameters
     ----------
     particles : ndarray of shape (n_chains * n_particles, n_hidden)
-        Hidden states of the persistent chains, those of the model itself first.
+        Hidden states of the persistent chains, at temperature 1 first.
     visible_offset : ndarray of shape (n_visible,), default=None
-        Running mean of the data; None until the first centred pass.
+        Running mean of the data; None until the first centred epoch.
     hidden_offset : ndarray of shape (n_hidden,), default=None
-        Running mean of the hidden units under the data; None likewise.
+        Running mean of the hidden units under the data; None until the first centred epoch.
     memory : dict
-        Of the optimiser.
+        State of the optimizer.
     n_updates : int, default=0
         Number of updates so far.
-    slowdown : float, default=1.0
-        Multiple of the learning rate that training itself has chosen.
+    rate_factor : float, default=1.0
+        Factor of the learning rate, lowered on a plateau.
     learning_rate : float, default=0.0
-        Of the last update.
+        Learning rate of the last update.
     n_rows : int, default=0
-        Number of rows that were given to learn from.
+        Number of training rows so far.
     total_weight : float, default=0.0
-        Sum of their weights.
+        Sum of the weights of these rows.
     parts : dict of str to dict
-        Numbers of each part of training, by its name.
+        State of each part of training, by its name.
     """
 
     particles: Array
@@ -48,7 +48,7 @@ class TrainingState:
     hidden_offset: Array | None = None
     memory: Memory = field(default_factory=dict)
     n_updates: int = 0
-    slowdown: float = 1.0
+    rate_factor: float = 1.0
     learning_rate: float = 0.0
     n_rows: int = 0
     total_weight: float = 0.0
@@ -62,27 +62,27 @@ class TrainingState:
         *,
         is_planned: bool,
     ) -> Array | None:
-        """Weights of rows in multiples of the mean weight, and count the rows.
+        """Count the rows, and divide their weights by the mean weight.
 
         Parameters
         ----------
         sample_weight : ndarray of shape (n_samples,) or None
-            Positive weights; None for one each.
+            Positive weights; None for a weight of 1.
         n_samples : int
             Number of rows.
         rows : ndarray of shape (n_rows,), default=None
-            Numbers of the rows that count; None for all.
+            Indices of the training rows, which are counted; None for all.
         is_planned : bool
-            Whether the mean is that of these rows alone, and not of all rows so far.
+            Whether to take the mean over these rows alone. If False, over all rows so far.
 
         Returns
         -------
         relative_weight : ndarray of shape (n_samples,) or None
-            None where all weights have been one.
+            Weights relative to the mean; None if all of them are 1.
         """
         n_rows = n_samples if rows is None else len(rows)
-        own = sample_weight if sample_weight is None or rows is None else sample_weight[rows]
-        total = float(n_rows if own is None else own.sum())
+        weight = sample_weight if sample_weight is None or rows is None else sample_weight[rows]
+        total = float(n_rows if weight is None else weight.sum())
         self.n_rows += n_rows
         self.total_weight += total
         mean = total / n_rows if is_planned else self.total_weight / self.n_rows
@@ -100,56 +100,57 @@ class TrainingState:
         mean_hidden : ndarray of shape (n_hidden,)
             Mean of the hidden units under the data.
         """
-        visible, hidden = self._known_offsets()
+        visible, hidden = self._initialized_offsets()
         self.visible_offset = visible + OFFSET_RATE * (mean_visible - visible)
         self.hidden_offset = hidden + OFFSET_RATE * (mean_hidden - hidden)
 
     def offsets(self, dtype: Any) -> tuple[Array, Array]:
-        """Running means in the precision of parameters, in arrays of their own."""
-        visible, hidden = self._known_offsets()
+        """Copies of the running means in the precision of the parameters."""
+        visible, hidden = self._initialized_offsets()
         return visible.astype(dtype), hidden.astype(dtype)
 
-    def _known_offsets(self) -> tuple[Array, Array]:
+    def _initialized_offsets(self) -> tuple[Array, Array]:
         if self.visible_offset is None or self.hidden_offset is None:
             raise ValueError(
-                "Centred training expected running means of both layers, got none yet."
+                "Centred training expected running means of both layers, but they are not "
+                "initialized. Run `run_epochs`, or set both offsets."
             )
         return self.visible_offset, self.hidden_offset
 
 
 def recent_success(before: float, last: float) -> float:
-    """Share of tries that succeed, as of late.
+    """Running mean of the success rate, after one more attempt.
 
     Parameters
     ----------
     before : float
-        That share before the last try.
+        Running mean before the attempt.
     last : float
-        Share of the last try itself that succeeded.
+        Success rate of the attempt.
 
     Returns
     -------
     success : float
-        Running mean.
+        Running mean after the attempt.
     """
     return before + SUCCESS_RATE * (last - before)
 
 
 def pause(success: float, least: float, shortest: int, longest: int) -> int:
-    """Number of updates before the next try, more of them where tries rarely succeed.
+    """Number of updates until the next attempt, inversely proportional to the success rate.
 
     Parameters
     ----------
     success : float
-        Share of tries that succeed.
+        Success rate of the attempts.
     least : float
-        Number of updates if all do; otherwise it is divided by their share.
+        Number of updates at a success rate of 1.
     shortest, longest : int
-        Bounds of the answer.
+        Bounds of the result.
 
     Returns
     -------
     n_updates : int
-        From this try to the next.
+        Number of updates from this attempt to the next.
     """
     return round(min(max(least / max(success, 1e-9), shortest), longest))

@@ -21,8 +21,9 @@ from skrbm.core.training.part import Part, Step, hooks
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import TrainingState
 
-# Updates from one move of the offsets to the next; their running means have a memory of a hundred.
-RECENTERING_PAUSE = 10
+RECENTERING_PAUSE = (
+    10  # updates between two changes of the offsets, which average about 100 updates
+)
 
 Hooks = tuple[Callable[..., Any], ...]
 
@@ -37,30 +38,31 @@ class Trainer:
     phases : NegativePhase or LabelObjective
         Estimator of the expectations under the data and under the model.
     learning_rate : float
-        Multiple of the direction that the first update adds to the parameters.
+        Initial learning rate.
     batch_size : int
         Largest number of rows in a mini-batch; the batches of an epoch differ by at most one row.
     optimizer : Optimizer, default=SGD()
         Update rule.
     schedule : callable, default=constant_factor
-        Multiple of the learning rate, from the share of the planned run that is over.
+        Factor of the learning rate as a function of the completed share of the planned run.
     preconditioner : Preconditioner, default=Preconditioner()
-        Metric in which a gradient becomes a direction.
+        Metric that turns the gradient into the direction of the step.
     parts : tuple of Part, default=()
-        Everything else, in the order in which it acts.
+        Further parts of training, in the order in which their hooks are called.
     shuffle : bool, default=True
-        Whether every epoch visits the rows in a new order.
+        Whether to shuffle the rows in every epoch.
     centering : bool, default=True
-        Whether to step along the gradient in centred parameters.
+        Whether the gradient is taken with respect to centred parameters.
     buffers : UpdateBuffers, default=UpdateBuffers()
         Precision of states, and arrays for one machine at a time.
     serial_products : tuple of int, default=SERIAL_PRODUCTS
-        Multiplications of an update, from and below which its matrix products get one thread.
+        Range of the number of multiplications per update in which BLAS uses one thread: at least
+        the first, below the second.
 
     Raises
     ------
     ValueError
-        If a part needs what `phases` does not offer.
+        If a part needs a feature that `phases` does not offer.
     """
 
     phases: NegativePhase | LabelObjective
@@ -86,7 +88,7 @@ class Trainer:
 
     @cached_property
     def _hooks(self) -> tuple[Hooks, Hooks, Hooks, Hooks]:
-        """Hooks of an update, of the parts that have them."""
+        """Overridden hooks of an update, in the order of their calls."""
         names = "move_chains", "weigh_rows", "transform", "after_step"
         move, weigh, transform, after = (hooks(self.parts, name) for name in names)
         return move, weigh, transform, after
@@ -100,27 +102,30 @@ class Trainer:
         progress: float = 0.0,
         sample_weight: Array | None = None,
     ) -> None:
-        """Change machine and state in place after one mini-batch.
+        """Update machine and state in place with one mini-batch.
 
         Parameters
         ----------
         machine : Machine
             Machine in training with writeable arrays, from `start`.
         state : TrainingState
-            Continued.
+            State of training, changed in place.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch from `UpdateBuffers.take`.
         rng : numpy.random.Generator
             Source of random numbers.
         progress : float, default=0.0
-            Share of the planned run that is over, 0 without a plan.
+            Completed share of the planned run; 0 if training is not planned.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the rows, one on average over the data; None for one each. Averages over the
-            data are weighted, those over the model are not, and the step is multiplied by the mean
-            weight of the mini-batch.
+            Weights of the rows, with a mean of 1 over the data; None for a weight of 1. The positive
+            phase is a weighted mean, and the step is multiplied by the mean weight of the
+            mini-batch.
         """
         move_chains, weigh_rows, transform, after_step = self._hooks
-        buffers, rate = self.buffers, self.learning_rate * state.slowdown * self.schedule(progress)
+        buffers, rate = (
+            self.buffers,
+            self.learning_rate * state.rate_factor * self.schedule(progress),
+        )
         state.learning_rate = rate
         centred = buffers.rounded(machine)
         plain = recenter(centred, None, None) if self.centering else centred
@@ -152,18 +157,19 @@ class Trainer:
                 machine.assign(recenter(machine, *state.offsets(machine.dtype)).arrays)
 
     def start(self, machine: Machine, state: TrainingState) -> Machine:
-        """Machine to train, of the same distribution as a plain one.
+        """Machine to train: the given one, centred if training is centred.
 
         Parameters
         ----------
         machine : Machine
             Plain machine.
         state : TrainingState
-            State with the running means that the machine is centred at.
+            State of training with the offsets.
 
         Returns
         -------
         machine : Machine
-            Shares the weights; the very same without centring.
+            Machine of the same distribution, which shares the weights. Without centring, the given
+            machine itself.
         """
         return recenter(machine, *state.offsets(machine.dtype)) if self.centering else machine

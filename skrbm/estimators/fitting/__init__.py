@@ -1,1 +1,1 @@
-"""One fit: start, epochs, result, recording, checkpoints."""
+"""Fit of an estimator: initialization, epochs, recording, result and checkpoints."""

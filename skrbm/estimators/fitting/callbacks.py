@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks around every epoch; before version 1.9, which has none, silence."""
+"""scikit-learn's callbacks around every epoch; no callbacks before scikit-learn 1.9."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]  # in place of what is not there
-        """Base class without `set_callbacks`."""
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Empty base class, without `set_callbacks`."""
 
     def with_callbacks(method: Any) -> Any:
-        """Leave a method as it is."""
+        """Return the method unchanged."""
         return method
 
 
 @final
 class FitTask:
-    """A fit as callbacks see it: a task with a subtask for every epoch.
+    """Task of a fit for scikit-learn's callbacks, with a subtask for every epoch.
 
     Parameters
     ----------
     estimator : object
-        What is fitted; None for a task that nobody watches.
+        Estimator that is fitted; None for a task without callbacks.
     X, y : object
-        As handed to its fit.
+        Arguments of `fit`.
     n_epochs : int
         Largest number of subtasks.
     weight : object
-        Argument `sample_weight` of the fit.
+        Argument `sample_weight` of `fit`.
     """
 
     def __init__(
@@ -46,20 +46,20 @@ class FitTask:
         n_epochs: int = 0,
         weight: Any = None,
     ) -> None:
-        self._told = {"estimator": estimator, "X": X, "y": y}
+        self._arguments = {"estimator": estimator, "X": X, "y": y}
         if weight is not None:
-            self._told["metadata"] = {"sample_weight": weight}
+            self._arguments["metadata"] = {"sample_weight": weight}
         self._fit: Any = None
         self._epoch: Any = None
         if hasattr(estimator, "_init_callback_context"):
             self._fit = estimator._init_callback_context(max_subtasks=n_epochs)
-            self._fit.call_on_fit_task_begin(**self._told)
+            self._fit.call_on_fit_task_begin(**self._arguments)
 
     def begin_epoch(self) -> None:
         """Call the hooks before an epoch."""
         if self._fit is not None:
             self._epoch = self._fit.subcontext(task_name="epoch")
-            self._epoch.call_on_fit_task_begin(**self._told)
+            self._epoch.call_on_fit_task_begin(**self._arguments)
 
     def end_epoch(self, attributes: Attributes) -> bool:
         """Call the hooks after an epoch.
@@ -67,15 +67,18 @@ class FitTask:
         Parameters
         ----------
         attributes : callable returning a dict
-            What the estimator would be now, in arrays of its own; called if a hook asks for it.
+            Function that copies the present attributes of the estimator; called if a hook needs
+            them.
 
         Returns
         -------
         is_stopped : bool
-            Whether a callback asks for the end of training.
+            Whether a callback requests the end of training.
         """
         return self._epoch is not None and bool(
-            self._epoch.call_on_fit_task_end(**self._told, reconstruction_attributes=attributes)
+            self._epoch.call_on_fit_task_end(
+                **self._arguments, reconstruction_attributes=attributes
+            )
         )
 
     def end(self, attributes: Attributes) -> None:
@@ -84,7 +87,8 @@ class FitTask:
         Parameters
         ----------
         attributes : callable returning a dict
-            As for `end_epoch`.
+            Function that copies the present attributes of the estimator; called if a hook needs
+            them.
         """
         if self._fit is not None:
-            self._fit.call_on_fit_task_end(**self._told, reconstruction_attributes=attributes)
+            self._fit.call_on_fit_task_end(**self._arguments, reconstruction_attributes=attributes)

@@ -1,4 +1,4 @@
-"""Checkpoints: a callback that saves a fit under way, and a check of the fit that goes on."""
+"""Checkpoints: a callback that saves a fit in progress, and a check of the fit that resumes it."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import joblib
 
 from skrbm.estimators.input.validation import write_attributes
 
-FREE = {"n_jobs", "verbose", "warm_start", "random_state"}  # parameters that may be changed
+CHANGEABLE = {"n_jobs", "verbose", "warm_start", "random_state"}  # parameters that may change
 
 
 @final
 class Checkpoint:
-    """Callback that saves a fit after some passes, for another process to go on with.
+    """Callback that saves a fit at regular intervals, so that another process can resume it.
 
-    The file holds the estimator as it would be if the fit had ended there, and the plan of the
-    fit. A `fit` of what `joblib.load` reads, with `warm_start=True` and the same rows, makes the
-    passes that are left: killed and resumed, a fit ends with the same bits as one that nobody
-    killed. A checkpoint of the last pass leaves nothing to do.
+    The file holds the estimator as if the fit had ended after the present epoch, with the progress
+    of the fit. To resume, load the estimator with `joblib.load` and call `fit` with
+    `warm_start=True` and the same rows. It runs the remaining epochs; the result equals that of an
+    uninterrupted fit bit for bit. A checkpoint of the last epoch has no remaining epochs.
 
     Parameters
     ----------
     path : str or path-like
-        File to write, in a folder that exists. It is replaced as a whole: a process that is killed
-        while it writes leaves the one before. Like every pickle, a checkpoint can run code when
-        it is loaded: load none that you do not trust.
+        File to write, in an existing folder. It is replaced atomically: if the process is killed
+        while it writes, the previous checkpoint is kept. Like every pickle, a checkpoint can run
+        code when it is loaded: only load checkpoints that you trust.
     every : int, default=1
-        Number of passes between two checkpoints; the last pass is always saved.
+        Number of epochs between two checkpoints; the last epoch is always saved.
 
     Notes
     -----
-    Needs scikit-learn 1.9 or later, which has callbacks.
+    Callbacks require scikit-learn 1.9 or later.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Checkpoint:
     >>> X = load_digits().data / 16
     >>> path = Path(tempfile.mkdtemp()) / "digits.joblib"
 
-    A job that may be killed and started again:
+    A job that may be killed and restarted:
 
     >>> rbm = BernoulliRBM(4, n_iter=6, warm_start=True, random_state=0)
     >>> if path.exists():
@@ -67,26 +67,26 @@ class Checkpoint:
         Parameters
         ----------
         estimator : object
-            About to be fitted.
+            Estimator to be fitted.
         context : object
-            Of scikit-learn.
+            Callback context of scikit-learn.
 
         Raises
         ------
         ValueError
-            If `every` is no positive integer, `path` is a folder, or its folder does not exist or
-            cannot be written to.
+            If `every` is not a positive integer, `path` is a folder, or its folder does not exist
+            or is not writable.
         """
         if not (isinstance(self.every, int) and self.every >= 1):
             raise ValueError(
-                f"every expected a number of passes, at least 1, got {self.every!r}. Leave it at "
-                f"1 to save after every pass."
+                f"every expected a number of epochs, at least 1, got {self.every!r}. Set every=1 to "
+                f"save after every epoch."
             )
         path = Path(self.path).absolute()
         if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             raise ValueError(
-                f"path expected a file in a folder that exists and can be written to, got "
-                f"{str(self.path)!r}. Create {str(path.parent)!r} first, or name a file in a folder."
+                f"path expected a file in an existing, writable folder, got {str(self.path)!r}. "
+                f"Create {str(path.parent)!r} first, or name a file in a folder."
             )
 
     def teardown(self, estimator: Any, context: Any) -> None:
@@ -95,35 +95,35 @@ class Checkpoint:
         Parameters
         ----------
         estimator : object
-            That is fitted.
+            Fitted estimator.
         context : object
-            Of scikit-learn.
+            Callback context of scikit-learn.
         """
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing before a pass.
+        """Do nothing before an epoch.
 
         Parameters
         ----------
         estimator : object
-            That is fitted.
+            Estimator that is being fitted.
         context : object
-            Of scikit-learn.
+            Callback context of scikit-learn.
         """
 
     def on_fit_task_end(
         self, estimator: Any, context: Any, *, fitted_estimator: Any = None
     ) -> None:
-        """Save the fit after a pass, if it is its turn.
+        """Save the fit after an epoch, if a checkpoint is due.
 
         Parameters
         ----------
         estimator : object
-            That is fitted.
+            Estimator that is being fitted.
         context : object
-            Of scikit-learn.
+            Callback context of scikit-learn.
         fitted_estimator : object
-            What it would be if the fit ended here.
+            Copy of the estimator as if the fit ended after this epoch.
         """
         checkpoint = getattr(fitted_estimator, "_training_state", {}).get("checkpoint")
         if checkpoint is None:
@@ -133,7 +133,7 @@ class Checkpoint:
             return
         kept = copy(fitted_estimator)
         callbacks = [name for name in vars(kept) if "callback" in name]
-        write_attributes(kept, dict.fromkeys(callbacks))  # which belong to the process
+        write_attributes(kept, dict.fromkeys(callbacks))  # callbacks belong to this process
         path = Path(self.path).absolute()
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
@@ -146,26 +146,26 @@ class Checkpoint:
 
 
 def fixed_settings(owner: Any) -> dict[str, str]:
-    """Hashes of the parameters that a checkpoint goes on with."""
+    """Hashes of the parameters that must not change when a fit is resumed."""
     parameters = owner.get_params(deep=True).items()
     return {
         name: joblib.hash(value)
         for name, value in parameters
-        if name.rpartition("__")[2] not in FREE and not hasattr(value, "get_params")
+        if name.rpartition("__")[2] not in CHANGEABLE and not hasattr(value, "get_params")
     }
 
 
 def check_same_fit(checkpoint: dict[str, Any], owner: Any, rows: tuple[int, str]) -> None:
-    """Refuse a fit that is not the one that a checkpoint was made of.
+    """Check that a fit resumes its checkpoint with the same parameters and rows.
 
     Parameters
     ----------
     checkpoint : dict
-        With its "settings" and its "rows".
+        Checkpoint with the keys "settings" and "rows".
     owner : BaseRBM or RBMClassifier
-        About to be fitted.
+        Estimator to be fitted.
     rows : tuple of int and str
-        Number and digest of its rows.
+        Number and digest of the rows.
 
     Raises
     ------
@@ -176,12 +176,12 @@ def check_same_fit(checkpoint: dict[str, Any], owner: Any, rows: tuple[int, str]
     changed = [name for name in present if present[name] != before.get(name)]
     if changed:
         raise ValueError(
-            f"A checkpoint goes on with the parameters that it was made with, but {changed} were "
-            f"changed. Set them back, or set warm_start=False to start anew."
+            f"A checkpoint can only be resumed with the same parameters, but {changed} were changed. "
+            f"Set them back, or set warm_start=False to train a new model."
         )
     if rows != checkpoint["rows"]:
         raise ValueError(
-            f"A checkpoint goes on with the rows that it was made with, {checkpoint['rows'][0]} of "
-            f"them, but got {rows[0]} rows, or others, in another order, or with other weights or "
-            f"labels. Pass those rows, or set warm_start=False to start anew."
+            f"A checkpoint can only be resumed with the same {checkpoint['rows'][0]} rows, but got "
+            f"{rows[0]} rows, or other values, in another order, or with other weights or labels. Pass "
+            f"the same rows, or set warm_start=False to train a new model."
         )

@@ -1,4 +1,4 @@
-"""The epochs of a fit, from its start to the result that is written to the estimator."""
+"""Epochs of a fit, from initialization to the result that is written to the estimator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skrbm.core.training.part import without_data
 from skrbm.core.training.parts.average import averaged
 from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.guard import DivergenceError
-from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.parts.normalization import hold_normalizable
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
@@ -32,27 +32,27 @@ from skrbm.estimators.inference.model import fingerprint
 from skrbm.estimators.input.validation import explain_core_errors, warn_user, write_attributes
 
 INTERRUPTED = "Training interrupted by user."
-RECORDED_UPDATES = 75  # updates for a record, which costs about as much as four of them
+RECORDED_UPDATES = 75  # updates between two records; a record costs about as much as four updates
 
 
 def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None) -> None:
-    """Train, and write the result to the estimator whatever ends the training.
+    """Train, and write the result to the estimator, even if training is interrupted or diverges.
 
     Parameters
     ----------
     estimator : BaseRBM or RBMClassifier
-        Of which the problem's model has a copy. A fit that fails leaves it as it is.
+        Estimator to write to. Any other error leaves it unchanged.
     problem : Problem
-        Rows to learn, and the model that they train.
+        Training data, and the model, which has a copy of the estimator.
     task : FitTask, default=None
-        Shown to callbacks; None for a fit that nobody watches.
+        Task for callbacks; None without callbacks.
 
     Raises
     ------
     ValueError
-        If the rows do not go with the model.
+        If the rows do not match the model.
     DivergenceError
-        If the parameters do not stay finite, or explode; the last good ones are written before.
+        If training diverges. The last finite parameters are written to the estimator.
     """
     task, start = task or FitTask(), start_fit(problem)
     with deferred_interrupts(stops_for_sigterm=True) as interrupts:
@@ -73,30 +73,30 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
 @final
 @dataclass
 class Fit:
-    """Training from a start.
+    """Fit in progress.
 
     Parameters
     ----------
     problem : Problem
-        Rows to learn, and the model that they train.
+        Training data and the model.
     start : Start
-        Copy, whose stream, temperatures and source of the model's states move on.
+        Copy of the initialization, whose random stream and temperatures change during the fit.
     machine : Machine
-        Trained in place.
+        Machine that is trained in place.
     state : TrainingState
-        Carried from update to update.
-    rows : {ndarray, sparse matrix, CompletedRows, LabelledRows} of shape (n_samples, n_visible)
-        Data.
+        State of training.
+    rows : {ndarray, sparse matrix, ImputedRows, LabelledRows} of shape (n_samples, n_visible)
+        Training data.
     trainer : Trainer
-        Algorithm.
+        Training algorithm.
     recorder : Recorder
-        Record of each epoch, and the score that it stops by.
+        Recorder of each epoch and of its score.
     stopping : EarlyStopping or None
-        Rule by which training ends early; None where it goes on whatever the scores are.
+        Rule that ends training early; None for a fixed number of epochs.
     n_done : int
-        Number of the epochs made.
-    reached : tuple of int and Machine, default=None
-        Number of updates, and the machine that would be published after them, averaged once.
+        Number of completed epochs.
+    latest : tuple of int and Machine, default=None
+        Cache of the averaged machine, with the number of updates at which it was computed.
     """
 
     problem: Problem
@@ -108,17 +108,17 @@ class Fit:
     recorder: Recorder
     stopping: EarlyStopping | None
     n_done: int
-    reached: tuple[int, Machine] | None = None
+    latest: tuple[int, Machine] | None = None
 
     @classmethod
     def of(cls, problem: Problem, start: Start) -> Fit:
-        """Prepare training by an estimator's present parameters."""
+        """Prepare a fit with the present parameters of the estimator."""
         checkpoint, start = problem.checkpoint, deepcopy(start)
         is_small = start.machine.weights.size <= MAX_DOUBLE_WEIGHTS
         machine = start.machine.astype(np.float64 if is_small else start.dtype)
         rows = problem.rows(start, start.rng if checkpoint is None else deepcopy(start.rng))
         if checkpoint is not None and checkpoint["draws"] is not None:
-            rows.drawn, rows.is_fresh = deepcopy(checkpoint["draws"])
+            rows.imputed, rows.is_initial = deepcopy(checkpoint["draws"])
         n_done = 0 if checkpoint is None else checkpoint["n_done"]
         trainer, state = trainer_of(problem, start, machine, rows), start.state
         state.particles = state.particles.astype(trainer.buffers.dtype)
@@ -127,19 +127,20 @@ class Fit:
         return cls(problem, start, machine, state, rows, trainer, recorder, stopping, n_done)
 
     def run(self, task: FitTask, interrupts: Interrupts) -> FitResult:
-        """Make the epochs that are left.
+        """Run the remaining epochs.
 
         Parameters
         ----------
         task : FitTask
-            Shown to callbacks, which may end the fit.
+            Task for callbacks, which may end the fit.
         interrupts : Interrupts
-            Asked between updates.
+            Interrupts to check between updates.
 
         Returns
         -------
         result : FitResult
-            Last good machine, or the best one; with the error if training diverged.
+            Last machine, or the best one with early stopping; last finite machine and the error if
+            training diverged.
         """
         problem, error = self.problem, None
 
@@ -174,12 +175,12 @@ class Fit:
         except DivergenceError as divergence:
             error = divergence
         if self.stopping is not None and self.stopping.best is not None:
-            self.machine, self.state.memory, self.reached = self.stopping.best, {}, None
+            self.machine, self.state.memory, self.latest = self.stopping.best, {}, None
             self.state.parts.pop("average", None)
         return self.result(error=error)
 
     def _end_epoch(self) -> bool:
-        """Record an epoch if its time has come; True if training should end."""
+        """Record an epoch if a record is due; True if training should end."""
         self.recorder.history.n_iter += 1
         notes = {"learning_rate": self.state.learning_rate} | self.start.phase.finish_epoch()
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
@@ -190,32 +191,32 @@ class Fit:
 
     @property
     def _is_due(self) -> bool:
-        """True for the first epoch and the last, and for those between that a record is worth."""
+        """True for the first and the last epoch, and for one in every `RECORDED_UPDATES` updates."""
         is_followed = self.stopping is not None or self.problem.model.rbm.track_likelihood
         spacing = 1 if is_followed else -(-RECORDED_UPDATES // self.problem.n_updates)
         return self.n_done in (1, self.problem.n_iter) or self.n_done % spacing == 0
 
     def _averaged(self) -> Machine:
-        """Machine that would be published now."""
-        if self.reached is None or self.reached[0] != self.state.n_updates:
+        """Present machine of the public arrays, the average of the parameters if one is kept."""
+        if self.latest is None or self.latest[0] != self.state.n_updates:
             machine = averaged(self.machine, self.state)
-            if machine is not self.machine:  # an average of what was allowed before may not be now
+            if machine is not self.machine:  # an average may violate constraints
                 Constraints(self.problem.model.rbm.max_norm).enforce(machine.parameters)
                 hold_normalizable(machine)
-            self.reached = self.state.n_updates, gauged(machine)
-        return self.reached[1]
+            self.latest = self.state.n_updates, gauged(machine)
+        return self.latest[1]
 
     def result(
         self, *, error: DivergenceError | None = None, checkpoint: dict[str, Any] | None = None
     ) -> FitResult:
-        """Result as of now, in the arrays of training.
+        """Present result, which shares arrays with the fit.
 
         Parameters
         ----------
         error : DivergenceError, default=None
-            Reason why training ends here, if it diverged.
+            Error that ended training, if it diverged.
         checkpoint : dict, default=None
-            Kept for another process to go on from.
+            Progress of the fit, from which another process can resume.
         """
         start, model, state = self.start, self.problem.model, self.state
         machine = self._averaged().astype(start.dtype)
@@ -232,7 +233,7 @@ class Fit:
             training_state["parts"] = without_data(self.trainer.parts, state)
         else:
             training_state["checkpoint"] = checkpoint
-        is_lost = error is not None and self.n_done == 0  # with its rows
+        is_lost = error is not None and self.n_done == 0  # statistics without the rows of this fit
         return FitResult(
             machine,
             arrays,
@@ -247,11 +248,11 @@ class Fit:
         )
 
     def snapshot(self) -> dict[str, Any]:
-        """Attributes of the estimator as of now, in arrays of their own."""
+        """Copy of the present attributes of the estimator."""
         return deepcopy(self.problem.attributes(self.result()))
 
     def checkpoint(self, *, is_over: bool) -> dict[str, Any]:
-        """Snapshot that a fit of the same rows goes on from; without epochs left if it is over."""
+        """Snapshot from which a fit of the same rows can resume; `is_over` marks a finished fit."""
         n_iter, rows = self.problem.n_iter, self.rows
         checkpoint = {
             "n_done": n_iter if is_over else self.n_done,
@@ -260,13 +261,13 @@ class Fit:
             "rows": self.problem.digest,
             "stopping": self.stopping,
             "tracker": self.recorder.tracker,
-            "draws": (rows.drawn, rows.is_fresh) if isinstance(rows, CompletedRows) else None,
+            "draws": (rows.imputed, rows.is_initial) if isinstance(rows, ImputedRows) else None,
         }
         return deepcopy(self.problem.attributes(self.result(checkpoint=checkpoint)))
 
 
 def _history(problem: Problem, n_done: int) -> History:
-    """Writer of the history that the estimator has, or of a new one."""
+    """History that continues the history of the estimator, or a new one."""
     owner, is_new = problem.model.owner, not problem.training_state
     return History(
         empty_history(*problem.scores) if is_new else owner.history_,
@@ -279,7 +280,7 @@ def _history(problem: Problem, n_done: int) -> History:
 
 
 def _stopping(problem: Problem, start: Start, recorder: Recorder) -> EarlyStopping | None:
-    """Rule by which a fit ends early; None where training goes on whatever they are."""
+    """Rule that ends a fit early; None for a fixed number of epochs."""
     rbm = problem.model.rbm
     slows_down = rbm.learning_rate_schedule == "adaptive"
     if not problem.is_planned or not (slows_down or rbm.early_stopping):

@@ -1,4 +1,4 @@
-"""The two ends of a fit: rows with the model that they train, the start, and the result."""
+"""Data classes of a fit: its problem, its initialization and its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skrbm.core.numerics import Array, dense
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, NegativePhase
 from skrbm.core.training.parts.guard import DivergenceError
-from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import HIDDEN_TYPES, Units
@@ -39,10 +39,10 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 
-SMALLEST_BATCH, LARGEST_BATCH = 20, 100  # rows, of batch_size="auto"
-DIGEST_BLOCK = 2**20  # values that are cast at once, eight megabytes
-MIN_SCALE_ROWS = 20  # rows that tell a feature's variance within a factor of two
-N_FIRST_STEPS = 10  # Gibbs steps over missing values of rows that a trained model has not seen
+SMALLEST_BATCH, LARGEST_BATCH = 20, 100  # rows, for batch_size="auto"
+DIGEST_BLOCK = 2**20  # number of values that are cast at a time, 8 MB
+MIN_SCALE_ROWS = 20  # rows from which a variance can be estimated within a factor of two
+N_FIRST_STEPS = 10  # initial Gibbs steps for missing values of rows that are new to a trained model
 
 Data = dict[str, Any]
 
@@ -50,30 +50,31 @@ Data = dict[str, Any]
 @final
 @dataclass(frozen=True)
 class Start:
-    """Machine that a fit starts from, with all that goes with it; the fit trains copies.
+    """Initialization of a fit, which trains copies of its contents.
 
     Parameters
     ----------
     machine : Machine
-        Plain.
+        Plain initial machine.
     dtype : dtype
-        Of the public arrays.
+        Floating-point type of the public arrays.
     state : TrainingState
-        To go on from.
+        Initial state of training.
     rng : numpy.random.Generator
-        Stream of training.
+        Random stream of training.
     data : dict
-        Statistics of all rows so far, as the estimator carries them: "first" and "all" rows' number,
-        means and variances; "varying", the mask of columns that are not constant; "kurtosis" of the
-        columns and "least_kurtosis", its lower bound; of a table its "table"; counts of a problem.
+        Statistics of all rows so far, as the estimator stores them: "first" and "all", number of
+        rows, means and variances of the first and of all rows; "varying", mask of the columns that
+        are not constant; "kurtosis" of the columns and "least_kurtosis", its lower bound; "table",
+        for a table; counts of the problem.
     base : Units
-        Visible layer without a field that has the statistics of all rows.
+        Visible layer that, without a field, has the statistics of all rows.
     ladder : Ladder
         Temperatures of the chains.
     phase : NegativePhase
-        Source of the model's states.
+        Source of model samples.
     published : Machine or None
-        Machine of the public arrays, if training goes on from there.
+        Machine of the public arrays, if training resumes from them.
     """
 
     machine: Machine
@@ -90,24 +91,24 @@ class Start:
 @final
 @dataclass(frozen=True)
 class FitResult:
-    """Everything that an estimator is after a fit.
+    """Result of a fit: contents of the fitted attributes.
 
     Parameters
     ----------
     machine : Machine
-        Plain, in the precision of the public arrays.
+        Plain machine in the precision of the public arrays.
     arrays : dict of str to ndarray
-        Its public arrays.
+        Public arrays of the machine.
     h_samples : ndarray of shape (n_particles, n_hidden)
-        Hidden states of the persistent chains of the model itself.
+        Hidden states of the persistent chains at temperature 1.
     n_iter : int
         Number of epochs so far.
     history : dict of str to list of float
-        Of these epochs.
+        History of these epochs.
     streams, data, chains, training_state : dict
-        Private attributes: plain data.
+        Contents of the private attributes.
     error : DivergenceError or None
-        Reason why the fit ended early, if it diverged.
+        Error that ended the fit, if it diverged.
     """
 
     machine: Machine
@@ -124,25 +125,25 @@ class FitResult:
 
 @dataclass(frozen=True)
 class Problem(ABC):
-    """Rows to learn and the model that they train: all that distinguishes one kind of fit.
+    """Training data and model of a fit, base class for fits with and without labels.
 
     Parameters
     ----------
     model : Model
-        Of a copy of the estimator, which has learned the format of the rows.
+        Model of a copy of the estimator, which has learned the format of the rows.
     X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Checked rows of features.
+        Checked features.
     sample_weight : ndarray of shape (n_samples,) or None
-        Positive weights.
+        Positive weights of the rows.
     is_planned : bool
-        Whether training is over after the epochs of the parameter `n_iter`: rows may be held out, and
-        the rate may fall to zero. If False, this is one epoch of a stream.
+        Whether this is a `fit` of `n_iter` epochs, which may hold out rows and decrease the learning
+        rate. If False, it is one epoch of `partial_fit`.
     resumes : bool
-        Whether to go on from the public arrays.
+        Whether training resumes from the public arrays.
     candidates : ndarray of int, default=None
-        Numbers of the rows that may be held out; None for all.
+        Indices of the rows that may be held out; None for all.
     counts : dict, default={}
-        Statistics of all rows so far beside those of their features.
+        Statistics of all rows so far that do not concern their features.
     """
 
     model: Model
@@ -153,7 +154,7 @@ class Problem(ABC):
     candidates: Array | None = None
     counts: Data = field(default_factory=dict)
 
-    scores: ClassVar[tuple[str, ...]]  # columns of a history that has no epoch yet
+    scores: ClassVar[tuple[str, ...]]  # columns of an empty history
 
     @property
     def n_iter(self) -> int:
@@ -162,17 +163,17 @@ class Problem(ABC):
 
     @cached_property
     def statistics(self) -> Statistics:
-        """Number of the rows of this fit, their means and variances."""
+        """Number of rows of this fit, with the means and variances of the columns."""
         return row_statistics(self.X, self.sample_weight)
 
     @property
     def beside_rows(self) -> tuple[Array | None, ...]:
-        """Arrays with a value for each row that a fit depends on, besides the rows."""
+        """Arrays besides `X` with a value for each row that a fit depends on."""
         return (self.sample_weight,)
 
     @cached_property
     def digest(self) -> tuple[int, str]:
-        """Number of the rows of this fit, and a digest of them in their order, whatever their type."""
+        """Number of rows of this fit, and a digest of their ordered values that ignores the dtype."""
         digest, (n_rows, n_columns) = hashlib.blake2b(digest_size=16), self.X.shape
         size = max(1, DIGEST_BLOCK // n_columns)
         blocks = (dense(self.X[begin : begin + size]) for begin in range(0, n_rows, size))
@@ -182,29 +183,29 @@ class Problem(ABC):
 
     @cached_property
     def streams(self) -> dict[str, Any]:
-        """Random streams: those of the estimator, or new ones."""
+        """Random streams of the estimator; new ones if training does not resume."""
         rbm = self.model.rbm
         streams: Any = getattr(rbm, "_streams", None) if self.resumes else None
         return streams or open_streams(rbm.random_state)
 
     @property
     def data_before(self) -> Data:
-        """Statistics of the rows of earlier fits, as the estimator carries them."""
+        """Statistics of the rows of earlier fits, as the estimator stores them."""
         return getattr(self.model.rbm, "_data", {}) if self.resumes else {}
 
     @property
     def training_state(self) -> dict[str, Any]:
-        """Plain data that earlier fits have left for this one; empty for a new history."""
+        """State of earlier training; empty if training does not resume."""
         return getattr(self.model.owner, "_training_state", {}) if self.resumes else {}
 
     @property
     def checkpoint(self) -> dict[str, Any] | None:
-        """Progress of the fit under way that this one goes on with as if it had never stopped."""
+        """Progress of the interrupted fit that this fit resumes; None without a checkpoint."""
         return self.training_state.get("checkpoint") if self.is_planned else None
 
     @cached_property
     def split(self) -> tuple[Array | None, Array | None]:
-        """Numbers of the rows to learn from and of those held out; None for all, and for none."""
+        """Indices of the training rows, None for all, and of the held-out rows, None without any."""
         rbm, n_samples = self.model.rbm, self.X.shape[0]
         if not (self.is_planned and rbm.early_stopping):
             return None, None
@@ -213,13 +214,13 @@ class Problem(ABC):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows to learn from."""
+        """Number of training rows."""
         learned, _ = self.split
         return int(self.X.shape[0] if learned is None else len(learned))
 
     @property
     def n_batch(self) -> int:
-        """Largest number of rows in a mini-batch; by "auto", for a hundred updates in an epoch."""
+        """Largest number of rows in a mini-batch; "auto" aims at 100 updates in an epoch."""
         n_batch: int | str = self.model.rbm.batch_size
         if isinstance(n_batch, str):
             return min(max(self.n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
@@ -232,19 +233,19 @@ class Problem(ABC):
 
     @abstractmethod
     def rows(self, start: Start, rng: np.random.Generator) -> Any:
-        """Rows of visible states to learn from, read like an array."""
+        """Visible states of all rows, an array or a container that is indexed like one."""
 
     @abstractmethod
     def objective(self, phase: NegativePhase) -> NegativePhase | LabelObjective:
-        """Function that training climbs, given a source of the model's states."""
+        """Objective of training, given a source of model samples."""
 
     @abstractmethod
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
-        """Recorder of a fit whose states are in the given precision."""
+        """Recorder for a fit with states of the given precision."""
 
     @abstractmethod
     def attributes(self, result: FitResult) -> dict[str, Any]:
-        """Attributes of the estimator after the fit; None for one that it has no more."""
+        """Attributes of the estimator after the fit; None deletes an attribute."""
 
 
 @final
@@ -256,7 +257,7 @@ class RowProblem(Problem):
 
     @classmethod
     def of(cls, rbm: Any, X: Any, sample_weight: Any, *, is_planned: bool) -> RowProblem:
-        """Check what `fit` (with a plan) or `partial_fit` was given."""
+        """Check the arguments of `fit` (`is_planned`) or `partial_fit`."""
         model, form = ArrayModel(copy(rbm)), rbm._row_format
         resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
         X, weight = present_rows(X, check_weights(sample_weight, X))
@@ -265,16 +266,16 @@ class RowProblem(Problem):
         form.warn_if_unlearned(X)
         if form.has_tables and reset and not is_planned and X.shape[0] < MIN_SCALE_ROWS:
             warn_user(
-                f"The scales and categories of a table are learned from the first rows, and "
-                f"partial_fit got {X.shape[0]} of them, from which no scale is known. Pass at least "
+                f"The scales and categories of a table are learned in the first call of partial_fit, "
+                f"which got {X.shape[0]} rows, too few to estimate a scale. Pass at least "
                 f"{MIN_SCALE_ROWS} rows in the first call.",
                 UserWarning,
             )
         problem = cls(model, X, weight, is_planned, resumes)
         if not resumes and np.isnan(problem.statistics[1]).all():
             raise ValueError(
-                f"X of shape {X.shape} expected to have a known value in some feature, got none. Pass "
-                f"rows with values."
+                f"X of shape {X.shape} expected to have an observed value in some feature, got none. "
+                f"Pass rows with values."
             )
         return problem
 
@@ -284,16 +285,16 @@ class RowProblem(Problem):
         if self.model.rbm.track_likelihood:
             raise ValueError(
                 "track_likelihood=True expected complete rows, got missing values: the likelihood of "
-                "what is known is no free energy. Set track_likelihood=False."
+                "the observed values is not a free energy. Set track_likelihood=False."
             )
         n_first_steps = N_FIRST_STEPS if self.resumes else 1
-        return CompletedRows(self.X, start.base.astype(self.X.dtype), n_first_steps, rng)
+        return ImputedRows(self.X, start.base.astype(self.X.dtype), n_first_steps, rng)
 
     def objective(self, phase: NegativePhase) -> NegativePhase:
         return phase
 
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
-        is_known = rows.known_units if isinstance(rows, CompletedRows) else None
+        observed = rows.observed if isinstance(rows, ImputedRows) else None
         likelihood = None
         if self.model.rbm.track_likelihood:
             tracker = None if self.checkpoint is None else deepcopy(self.checkpoint["tracker"])
@@ -302,7 +303,7 @@ class RowProblem(Problem):
         return RowRecorder(
             history,
             self.model.rbm,
-            ScoredRows(rows, self.sample_weight, is_known),
+            ScoredRows(rows, self.sample_weight, observed),
             *self.split,
             start.base,
             dtype,
@@ -312,24 +313,24 @@ class RowProblem(Problem):
 
     def attributes(self, result: FitResult) -> dict[str, Any]:
         history = {"n_iter_": result.n_iter, "history_": result.history}
-        own = machine_attributes(self.model.rbm, result)
-        return own | history | {"_training_state": result.training_state}
+        attributes = machine_attributes(self.model.rbm, result)
+        return attributes | history | {"_training_state": result.training_state}
 
 
 def machine_attributes(rbm: Any, result: FitResult) -> dict[str, Any]:
-    """Attributes of an estimator that belong to its machine, and not to the history of a fit.
+    """Attributes of an estimator that describe its machine, without the history of the fit.
 
     Parameters
     ----------
     rbm : BaseRBM
-        That has learned the format of the rows.
+        Estimator that has learned the format of the rows.
     result : FitResult
-        Of a fit that has trained this machine, or one of more columns.
+        Result of a fit of this machine, or of one with further columns.
 
     Returns
     -------
     attributes : dict
-        By their names; None for one that the estimator has no more.
+        Attributes by name; None deletes an attribute.
     """
     learned = {name: getattr(rbm, name, None) for name in rbm._row_format.learned}
     arrays = {name: result.arrays[name] for name in rbm._public_names}
@@ -346,7 +347,7 @@ def machine_attributes(rbm: Any, result: FitResult) -> dict[str, Any]:
 
 
 def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, Array]:
-    """Number of rows, mean and variance of every column.
+    """Number of rows, and mean and variance of every column.
 
     Parameters
     ----------
@@ -358,7 +359,7 @@ def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, A
     Returns
     -------
     statistics : tuple of float, ndarray and ndarray of shape (n_features,)
-        Of weighted rows, `number_of_rows`.
+        Number of rows, means and variances. For weighted rows the number is `number_of_rows`.
     """
     n_rows = X.shape[0] if sample_weight is None else number_of_rows(sample_weight)
     return (n_rows, *column_statistics(X, sample_weight))
@@ -367,7 +368,7 @@ def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, A
 def split_rows(
     n_samples: int, share: float, seed: int, candidates: Array | None = None
 ) -> tuple[Array, Array]:
-    """Numbers of the rows to learn from and of those held out, the same for the same seed.
+    """Split rows at random into training and held-out rows.
 
     Parameters
     ----------
@@ -376,14 +377,14 @@ def split_rows(
     share : float
         Share of the candidates to hold out.
     seed : int
-        Of the choice.
+        Seed of the split.
     candidates : ndarray of shape (n_candidates,), default=None
-        Numbers of the rows that may be held out, a share of which is; None for all.
+        Indices of the rows that may be held out; None for all.
 
     Returns
     -------
     learned, held_out : ndarray of int
-        Sorted.
+        Sorted indices of the training and the held-out rows.
     """
     everything = np.arange(n_samples)
     _, held_out = train_test_split(

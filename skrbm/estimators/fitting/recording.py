@@ -1,4 +1,4 @@
-"""Epochs of a fit in `history_`, the lines that they print, and what a fit is warned of."""
+"""Recording of epochs in `history_`, verbose output, and warnings after a fit."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, mean_of_rows, spread_rows
 from skrbm.core.training.monitoring import free_energy_gap, record
-from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.input.validation import warn_user
 
-MAX_RECORDED_ROWS = 1000  # training rows that an epoch is recorded from
-MIN_DEFICIT = 1.0  # nats below independent features, from which a fit is warned of
-HELD_OUT_EFFORT = 2  # times the cost of a training score: scores that decide are measured better
+MAX_RECORDED_ROWS = 1000  # training rows that are scored after an epoch
+MIN_DEFICIT = 1.0  # nats below independent features at which a fit warns
+HELD_OUT_EFFORT = 2  # cost of a held-out score relative to a training score
 
 Columns = dict[str, list[float]]
 Notes = dict[str, float]
-Score = tuple[float, float]  # with its standard error, in nats
+Score = tuple[float, float]  # score and its standard error, in nats
 
 
 def empty_history(*scores: str) -> Columns:
-    """Columns of a history before the first epoch."""
+    """Empty columns of a history with the given scores."""
     return {name: [] for name in ("n_iter", *scores, "time")}
 
 
 @final
 @dataclass
 class History:
-    """Writer of `history_`: a copy of the columns so far, and the number of the present epoch.
+    """Writer of `history_` and of verbose output.
 
     Parameters
     ----------
     columns : dict of str to list of float
-        History so far.
+        History so far; copied.
     n_iter : int
         Number of epochs so far.
     name : str
-        Name of the estimator's class, for the lines.
+        Name of the estimator's class, for verbose output.
     is_verbose : bool
         Whether to print a line for every epoch.
     n_updates : int
         Number of updates of an epoch.
     n_left : int or None
-        Largest number of epochs that are to come; None where nobody knows.
+        Largest number of remaining epochs; None if it is unknown.
     """
 
     columns: Columns
@@ -74,7 +74,7 @@ class History:
         self._n_done = 0
 
     def count_update(self) -> None:
-        """Count an update, and print now and then how far a long epoch has come."""
+        """Count an update, and print the progress of a long epoch every `line_pause` seconds."""
         self._n_done += 1
         now, share = time.perf_counter(), self._n_done % self.n_updates / self.n_updates
         if self.is_verbose and share and now - self._last_line >= self.line_pause:
@@ -82,14 +82,14 @@ class History:
             self._print(self.n_iter + 1, text)
 
     def add(self, notes: Notes, scores: str) -> None:
-        """Add the present epoch.
+        """Add the present epoch to the history.
 
         Parameters
         ----------
         notes : dict of str to float
-            One number for each column; a column without one gets NaN.
+            Values by column; a column without a value gets NaN.
         scores : str
-            Part of the line between the number of the epoch and the time.
+            Scores for the printed line.
         """
         end = time.perf_counter()
         seconds, self._begin = end - self._begin, end
@@ -108,12 +108,12 @@ class History:
 
 
 class Recorder(ABC):
-    """Scores of the machines of a fit, one after each epoch.
+    """Recorder of the scores of a fit after each epoch.
 
     Attributes
     ----------
     history : History
-        To write to.
+        History to write to.
     """
 
     history: History
@@ -121,7 +121,7 @@ class Recorder(ABC):
     @property
     @abstractmethod
     def tracker(self) -> PartitionTracker | None:
-        """Chains that the partition function is followed with, if it is."""
+        """Tracker of the partition function; None if it is not tracked."""
 
     @abstractmethod
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
@@ -130,65 +130,66 @@ class Recorder(ABC):
         Parameters
         ----------
         machine : Machine
-            Plain machine that would be published now.
+            Plain machine after the epoch.
         particles : ndarray of shape (n_particles, n_hidden)
             Hidden states of the chains.
         notes : dict of str to float
-            Further columns.
+            Further columns of the history.
         rng : numpy.random.Generator
-            Stream of training.
+            Random stream of training.
 
         Returns
         -------
         score, std_error : float
-            Score that decides, in nats, comparable with those of epochs before; its error.
+            Score for early stopping, in nats, comparable with earlier ones, and its standard error.
         """
 
     @abstractmethod
     def score(self, machine: Machine) -> float:
-        """Score that decides, of a given machine, in nats."""
+        """Early-stopping score of a given machine, in nats."""
 
     @abstractmethod
     def warn(self, machine: Machine, particles: Array) -> None:
-        """Warn of what is wrong with the machine that a fit has ended with."""
+        """Warn if the final machine of a fit is a poor model."""
 
 
 class ScoredRows(NamedTuple):
-    """Rows with their weights, and the mask of their units (n_rows, n_units) that are scored."""
+    """Rows with their weights, and the mask of the scored units, of shape (n_rows, n_units)."""
 
     v: Any
     weight: Array | None = None
     is_scored: Array | None = None
 
     def take(self, numbers: Array) -> ScoredRows:
-        """Some of the rows, by their numbers."""
+        """Rows with the given indices."""
         return ScoredRows(*(None if array is None else array[numbers] for array in self))
 
 
 @final
 @dataclass
 class RowRecorder(Recorder):
-    """Recorder of pseudo-likelihoods, free energies and, if they are tracked, log-likelihoods.
+    """Recorder of pseudo-likelihoods, free energies and, if tracked, log-likelihoods.
 
     Parameters
     ----------
     history : History
-        To write to.
+        History to write to.
     rbm : BaseRBM
-        Has the parameters, and the format of the rows.
+        Estimator with the parameters and the format of the rows.
     rows : ScoredRows
         All rows of the fit.
     learned, held_out : ndarray of int or None
-        Numbers of the rows that are learned from, None for all, and of those whose score decides,
-        None for the same.
+        Indices of the training rows, None for all, and of the held-out rows, None without any.
+        Early stopping uses the score of the held-out rows if there are any.
     base : Units
-        Visible layer without a field that has the statistics of the rows.
+        Visible layer that, without a field, has the statistics of the rows.
     dtype : dtype
         Floating-point type of states, in which pseudo-likelihoods and free energies are computed.
     is_persistent : bool
-        Whether there are chains that sample the machine.
+        Whether persistent chains sample the machine.
     likelihood : LikelihoodRecorder, default=None
-        Recorder of log-likelihoods, which then decide; None for pseudo-likelihoods alone.
+        Recorder of log-likelihoods, which early stopping then uses; None for pseudo-likelihoods
+        alone.
     """
 
     history: History
@@ -209,8 +210,8 @@ class RowRecorder(Recorder):
         return None if self.likelihood is None else self.likelihood.tracker
 
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
-        if isinstance(self.rows.v, CompletedRows):  # whose draws have moved
-            if self.held_out is not None:  # training draws for its own rows
+        if isinstance(self.rows.v, ImputedRows):
+            if self.held_out is not None:  # training redraws the training rows alone
                 self.rows.v.redraw(machine, self.held_out, rng)
             self._scored = self._taken()
         notes = notes | self._measure(machine.astype(self.dtype), particles)
@@ -232,12 +233,12 @@ class RowRecorder(Recorder):
     def warn(self, machine: Machine, particles: Array) -> None:
         rows, rbm = self._scored[0], self.rbm
         with np.errstate(all="ignore"):
-            missing = likelihood_deficit(machine, self.base, rows.v, particles, rows.weight)
-        if missing > MIN_DEFICIT:
+            deficit = likelihood_deficit(machine, self.base, rows.v, particles, rows.weight)
+        if deficit > MIN_DEFICIT:
             warn_user(
-                f"The fit is worse than none: the mean log-likelihood of X is at least {missing:.3g} "
-                f"nats below that of independent features. Reduce learning_rate={rbm.learning_rate}, "
-                f"or set algorithm='pt' with n_iter={rbm.n_iter} or more.",
+                f"The fit is worse than a model of independent features: its mean log-likelihood of X "
+                f"is at least {deficit:.3g} nats lower. Reduce learning_rate={rbm.learning_rate}, or "
+                f"set algorithm='pt' with n_iter={rbm.n_iter} or more.",
                 ConvergenceWarning,
             )
 
@@ -246,7 +247,7 @@ class RowRecorder(Recorder):
         return self._taken()
 
     def _taken(self) -> list[ScoredRows]:
-        """Some of the rows that are learned and, if there are any, all that are held out."""
+        """Subsample of the training rows, and all held-out rows if there are any."""
         learned = self.rows
         if self.learned is not None:
             learned = learned.take(spread_rows(self.learned, MAX_RECORDED_ROWS))
@@ -254,7 +255,7 @@ class RowRecorder(Recorder):
 
     @cached_property
     def _log_jacobians(self) -> list[float]:
-        """Mean scores of the machine's columns above those of the rows as given, in nats."""
+        """Mean log-Jacobians of the map from the machine's columns to the user's values, in nats."""
         if not self.rbm._row_format.has_tables:
             return [0.0] * len(self._scored)
         means, rbm = [], self.rbm
@@ -267,40 +268,42 @@ class RowRecorder(Recorder):
 
     @property
     def _deciding(self) -> str:
-        """Name of the score that decides in the history."""
+        """Name of the early-stopping score in the history."""
         prefix = "" if self.held_out is None else "validation_"
         return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
 
     def _measure(self, machine: Machine, particles: Array) -> Notes:
         """Pseudo-likelihoods and free energies of a machine in the precision of states."""
-        own, *held_out = self._scored
+        learned, *held_out = self._scored
         chains = particles if self.is_persistent else None
-        notes = record(machine, own.v, chains, self.n_samples, own.weight, own.is_scored)
+        notes = record(
+            machine, learned.v, chains, self.n_samples, learned.weight, learned.is_scored
+        )
         notes["pseudo_likelihood"] -= self._log_jacobians[0]
         for rows in held_out:
             notes["validation_pseudo_likelihood"] = self._held_out_score(machine)
             notes["free_energy_gap"] = free_energy_gap(
                 machine,
                 rows.v,
-                own.v,
+                learned.v,
                 self.n_samples,
                 sample_weight=rows.weight,
-                reference_weight=own.weight,
+                reference_weight=learned.weight,
             )
         return notes
 
     def _held_out_score(self, machine: Machine) -> float:
-        """Pseudo-likelihood of the rows that are held out, in nats."""
+        """Pseudo-likelihood of the held-out rows, in nats."""
         n_samples = HELD_OUT_EFFORT * self.n_samples
         score = self._pseudo_likelihood(machine, self._scored[1], n_samples)
         return score - self._log_jacobians[1]
 
     def _pseudo_likelihood(self, machine: Machine, rows: ScoredRows, n_samples: int) -> float:
-        """Pseudo-likelihood in nats, at a small part of the cost of an epoch of so many rows."""
+        """Estimated pseudo-likelihood in nats, with an effort set by the `n_samples` of an epoch."""
         return monitor(machine, rows.v, n_samples, rows.weight, rows.is_scored)
 
     def _likelihoods(self, machine: Machine) -> Notes:
-        """Log-likelihoods of learned and held-out rows in nats, where they are tracked."""
+        """Log-likelihoods of training and held-out rows in nats; empty if they are not tracked."""
         if self.likelihood is None:
             return {}
         rows = {
@@ -313,7 +316,7 @@ class RowRecorder(Recorder):
         return notes
 
     def _line(self, notes: Notes) -> str:
-        """Scores of an epoch, in words."""
+        """Scores of an epoch as text for the printed line."""
         words = []
         for name in ("pseudo_likelihood", "log_likelihood"):
             if name in notes:

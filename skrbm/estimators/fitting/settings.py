@@ -1,4 +1,4 @@
-"""From an estimator's parameters to the training algorithm that they describe."""
+"""Conversion of an estimator's parameters to a training algorithm."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from skrbm.core.training.parts.grey_values import GreyValues
 from skrbm.core.training.parts.guard import Guard
 from skrbm.core.training.parts.hidden_scale import HiddenScale
 from skrbm.core.training.parts.jump_to_data import MIXED_SHARE, N_FAR_ROWS, JumpToData
-from skrbm.core.training.parts.missing import CompletedRows, MissingValues
+from skrbm.core.training.parts.missing import ImputedRows, MissingValues
 from skrbm.core.training.parts.normalization import Normalization
 from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.problem import Problem, Start
 
-# Weights of a machine whose updates spend their time outside the products, and elements of the weights
-# and states of an update, up to which double precision costs nothing: tests/estimators/test_tabular.py.
+# Largest number of weights, and of elements of the weights and states of an update, up to which double
+# precision costs nothing, as products take a small part of the time (tests/estimators/test_tabular.py).
 MAX_DOUBLE_WEIGHTS, MAX_DOUBLE_ELEMENTS = 2**12, 2**13
 
 
-# Names of parts, of what they do and of steps of the start, that an experiment may leave out.
+# Names of the parts, and of steps of parts and of the initialization, that experiments may leave out.
 LEAVABLE = frozenset(
     {"guard", "jumps", "mixed rows", "anchors", "damping", "average", "clusters", "kurtosis"}
 )
 
 
 def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> Trainer:
-    """Training algorithm of an estimator's present parameters.
+    """Training algorithm for an estimator's present parameters.
 
     Parameters
     ----------
     problem : Problem
-        Has the estimator, and chooses what training climbs.
+        Problem with the estimator and the objective.
     start : Start
-        Has the chains and the statistics of the data.
+        Initialization with the chains and the statistics of the data.
     machine : Machine
-        Trained in place.
-    rows : {ndarray, sparse matrix, CompletedRows, LabelledRows} of shape (n_samples, n_visible)
-        Data.
+        Machine to train in place.
+    rows : {ndarray, sparse matrix, ImputedRows, LabelledRows} of shape (n_samples, n_visible)
+        Training data.
 
     Returns
     -------
     trainer : Trainer
-        For this machine alone.
+        Training algorithm with buffers for this machine alone.
     """
     model, rbm, phases = problem.model, problem.model.rbm, problem.objective(start.phase)
     unknown = rbm._left_out - LEAVABLE
@@ -92,7 +92,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Normalization()] if all(map(np.any, machine.curvature_scales)) else ()),
         *([Average()] if rbm.average else ()),
-        *([MissingValues(rows, buffers)] if isinstance(rows, CompletedRows) else ()),
+        *([MissingValues(rows, buffers)] if isinstance(rows, ImputedRows) else ()),
     )
     return Trainer(
         phases,
@@ -111,15 +111,15 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
 
 
 def _bounds(machine: Machine, variance: Array) -> dict[str, tuple[Array, Array]]:
-    """Ranges of the parameters of both layers, given the variance of the data."""
+    """Bounds of the parameters of both layers, given the variance of the data."""
     hidden_variance = np.ones(machine.hidden.n_columns)
-    ranges = {f"visible_{name}": own for name, own in machine.visible.bounds(variance).items()}
+    ranges = {f"visible_{name}": ends for name, ends in machine.visible.bounds(variance).items()}
     ranges |= {
-        f"hidden_{name}": own for name, own in machine.hidden.bounds(hidden_variance).items()
+        f"hidden_{name}": ends for name, ends in machine.hidden.bounds(hidden_variance).items()
     }
     bounds = {}
     for name, (low, high) in ranges.items():
         present = machine.parameters.get(name)
-        if present is not None:  # values assigned by hand are left where they are
+        if present is not None:  # keep values that the user has assigned
             bounds[name] = np.minimum(low, present), np.maximum(high, present)
     return bounds

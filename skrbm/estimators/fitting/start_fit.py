@@ -1,4 +1,4 @@
-"""The start of a fit: a new machine, or the one that an estimator is."""
+"""Initialization of a fit, with a new machine or with that of a fitted estimator."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from skrbm.core.training.start.initialization import (
     initial_particles,
 )
 from skrbm.core.training.start.pretraining import (
-    likeliest_means,
+    add_hidden_units,
     log_likelihood,
+    mode_means,
     pretrained_machine,
-    widened,
 )
 from skrbm.core.training.start.statistics import column_kurtosis, merged_statistics
 from skrbm.core.training.state import TrainingState
@@ -41,31 +41,31 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 
-# Machine to train, statistics of all rows so far (kurtosis excluded), the known fields of its state,
-# and the machine of the public arrays if training goes on from there.
+# Machine to train; statistics of all rows so far, without kurtosis; fields of the training state; and
+# the machine of the public arrays if training resumes from them.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 
 
 def start_fit(problem: Problem) -> Start:
-    """Find where a fit starts from: a new machine, or the public arrays and what goes with them.
+    """Initialize a fit, with a new machine or from the public arrays of the estimator.
 
     Nothing is written to the estimator.
 
     Parameters
     ----------
     problem : Problem
-        Rows to learn, and the model that they train.
+        Training data and the model.
 
     Returns
     -------
     start : Start
-        Of this problem.
+        Initial machine and state of the fit.
 
     Raises
     ------
     ValueError
-        If the rows do not go with the model or, of a checkpoint, are not those of its fit.
+        If the rows do not match the model, or differ from the rows of a checkpoint.
     """
     model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
     if checkpoint is not None:
@@ -76,16 +76,16 @@ def start_fit(problem: Problem) -> Start:
     if checkpoint is None:
         data = {**data, **problem.counts, "kurtosis": _kurtosis(problem, machine, data)}
         if problem.is_planned:
-            state["slowdown"] = 1.0
+            state["rate_factor"] = 1.0
     else:
-        data = problem.data_before  # which has counted these rows
+        data = problem.data_before  # includes these rows
     base = model.base_layer(data["all"])
     first = base if data["first"] is data["all"] else model.base_layer(data["first"])
     chains = {} if published is None else getattr(rbm, "_chains", {})
     betas, n_temperatures = chains.get("betas", ()), rbm.n_temperatures
     ladder = Ladder(betas) if len(betas) == n_temperatures else Ladder.of(n_temperatures)
     phase = ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, first, ladder)
-    # Chains of the model itself come first, new ones where there are too few of them.
+    # The chains at temperature 1 come first. Missing chains are initialized.
     n_particles = rbm.n_particles or len(state["particles"]) or problem.n_batch
     n_replicas = (phase.n_chains - 1) * n_particles
     particles = state["particles"][:n_particles]
@@ -99,7 +99,7 @@ def start_fit(problem: Problem) -> Start:
 
 
 def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> Origin:
-    """Machine that resembles some statistics."""
+    """New machine, initialized with statistics of the data."""
     model, rbm = problem.model, problem.model.rbm
     statistics = model.with_known_means(statistics)
     n_samples, mean, variance = statistics
@@ -123,12 +123,12 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
         state: dict[str, Any] = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
     else:
         narrow, modes = found
-        machine = widened(narrow, rbm.n_components, mean, variance, rng)
+        machine = add_hidden_units(narrow, rbm.n_components, mean, variance, rng)
         n_chains = rbm.n_particles or problem.n_batch
         rows = rng.choice(modes.rows, n_chains, p=modes.weights)
         state = {
             "particles": machine.sample_hidden(rows, rng),
-            "parts": {"jumps": {"modes": likeliest_means(narrow)}},
+            "parts": {"jumps": {"modes": mode_means(narrow)}},
         }
         if "kurtosis" not in rbm._left_out:
             data["least_kurtosis"] = modes.kurtosis(variance)
@@ -137,7 +137,7 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
 
 
 def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
-    """Refuse statistics of which the public arrays cannot have the precision."""
+    """Raise an error if the public arrays would exceed the range of `dtype`."""
     with np.errstate(over="ignore", under="ignore"):
         arrays = model.arrays(machine.astype(dtype))
     try:
@@ -160,20 +160,20 @@ def _pretrained(
     varying: Array,
     rng: np.random.Generator,
 ) -> tuple[Machine, Clusters] | None:
-    """Machine of a few hidden units that has the modes of the rows already, if they are far apart.
+    """Pretrained machine of a few hidden units, and the clusters, if the data have clusters.
 
-    Training does not find these by itself: variances fall before the weights lead to all modes,
-    or weights are held back by their effect on the modes' odds.
+    Training alone does not find modes that are far apart: the variances decrease before the weights
+    represent all modes, or the effect of the weights on the odds of the modes limits their steps.
     """
     rbm, model, n_hidden = problem.model.rbm, problem.model, problem.model.rbm.n_components
     n_samples, mean, variance = statistics
     kind: type[Units] = rbm._hidden_layer_type
     step = None if "clusters" in rbm._left_out else visible.value_step
-    if step is None or len(kind.support.values) != 2:  # clusters are patterns of units that are on
+    if step is None or len(kind.support.values) != 2:  # each hidden unit switches one cluster on
         return None
-    # Not spawned: before NumPy 2 a copied generator has forgotten its seed.
+    # Not spawned from `rng`: before NumPy 2, a copied generator loses its seed sequence.
     most, (learned, _), stream = max(n_hidden, 2), problem.split, new_streams(deepcopy(rng), 1)[0]
-    with one_blas_thread():  # products are small
+    with one_blas_thread():  # threads slow small products down
         modes = find_clusters(problem.X, learned, mean, variance, step, most, stream)
         if modes is None:
             return None
@@ -185,7 +185,7 @@ def _pretrained(
 
 
 def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters) -> bool:
-    """True if weights are in their bounds, and worth what they cost."""
+    """True if the weights satisfy `max_norm`, and gain at least the penalties in log-likelihood."""
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
         return False
@@ -196,20 +196,21 @@ def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters)
 
 
 def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
-    """Machine behind the public arrays, with the state that its training has left."""
+    """Machine of the public arrays, with the state of its training."""
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
     statistics, width = problem.statistics, X.shape[1]
     varying = before.get("varying", True)
     is_as_wide = np.size(varying) in (1, width)
-    varying = not is_as_wide or varying | (statistics[2] > 0)  # what was constant may vary now
+    varying = not is_as_wide or varying | (statistics[2] > 0)  # constant columns may vary now
     published = model.machine(varying=varying)
     n_hidden, n_columns = parameter_shape(rbm, "components_", 2)
     check_width(X, n_columns, rbm)
     if rbm.n_components not in (n_hidden, training.get("n_components", rbm.n_components)):
         raise ValueError(
             f"n_components={rbm.n_components} was changed since fit, but components_ has "
-            f"{n_hidden} rows. Call fit to start anew, or set n_components={n_hidden} to go on."
+            f"{n_hidden} rows. Call fit to train a new model, or set n_components={n_hidden} to "
+            f"continue training."
         )
     seen = before.get("all")
     if seen is not None and len(seen[1]) == width:
@@ -221,7 +222,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     is_open = is_published and seen is not None and seen[0] < MIN_SCALE_ROWS
     is_open = is_open and problem.checkpoint is None
     if is_open and published.visible.bounds(model.moments(data["all"])[1]):
-        # the first rows of a stream, which were few, have set a scale that lasts
+        # The variance bounds were set from too few rows.
         return _new(problem, data["all"], rng)
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     particles = np.empty((0, n_hidden))
@@ -234,10 +235,10 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
 def _trained(
     machine: Machine, training: dict[str, Any], *, is_published: bool, averages: bool
 ) -> tuple[Machine, dict[str, Any]]:
-    """Machine that training had arrived at behind a public average, and the state that goes with it.
+    """Machine to continue training from, with the state of its training.
 
-    Arrays that were edited since are themselves gone on from, without the momentum and the average
-    that led to others.
+    Public arrays may be an average; training continues from the last parameters behind it. If the
+    user has edited the public arrays, training continues from these, without momentum and average.
     """
     state = deepcopy({name: training[name] for name in STATE_FIELDS & training.keys()})
     parts, parameters = state.get("parts", {}), training.get("parameters")
@@ -255,17 +256,17 @@ def _trained(
     ):
         machine = machine.astype(parameters["weights"].dtype, copy=True)
         machine.assign(parameters)
-    else:  # average or learn_variance were changed
+    else:  # `average` or `learn_variance` was changed
         parts.pop("average", None)
     return machine, state
 
 
 def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
-    """Tails of the columns, about the mean of all rows so far."""
+    """Kurtosis of the columns over all rows so far, not below `least_kurtosis`."""
     (n_samples, mean, variance), before = data["all"], problem.data_before
     least = data.get("least_kurtosis", 0.0)
     is_left_out = "kurtosis" in problem.model.rbm._left_out
-    if machine.visible.is_signal_fixed or is_left_out:  # no parameter is measured in them
+    if machine.visible.is_signal_fixed or is_left_out:  # the metric does not depend on it
         return np.full_like(mean, least)
     kurtosis = column_kurtosis(problem.X, mean, variance, problem.sample_weight)
     share = problem.statistics[0] / n_samples

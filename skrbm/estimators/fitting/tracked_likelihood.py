@@ -1,4 +1,4 @@
-"""The log-likelihood of a model while it trains."""
+"""Log-likelihood of a model during training."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from skrbm.estimators.inference.log_partition import attained_by_rows, is_below
 from skrbm.estimators.input.validation import AnnealingWarning, warn_user
 
 MAX_LIKELIHOOD_ROWS = 1000  # rows whose free energies are averaged in an epoch
-N_TRACKING_ANCHORS, N_LIKELIEST = 100, 8  # rows that chains may jump to, of all kinds and others
-# Errors and cost with these: benchmarks/results/tracking_small.json and tracking_large.json.
-N_TRACKING_CHAINS = 100, 500  # at least and at most
-ROWS_PER_CHAIN = 100  # rows of an epoch for each chain
-MIN_TRACKING_STEPS = 20  # steps of each chain in an epoch
-UPDATES_PER_STEP = 16  # updates of an epoch for one step of the chains: about 5 % of its time
+N_TRACKING_ANCHORS, N_LIKELIEST = 100, 8  # proposals of jumps: evenly spaced rows, most likely rows
+# Errors and cost of these settings: benchmarks/results/tracking_small.json and tracking_large.json.
+N_TRACKING_CHAINS = 100, 500  # smallest and largest number
+ROWS_PER_CHAIN = 100  # training rows per chain
+MIN_TRACKING_STEPS = 20  # Gibbs steps of each chain per epoch
+UPDATES_PER_STEP = 16  # updates per Gibbs step of the chains: about 5 % of the time of an epoch
 
 
 @final
 @dataclass
 class LikelihoodRecorder:
-    """Recorder of the log-likelihood of data under each published model.
+    """Recorder of the log-likelihood after each epoch, with a tracked partition function.
 
     Parameters
     ----------
     base : Units
-        Visible layer without a field that has the statistics of the data.
+        Visible layer that, without a field, has the statistics of the data.
     rng : numpy.random.Generator
-        Stream of annealing, which stays where it is.
+        Random stream of annealing, which is not advanced.
     n_rows, n_updates : int
-        Rows and updates of an epoch, of whose cost this is a small part.
+        Rows and updates of an epoch, which set the effort.
     dtype : dtype
         Precision of the states of chains.
     tracker : PartitionTracker, default=None
-        Chains to go on with; None for new ones.
+        Tracker with chains to continue; None for new chains.
 
     Attributes
     ----------
     raised : float
-        Nats by which the last value was raised to what the rows alone add to it.
+        Increase of the last log-partition to its lower bound from the data, in nats.
     has_warned : bool
-        Whether the user knows of such a value.
+        Whether a warning of such an increase was issued.
     """
 
     base: Units
@@ -60,19 +60,19 @@ class LikelihoodRecorder:
     raised: float = field(default=0.0, init=False)
     has_warned: bool = field(default=False, init=False)
 
-    # States of the smaller layer beyond which chains visit fewer.
+    # Largest number of states of the smaller layer that are enumerated: as many as chains visit.
     max_states: ClassVar[int] = N_TRACKING_CHAINS[0] * MIN_TRACKING_STEPS
 
     @property
     def correction(self) -> float:
-        """By how much log-likelihoods of before were too high when compared with those of now."""
+        """Excess of earlier log-likelihoods over comparable present ones, in nats."""
         return self.raised + (0.0 if self.tracker is None else self.tracker.correction)
 
     def log_partition(self, machine: Machine, v: Any, free_energy: Array) -> LogPartition:
-        """Partition function of the next model: exact where that visits no more states.
+        """Partition function of the next model, exact if enumeration is cheaper than chains.
 
-        Chains may jump to rows of the data, as those of training do: to some of all kinds, and to
-        the likeliest. A value that is less than what the rows alone add to it is raised to that.
+        Chains may jump to rows of the data: to evenly spaced rows, and to those of the lowest free
+        energy. A value below the contribution of the rows is raised to it.
         """
         n_steps = max(MIN_TRACKING_STEPS, self.n_updates // UPDATES_PER_STEP)
         if exact.smaller_discrete(machine).visible.n_states <= self.max_states:
@@ -95,8 +95,8 @@ class LikelihoodRecorder:
         if is_below(result, bound) and not self.has_warned:
             self.has_warned = True
             warn_user(
-                f"The tracked {result} is too low: the rows alone make it {bound:.6g} nats. This log-"
-                f"likelihood, and perhaps others, is an upper bound: take that of log_partition.",
+                f"The tracked {result} is too low: the rows alone contribute {bound:.6g} nats. This "
+                f"log-likelihood, and perhaps others, is an upper bound. Use log_partition instead.",
                 AnnealingWarning,
             )
         self.raised = max(0.0, bound - result.value) if np.isfinite(bound) else 0.0
@@ -111,15 +111,15 @@ class LikelihoodRecorder:
         Parameters
         ----------
         machine : Machine
-            What would be published now.
+            Plain machine after the epoch.
         rows : dict of str to tuple
-            Rows with their weights or None, by the prefix of what is recorded of them.
+            Rows and their weights, or None, by the prefix of their columns in the history.
 
         Returns
         -------
         notes : dict of str to float
-            For each prefix, "log_likelihood" and "log_likelihood_std_error"; NaN where the model
-            is beyond the range of numbers.
+            For each prefix, "log_likelihood" and "log_likelihood_std_error"; NaN if the energies of
+            the model overflow.
         """
         notes = {}
         with np.errstate(all="ignore"):
@@ -127,9 +127,9 @@ class LikelihoodRecorder:
             free = {name: machine.free_energy(v.astype(machine.dtype)) for name, v in few.items()}
             log_partition = self.log_partition(machine, few[""], free[""])
             for prefix, (_, weight) in rows.items():
-                own = None if weight is None else spread_rows(weight, MAX_LIKELIHOOD_ROWS)
+                few_weights = None if weight is None else spread_rows(weight, MAX_LIKELIHOOD_ROWS)
                 notes[f"{prefix}log_likelihood"] = (
-                    -mean_of_rows(free[prefix], own) - log_partition.value
+                    -mean_of_rows(free[prefix], few_weights) - log_partition.value
                 )
                 notes[f"{prefix}log_likelihood_std_error"] = log_partition.std_error
         return notes

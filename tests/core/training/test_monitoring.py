@@ -77,12 +77,12 @@ def test_judge_slows_down_before_it_ends_training(restores_best, seed):
     judge = EarlyStopping(
         Plateau(tol=0.0, patience=2), slows_down=True, restores_best=restores_best
     )
-    slowdowns = []
+    factors = []
     for _ in range(5):
-        assert not judge.add(-float(len(slowdowns)), machine, state)
+        assert not judge.add(-float(len(factors)), machine, state)
         machine.weights[:] += 1
-        slowdowns.append(state.slowdown)
-    np.testing.assert_allclose(slowdowns, [1, 1, 0.2, 0.2, 0.04])
+        factors.append(state.rate_factor)
+    np.testing.assert_allclose(factors, [1, 1, 0.2, 0.2, 0.04])
     state.learning_rate = 1e-7
     assert [judge.add(-9.0, machine, state) for _ in range(2)] == [False, True]
     assert (judge.best is not None) == restores_best

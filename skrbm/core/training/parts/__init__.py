@@ -1,1 +1,1 @@
-"""Parts of an update or an epoch beside the gradient step, one file each."""
+"""Parts of training besides the gradient step, one file each."""

@@ -10,17 +10,17 @@ from skrbm.core.numerics import IN_PLACE_BYTES, Array, row_blocks
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.state import TrainingState
 
-RECENCY = 3.0  # power by which late updates weigh more: the average is that of about a last quarter
-N_ALL, STRIDE = 100, 10  # updates: all of the first are averaged, then every tenth for ten
+RECENCY = 3.0  # power of the weights of late updates: averages about the last quarter of the run
+N_ALL, STRIDE = 100, 10  # after 100 updates, average every tenth iterate, with tenfold weight
 
 
 @final
 class Average(Part):
-    """Average of the parameters in the coordinates of the step, centred or plain.
+    """Average of the parameters, centred ones if training is centred.
 
-    Late updates weigh more than early ones, by the third power of their number, so that the average
-    [1]_ forgets the start and needs no horizon [2]_. Averages of plain parameters would depend on
-    the origin of the data.
+    The weight of an update grows with the third power of its number, so that the average [1]_
+    forgets the initialization without a known number of updates [2]_. An average of plain parameters
+    would depend on the origin of the data.
 
     References
     ----------
@@ -33,7 +33,7 @@ class Average(Part):
     name: ClassVar[str] = "average"
 
     def after_step(self, step: Step, machine: Machine) -> None:
-        """Move the average towards the present parameters."""
+        """Update the average with the present parameters."""
         memory, present = self.memory(step.state), machine.arrays
         if memory.get("arrays", {}).keys() != present.keys():
             arrays = {name: array.copy() for name, array in present.items()}
@@ -51,14 +51,14 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
     Parameters
     ----------
     machine : Machine
-        Plain, as of the last update.
+        Plain machine after the last update.
     state : TrainingState
         State of its training.
 
     Returns
     -------
     machine : Machine
-        The same machine where no average is kept.
+        Plain machine of the averaged parameters; the given one if no average is kept.
     """
     memory = state.parts.get(Average.name)
     if memory is None:
@@ -74,16 +74,16 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
 
 
 def _pending_share(memory: dict[str, Any]) -> float:
-    """Weight in the average of the updates that it does not contain yet."""
+    """Weight of the pending updates in the average."""
     n_averaged, n_pending = memory["n_averaged"], memory["n_pending"]
     return float(min(1.0, n_pending * (1 + RECENCY) / (n_averaged + RECENCY)))
 
 
 def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:
-    """Move an average towards present arrays, in place."""
+    """Add present arrays to an average with the given weight, in place."""
     for name, array in present.items():
         for rows in row_blocks(array, IN_PLACE_BYTES):
-            own, other = average[name][rows], array[rows]
-            own -= other  # three steps in place are faster than one with a copy
-            own *= 1 - share
-            own += other
+            mean, present_rows = average[name][rows], array[rows]
+            mean -= present_rows  # three operations in place are faster than one with a copy
+            mean *= 1 - share
+            mean += present_rows

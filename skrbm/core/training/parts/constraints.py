@@ -16,14 +16,14 @@ from skrbm.core.training.part import Part, Step
 @final
 @dataclass(frozen=True)
 class Constraints(Part):
-    """Bounds on norms of weights and on parameters.
+    """Bounds on the norms of the weights and on single parameters.
 
     Parameters
     ----------
     max_norm : float or None, default=None
         Largest Euclidean norm of a hidden unit's weights [1]_.
     bounds : mapping of str to (ndarray, ndarray)
-        Lowest and highest values of parameters.
+        Lowest and highest values, by the name of the parameter.
 
     References
     ----------
@@ -41,12 +41,12 @@ class Constraints(Part):
         self.enforce(machine.parameters)
 
     def enforce(self, parameters: dict[str, Array]) -> None:
-        """Move parameters to the nearest allowed ones, in place.
+        """Project the parameters onto the constraints, in place.
 
         Parameters
         ----------
         parameters : dict of str to ndarray
-            From `Machine.parameters`.
+            Parameters from `Machine.parameters`.
         """
         if self.max_norm is not None:
             weights = parameters["weights"]

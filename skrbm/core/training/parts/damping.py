@@ -17,24 +17,24 @@ from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import pause, recent_success
 from skrbm.core.units import Units
 
-# Multiples of Newton's step: chains answer many updates late, and longer ones overshoot; from the
-# second one on, steps diverge even if chains answer at once.
+# Step lengths in multiples of Newton's step. Chains lag many updates behind, so that steps beyond the
+# first bound overshoot; steps beyond the second diverge even if chains equilibrate at once.
 MAX_NEWTON_STEPS, DIVERGENT_NEWTON_STEPS = 0.5, 2
-# Smallest share of the total curvature that is damped, and the share kept: with twice as much, more
-# epochs make grey photographs less likely; with 1 %, black and white ones take longer
+# Smallest share of the total curvature that is damped, and the share kept: with 3 % kept, further
+# epochs lower the likelihood of grey photographs; with 1 %, binary photographs take longer
 # (benchmarks/results/clusters.json).
 MIN_LEADING_SHARE, KEPT_SHARE = 0.06, 0.015
-MIN_ROW_SHARES = 2  # multiples of a single row's curvature, which looks like a direction
-N_LANCZOS_STEPS = 4  # so many directions of large curvature are found
-LANCZOS_TOLERANCE = 1e-6  # length of the next direction, relative to the total curvature
-MAX_DAMPED_ROWS = 256  # rows of both phases: products of more take longer than the gradient
-# Share of looks that find divergent steps, below which they become fewer: a rare mode, which must not
-# be missed, has rows in few mini-batches.
+MIN_ROW_SHARES = 2  # smallest damped curvature, in multiples of the largest of a single row
+N_LANCZOS_STEPS = 4  # number of directions of large curvature that are found
+LANCZOS_TOLERANCE = 1e-6  # residual norm at which Lanczos stops, relative to the total curvature
+MAX_DAMPED_ROWS = 256  # rows of both phases: the Gram matrix of more takes longer than the gradient
+# Share of checks with divergent steps below which checks become rarer. It is small because only few
+# mini-batches contain rows of a rare mode, whose divergence must be found.
 RARE_DIVERGENCE = 0.1
-MAX_LOOK_PAUSE = 16  # updates
+MAX_CHECK_PAUSE = 16  # largest number of updates between two checks
 
 
-def correction(rate: float, weights: Array, products: Array) -> tuple[Array | None, bool]:
+def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, bool]:
     """Change of the row weights that damps the gradient.
 
     Parameters
@@ -43,74 +43,76 @@ def correction(rate: float, weights: Array, products: Array) -> tuple[Array | No
         Total step along the gradient.
     weights : ndarray of shape (n_rows,)
         Weights of the rows in the gradient, with a sum of zero.
-    products : ndarray of shape (n_rows, n_rows)
-        Gram matrix of the rows' gradients; all entries may be off by the same number.
+    gram : ndarray of shape (n_rows, n_rows)
+        Gram matrix of the rows' gradients, up to an additive constant.
 
     Returns
     -------
     change : ndarray of shape (n_rows,) or None
-        None if nothing is damped.
+        Change of the weights; None if nothing is damped.
     diverges : bool
         Whether the undamped step would diverge.
     """
     weight = 0.5 * np.abs(weights)
     largest = weight.max()
-    size, mean = np.sqrt(weight), products @ weight
-    total = float(weight @ (products.diagonal() - mean))
-    # Squares of larger numbers are infinite; a row that is its whole phase is all directions.
-    if not 0 < total < np.sqrt(np.finfo(products.dtype).max) or MIN_ROW_SHARES * largest >= 1:
+    size, mean = np.sqrt(weight), gram @ weight
+    total = float(weight @ (gram.diagonal() - mean))
+    # Squares of larger numbers overflow; a row that is a whole phase dominates every direction.
+    if not 0 < total < np.sqrt(np.finfo(gram.dtype).max) or MIN_ROW_SHARES * largest >= 1:
         return None, False
 
     def covariance(x: Array) -> Array:
-        # `x` needs no centring: its sum by size is zero, as that of the shares and of all images.
-        image = products @ (size * x)
+        # `x` needs no centring: `size @ x` is zero for `start`, whose weights sum to zero, and for
+        # all images.
+        image = gram @ (size * x)
         image -= weight @ image
         return np.asarray(size * image)
 
-    start = 2 * np.copysign(size, weights)  # weights by size
+    start = 2 * np.copysign(size, weights)  # weights / size
     values, vectors = _leading(covariance, start, total)
-    least = total * max(MIN_LEADING_SHARE, MIN_ROW_SHARES * largest)
-    bearable = max(MAX_NEWTON_STEPS / rate, total * max(KEPT_SHARE, largest))
-    if not values[-1] > max(least, bearable):
+    threshold = total * max(MIN_LEADING_SHARE, MIN_ROW_SHARES * largest)
+    max_curvature = max(MAX_NEWTON_STEPS / rate, total * max(KEPT_SHARE, largest))
+    if not values[-1] > max(threshold, max_curvature):
         return None, False
-    lost = 1 - bearable / np.maximum(values, bearable)
-    change = -size * (vectors @ (lost * (start @ vectors)))
+    removed = 1 - max_curvature / np.maximum(values, max_curvature)
+    change = -size * (vectors @ (removed * (start @ vectors)))
     return change, bool(rate * values[-1] > DIVERGENT_NEWTON_STEPS)
 
 
 @final
 @dataclass(frozen=True)
 class _LayerBuffers:
-    """Arrays for the signals of one layer's states and for their inner products."""
+    """Arrays for the signals of the states of a layer and for their Gram matrix."""
 
     signals: Buffer = field(default_factory=Buffer)
-    products: Buffer = field(default_factory=Buffer)
+    gram: Buffer = field(default_factory=Buffer)
 
 
 @final
 @dataclass(frozen=True)
 class Damping(Part):
-    r"""Shortening of the gradient along directions of large curvature.
+    r"""Damping of the gradient along directions of large curvature.
 
-    Where modes are far apart, the weights of all hidden units together move the modes' probabilities:
-    one update changes their log-odds by tens of nats, with alternating sign. With :math:`\phi_k` the
-    contribution of row :math:`k` to the gradient :math:`\sum_k s_k \phi_k`, and the weights
-    :math:`w_k = \frac12 |s_k|`, the Fisher information has the estimate
+    If modes are far apart, all hidden units together change the probabilities of the modes: one
+    update changes their log-odds by tens of nats, with alternating sign. With the contribution
+    :math:`\phi_k` of row :math:`k` to the gradient :math:`\sum_k s_k \phi_k`, and the weights
+    :math:`w_k = \frac12 |s_k|`, an estimate of the Fisher information is
 
     .. math:: \sum_k w_k (\phi_k - \bar\phi) (\phi_k - \bar\phi)^T, \qquad
         \bar\phi = \sum_k w_k \phi_k
 
-    Its eigenvectors are sums over rows, too, and follow from the rows' inner products alone, as does
-    the whole natural gradient [1]_. Of the gradient's component along one of eigenvalue
-    :math:`\lambda` there remains
+    Its eigenvectors are linear combinations of the rows' gradients and follow from their Gram matrix
+    alone, as does the natural gradient [1]_. The component of the gradient along an eigenvector of
+    eigenvalue :math:`\lambda` is multiplied by
 
     .. math:: \min\left(1, \frac{\lambda_0}{\lambda}\right), \qquad
         \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{200} \sum_k \lambda_k\right)
 
-    at the learning rate :math:`\eta`; instead of 3/200 the largest :math:`w_k`, if that is more.
-    Nothing is shortened unless an eigenvalue has 6 % of the sum and twice what a single row can have.
-    Where steps beyond :math:`2 / \lambda`, which diverge, have been rare lately, the next look is some
-    updates later. Phases of many rows together are left as they are.
+    at the learning rate :math:`\eta`; if the largest :math:`w_k` exceeds 3/200, it takes its place.
+    Nothing is damped unless an eigenvalue exceeds 6 % of the sum, and twice the largest eigenvalue
+    that a single row can cause. Steps beyond :math:`2 / \lambda` diverge; if they have been rare
+    recently, the next check is up to 16 updates later. Updates with more than 256 rows in both phases
+    are not damped.
 
     Parameters
     ----------
@@ -119,7 +121,7 @@ class Damping(Part):
     momentum_gain : float, default=1.0
         Total step along a direction in learning rates, from `Optimizer.momentum_gain`.
     correction : callable, default=correction
-        Change of the row weights, with the signature of the function.
+        Function that computes the change of the row weights.
 
     References
     ----------
@@ -137,33 +139,33 @@ class Damping(Part):
     _hidden: _LayerBuffers = field(default_factory=_LayerBuffers, init=False)
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """Weights of the rows in the shortened gradient; the very same where it stays as it is."""
+        """Difference with the row weights of the damped gradient; unchanged if nothing is damped."""
         memory, n_updates, weights = (
             self.memory(step.state),
             step.state.n_updates,
             difference.weights,
         )
         rate = step.rate * self.momentum_gain
-        is_due = rate > 0 and n_updates >= memory.get("next_look", 0)
+        is_due = rate > 0 and n_updates >= memory.get("next_check", 0)
         if not is_due or len(weights) > MAX_DAMPED_ROWS:
             return difference
-        change, diverges = self.correction(rate, weights, self._inner_products(machine, difference))
+        change, diverges = self.correction(rate, weights, self._gram_matrix(machine, difference))
         memory["divergent_share"] = recent_success(memory.get("divergent_share", 1.0), diverges)
-        memory["next_look"] = n_updates + pause(
-            memory["divergent_share"], RARE_DIVERGENCE, 1, MAX_LOOK_PAUSE
+        memory["next_check"] = n_updates + pause(
+            memory["divergent_share"], RARE_DIVERGENCE, 1, MAX_CHECK_PAUSE
         )
         return difference if change is None else difference.weighted(weights + change)
 
-    def _inner_products(self, machine: Machine, difference: Samples) -> Array:
+    def _gram_matrix(self, machine: Machine, difference: Samples) -> Array:
         """Gram matrix of the rows' gradients of weights and biases, in the metric of the step.
 
-        All its entries are larger by the metric's unit, which makes no difference to the covariance.
+        All its entries are larger by the unit of the metric, which cancels in the covariance.
         """
         metrics = self.preconditioner.metrics(machine)
         v, mean = zip(*difference.blocks, strict=True)
-        visible = _products(self._visible, machine.visible, metrics[0].signal, v)
-        hidden = _products(self._hidden, machine.hidden, metrics[1].signal, mean)
-        # phi = (v, h, v h^T): the last one's products are those of the others, multiplied.
+        visible = _layer_gram(self._visible, machine.visible, metrics[0].signal, v)
+        hidden = _layer_gram(self._hidden, machine.hidden, metrics[1].signal, mean)
+        # phi = (v, h, v h^T), so phi.phi' + 1 = (v.v' + 1) (h.h' + 1).
         visible += 1
         hidden += 1
         visible *= hidden
@@ -172,10 +174,10 @@ class Damping(Part):
         return visible
 
 
-def _products(
+def _layer_gram(
     buffers: _LayerBuffers, layer: Units, multiple: Any, blocks: tuple[Any, ...]
 ) -> Array:
-    """Inner products of the signals of the rows of all blocks."""
+    """Gram matrix of the signals of all rows, in the metric of the layer."""
     n_rows, dtype = sum(block.shape[0] for block in blocks), blocks[-1].dtype
     signal = buffers.signals.rows((n_rows, layer.n_columns), dtype)
     begin = 0
@@ -185,26 +187,26 @@ def _products(
         begin += block.shape[0]
     if np.any(multiple != 1):
         signal *= np.sqrt(multiple)
-    return np.matmul(signal, signal.T, out=buffers.products.rows((n_rows, n_rows), dtype))
+    return np.matmul(signal, signal.T, out=buffers.gram.rows((n_rows, n_rows), dtype))
 
 
 def _leading(
     covariance: Callable[[Array], Array], start: Array, total: float
 ) -> tuple[Array, Array]:
-    """Greatest eigenvalues, ascending, and vectors, of the space that some products of a vector span.
+    """Largest eigenvalues, ascending, and their eigenvectors, in a Krylov space of `start`.
 
-    The Lanczos iteration, in which every vector is made orthogonal to all before it.
+    Lanczos iteration with full reorthogonalization.
     """
     basis: list[Array] = []
     images: list[Array] = []
     while len(basis) < N_LANCZOS_STEPS:
         basis.append(start / np.linalg.norm(start))
         images.append(covariance(basis[-1]))
-        known = np.array(basis)
+        rows = np.array(basis)
         start = images[-1]
-        for _ in range(2):  # the first time leaves rounding of its own, which is no direction
-            start = start - (known @ start) @ known
+        for _ in range(2):  # the second time removes the rounding errors of the first
+            start = start - (rows @ start) @ rows
         if not np.linalg.norm(start) > LANCZOS_TOLERANCE * total:
             break
-    values, vectors = np.linalg.eigh(known @ np.transpose(images))
-    return values, known.T @ vectors
+    values, vectors = np.linalg.eigh(rows @ np.transpose(images))
+    return values, rows.T @ vectors

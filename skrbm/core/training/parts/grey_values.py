@@ -1,4 +1,4 @@
-"""Values between the two states of a unit, drawn as states anew in every epoch."""
+"""Values between the two states of a unit, replaced by random states in every epoch."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from skrbm.core.training.part import Part
 @final
 @dataclass(frozen=True)
 class GreyValues(Part):
-    """Draws of states whose means are the values of the rows; sparse rows are left as they are."""
+    """Random states whose means are the values of the data; sparse rows are not changed."""
 
     name: ClassVar[str] = "grey values"
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """True for an array with such values; other containers are asked for each mini-batch."""
+        """True for an array with such values; other containers are checked for each mini-batch."""
         return not isinstance(v, np.ndarray) or machine.visible.has_means(v)
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Any:
-        """Mini-batch of states."""
+        """Mini-batch of random states."""
         return machine.visible.drawn(v, rng) if machine.visible.has_means(v) else v

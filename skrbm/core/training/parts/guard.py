@@ -1,4 +1,4 @@
-"""Return to the last good parameters when training diverges."""
+"""Detection of divergence, with a return to the last finite parameters."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from skrbm.core.training.part import Part
 from skrbm.core.training.state import TrainingState
 
 N_GUARD_ROWS = 16  # rows whose hidden fields are checked after an epoch
-MAX_FIELD = 1e8  # nats; outliers of narrow clusters may cause a hundredth of it
+MAX_FIELD = 1e8  # nats; outliers of narrow clusters can cause fields of 1e6
 
 
 class DivergenceError(ValueError):
-    """Training left the range of finite numbers; the last finite parameters are kept."""
+    """Training diverged; the last finite parameters are kept."""
 
 
 @final
 @dataclass(frozen=True)
 class Guard(Part):
-    """Check of the parameters after every epoch; a broken epoch is undone.
+    """Check of the parameters after every epoch, which undoes a diverged epoch.
 
     Parameters
     ----------
     precision : dtype, default=numpy.float64
-        Floating-point type in whose range the parameters have to stay.
+        Floating-point type whose range the parameters must not exceed.
     """
 
     name: ClassVar[str] = "guard"
@@ -39,28 +39,29 @@ class Guard(Part):
 
     @contextmanager
     def around_epoch(self, machine: Machine, state: TrainingState, v: Any) -> Iterator[None]:
-        """Context of an epoch, after which machine and state are good, or what they were before.
+        """Context manager that restores machine and state if the epoch diverges.
 
         Raises
         ------
         DivergenceError
-            If parameters are not finite, or a hidden field is beyond `MAX_FIELD` nats.
+            If parameters are not finite, a hidden field exceeds `MAX_FIELD` nats, or the states have
+            no distribution.
         """
         last, last_state = _copied(machine.parameters), _copied(vars(state))
         try:
             yield
         finally:
-            symptom = self._symptom(machine, v)
-            if symptom:
+            divergence = self._divergence(machine, v)
+            if divergence:
                 machine.assign(last)
                 vars(state).update(last_state)
-        if symptom:
-            raise DivergenceError(symptom)
+        if divergence:
+            raise DivergenceError(divergence)
 
-    def _symptom(self, machine: Machine, v: Any) -> str:
-        """Description of what is wrong with a machine, empty if nothing is."""
+    def _divergence(self, machine: Machine, v: Any) -> str:
+        """Description of the divergence; empty if there is none."""
         with np.errstate(over="ignore", invalid="ignore"):
-            is_precise = machine.dtype == self.precision  # `astype` looks at every array
+            is_precise = machine.dtype == self.precision  # `astype` would check every array
             broken = _non_finite(machine if is_precise else machine.astype(self.precision))
             if broken:
                 return f"{', '.join(broken)} expected finite, got infinite or NaN"
@@ -74,12 +75,15 @@ class Guard(Part):
                 f"{largest:.3g}"
             )
         if not lost < 1:
-            return f"weights left no distribution of the states, got a lost_curvature of {lost:.3g}"
+            return (
+                f"the states have no normalizable distribution, expected lost_curvature below 1, got "
+                f"{lost:.3g}"
+            )
         return ""
 
 
 def _non_finite(machine: Machine) -> list[str]:
-    """Names of the parameters that are not finite, or imply moments that are not."""
+    """Names of non-finite parameters, and of non-finite moments that they imply."""
     numbers, visible = dict(machine.parameters), machine.visible
     field = visible.zero_field(1)
     mean = numbers["mean of the visible units"] = visible.mean(field)
@@ -89,7 +93,7 @@ def _non_finite(machine: Machine) -> list[str]:
 
 
 def _copied(record: Any) -> Any:
-    """Copy of nested dictionaries of arrays; `deepcopy` takes as long as half an update."""
+    """Copy of nested dictionaries of arrays; `deepcopy` would take half as long as an update."""
     if isinstance(record, dict):
         return {name: _copied(value) for name, value in record.items()}
     return record.copy() if isinstance(record, np.ndarray) else record

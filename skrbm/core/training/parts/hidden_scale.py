@@ -1,4 +1,4 @@
-"""Scale of hidden states without bounds, in which steps are measured."""
+"""Running scale of unbounded hidden states, for the metric of the step."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from skrbm.core.numerics import spread_rows
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.preconditioner import Preconditioner
 
-N_SCALE_ROWS = 16  # of a mini-batch, so that the fields of no other rows are asked for twice
-SCALE_RATE = 0.02  # weight of a mini-batch in the running variance: 800 rows
+N_SCALE_ROWS = 16  # rows of a mini-batch, as their hidden means are computed a second time
+SCALE_RATE = 0.02  # weight of a mini-batch in the running variance, which averages about 800 rows
 
 
 @final
 @dataclass(frozen=True)
 class HiddenScale(Part):
-    """Running variance of the hidden states under the data, told to the metric of the step.
+    """Running variance of the hidden states under the data, which scales the metric of the step.
 
-    States of two values vary as much from the first update to the last. States without bounds do
-    not: their variance grows with the weights, and with it the curvature that a step meets. Chains
-    that are farther away than the data count at once: else the steps that should bring them back
-    would throw them to the other side.
+    The variance of unbounded states grows with the weights, and with it the curvature of the
+    log-likelihood. The metric uses the larger of this variance and the present mean square of the
+    chains: with the variance alone, steps that should bring distant chains back would overshoot.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ class HiddenScale(Part):
     preconditioner: Preconditioner
 
     def move_chains(self, step: Step) -> None:
-        """Take note of some rows; the chains stay."""
+        """Update the scale of the metric; the chains do not move."""
         memory, hidden = self.memory(step.state), step.machine.hidden
         mean = step.machine.mean_hidden(spread_rows(step.v, N_SCALE_ROWS))
         variance = np.square(mean - step.mean_hidden).mean(axis=0) + 1 / hidden.tail_curvature

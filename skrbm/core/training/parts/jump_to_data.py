@@ -17,48 +17,48 @@ from skrbm.core.training.part import Part, Step
 from skrbm.core.training.start.far_rows import far_rows, searched_rows
 from skrbm.core.training.state import TrainingState, pause, recent_success
 
-# A try, and updates from one to the next: 8 chains every 2 updates reach the same likelihoods, and
-# take 5 to 20 % longer (tests/core/training/parts/test_jump_to_data.py checks the pace).
+# Chains and rows of an attempt, and bounds of the number of updates between two: 8 chains every 2
+# updates give the same likelihoods and take 5 to 20 % longer
+# (tests/core/training/parts/test_jump_to_data.py checks the pace).
 CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 40
-# Share of the tries with mixed rows, and rows in each: more of them make jumps to data rare. Without
-# them tables of bits in three clusters lose 4 nats in 30 epochs, and up to 17
-# (benchmarks/results/leave_one_out.json).
+# Share of the attempts that propose mixtures of two rows, and number of mixtures: with more, jumps to
+# data become rare. Without mixtures, binary tables with three clusters lose 4 nats in 30 epochs, and up
+# to 17 (benchmarks/results/leave_one_out.json).
 MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
-# Rows that are far apart, and those of lowest free energy that every try offers: six rare rows of
-# 2,000 are then learned by all of 16 fits (benchmarks/results/leave_one_out.json).
+# Number of anchors, and of the anchors with the lowest free energy that every attempt proposes: with
+# them, all of 16 fits learn six rare rows of 2,000 (benchmarks/results/leave_one_out.json).
 N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
-CHOICE_PAUSE = (
-    16  # updates from one choice of the offered rows to the next, a third of a try's time
-)
+CHOICE_PAUSE = 16  # updates between two choices of these; a choice costs a third of an attempt
 
 
 @final
 @dataclass(frozen=True)
 class JumpToData(Part):
-    """Persistent chains propose to jump to the surroundings of some rows.
+    """Metropolis proposals for persistent chains, drawn given rows of the data.
 
-    A group of at most `CHAINS_PER_TRY` chains tries every `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates,
-    more rarely where jumps are rarely accepted, as in models of many modes that lie close; in every
-    update where the start has found clusters, whose states are "modes" in the part's numbers.
+    A group of at most `CHAINS_PER_TRY` chains attempts a jump every `MIN_TRY_PAUSE` to
+    `MAX_TRY_PAUSE` updates, less often if the acceptance rate is low. After pretraining, a group
+    attempts a jump in every update, and the modes of the pretrained machine, "modes" in the state of
+    the part, are among the proposals.
 
-    Gibbs sampling does not lead from one mode to another that is far away: chains would stay in one,
-    or outside all, and the model would run away from data that they do not see.
+    Gibbs sampling does not mix between modes that are far apart: chains would stay in one mode, and
+    training would distort the probabilities of all modes that no chain visits.
 
-    A rare row pushes its mode up by tens of nats when its mini-batch comes, and is not offered again
-    for many updates. So rows that are far from all others are offered in every try, those first
-    whose free energy is lowest at the time.
+    A mini-batch with a rare row raises the log-probability of its mode by tens of nats, and the row
+    does not return for many updates. Therefore every attempt also proposes anchors. Anchors are data
+    rows that are far apart; those with the lowest free energy are proposed.
 
     Parameters
     ----------
     n_chains : int, default=1
-        Markov chains of a particle, of which the first samples the machine itself.
+        Number of Markov chains per particle; the first of them is at temperature 1.
     mixed_share : float, default=MIXED_SHARE
-        Share of the tries in which chains may also jump to mixtures of two rows: training cannot
-        remove a mode without data that no chain visits.
+        Share of the attempts that also propose mixtures of two rows: training cannot remove a mode
+        without data that no chain visits.
     n_anchors : int, default=N_FAR_ROWS
-        Number of rows that are far apart; zero offers rows of the mini-batch alone.
+        Number of anchors; 0 for proposals from the mini-batch alone.
     kernel : callable, default=jump
-        Move of chains to the surroundings of rows, with the signature of `chains.jumps.jump`.
+        Metropolis kernel with the signature of `chains.jumps.jump`.
     """
 
     name: ClassVar[str] = "jumps"
@@ -71,18 +71,18 @@ class JumpToData(Part):
     kernel: Callable[..., tuple[Array, Array]] = jump
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Find anchors among the rows of a run."""
+        """Choose the anchors among the rows of a run."""
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds
         memory, searched = self.memory(state), dense(searched_rows(v, v.shape[1]))
         with one_blas_thread():  # products of a few megabytes with a vector
             memory["anchors"] = far_rows(searched, high - low, self.n_anchors)
-        if np.max(memory.get("offered", 0)) >= len(memory["anchors"]):  # of other rows
+        if np.max(memory.get("offered", 0)) >= len(memory["anchors"]):  # chosen from other anchors
             memory["next_choice"] = 0
 
     def move_chains(self, step: Step) -> None:
-        """Let a group of the chains try to jump, if it is time."""
+        """Attempt jumps of a group of chains, if an attempt is due."""
         state, rng, memory = step.state, step.rng, self.memory(step.state)
         if state.n_updates < memory.get("next_try", 0):
             return
@@ -110,7 +110,7 @@ class JumpToData(Part):
         memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)
 
     def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
-        """Anchors of lowest free energy, chosen anew now and then."""
+        """Anchors of the lowest free energy, chosen again every `CHOICE_PAUSE` updates."""
         anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
         if step.state.n_updates >= memory.get("next_choice", 0):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]

@@ -1,4 +1,4 @@
-"""Missing values in training: draws given the observed values, moved on in every epoch."""
+"""Imputation of missing values in training by persistent Gibbs draws given the observed values."""
 
 from __future__ import annotations
 
@@ -15,44 +15,43 @@ from skrbm.core.training.part import Part
 from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units import Units
 
-BLOCK_ROWS, N_DONORS = 2048, 1024  # rows that are completed together, and from which
-STEPS_AFTER_MOVES = 10  # of chains whose known values are not what they were
+BLOCK_ROWS, N_DONORS = 2048, 1024  # rows imputed at a time; donor rows
+STEPS_AFTER_CHANGE = 10  # Gibbs steps of a row whose observed values have changed
 
 
 @final
-class CompletedRows:
-    r"""Data read like an array, in which missing values are draws given the known ones.
+class ImputedRows:
+    r"""Data indexed like an array, with missing values imputed by draws given the observed values.
 
-    The gradient of the likelihood of what is known is the usual one, with its positive phase taken
-    at such draws,
+    The gradient of the log-likelihood of the observed values has the positive phase
 
     .. math:: \left\langle -\frac{\partial E}{\partial \theta}
         \right\rangle_{p(v_\text{mis}, h \mid v_\text{obs})}
 
-    so that redrawing them before every update by a clamped Gibbs step, from where the last pass left
-    them, is stochastic expectation maximisation [1]_. Where the known values are drawn anew as well,
-    more steps take the draws to them. The first values are those of the nearest rows: draws in
-    another mode than the known values would never leave it.
+    The missing values are redrawn before every update by a clamped Gibbs step from their last draws,
+    which is stochastic expectation maximization [1]_. If the observed values of a row are redrawn as
+    well, `STEPS_AFTER_CHANGE` steps adapt the missing ones to them. Missing values are initialized
+    from the nearest rows: draws in another mode than the observed values would never leave it.
 
     Parameters
     ----------
     v : {ndarray, EncodedTable} of shape (n_samples, n_visible)
-        Floating-point data with NaN for what is missing, of a unit all columns at once.
+        Floating-point data with NaN for missing values, in all columns of a unit or in none.
     base : Units
-        Visible layer without a field that resembles the data.
+        Visible layer that, without a field, resembles the data.
     n_first_steps : int
-        Steps of a row's chain the first time that it is redrawn; later, one.
+        Gibbs steps of a row the first time that it is redrawn; later, one step.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Attributes
     ----------
-    known_units : ndarray of bool of shape (n_samples, n_units)
-        What is not missing.
-    drawn : ndarray of shape (n_missing,)
-        Present draws of what is, row by row.
-    is_fresh : ndarray of bool of shape (n_samples,)
-        Rows that were not redrawn yet.
+    observed : ndarray of bool of shape (n_samples, n_units)
+        Mask of the units that are not missing.
+    imputed : ndarray of shape (n_missing,)
+        Present draws of the missing values, row by row.
+    is_initial : ndarray of bool of shape (n_samples,)
+        Mask of the rows that were not redrawn yet.
 
     References
     ----------
@@ -65,41 +64,41 @@ class CompletedRows:
         self.shape, self.dtype = v.shape, v.dtype
         firsts = np.array([base.unit_columns(i)[0] for i in range(base.n_units)])
         blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, v.shape[0], BLOCK_ROWS)]
-        self.known_units = np.concatenate([~np.isnan(v[block][:, firsts]) for block in blocks])
+        self.observed = np.concatenate([~np.isnan(v[block][:, firsts]) for block in blocks])
         widths = base.by_column(np.arange(base.n_units))
-        n_missing = ~self.known_units @ np.bincount(widths, minlength=base.n_units)
+        n_missing = ~self.observed @ np.bincount(widths, minlength=base.n_units)
         self._ends = np.cumsum(n_missing)
-        self.drawn = np.empty(self._ends[-1], dtype=v.dtype)
-        self.is_fresh = np.ones(v.shape[0], dtype=bool)
+        self.imputed = np.empty(self._ends[-1], dtype=v.dtype)
+        self.is_initial = np.ones(v.shape[0], dtype=bool)
         donors = np.asarray(spread_rows(v, N_DONORS))
         for block in blocks:
-            own = np.asarray(v[block])
-            draws = base.sample(base.zero_field(len(own)), rng)
-            values = with_nearest_values(own, donors, draws)[np.isnan(own)]
-            self.drawn[self._places(np.arange(v.shape[0])[block])] = values
+            rows = np.asarray(v[block])
+            draws = base.sample(base.zero_field(len(rows)), rng)
+            values = with_nearest_values(rows, donors, draws)[np.isnan(rows)]
+            self.imputed[self._places(np.arange(v.shape[0])[block])] = values
 
     def __len__(self) -> int:
         return int(self.shape[0])
 
     def __getitem__(self, rows: Any) -> Array:
-        return self._completed(np.arange(len(self))[rows])
+        return self._imputed_rows(np.arange(len(self))[rows])
 
     def redraw(
         self, machine: Machine, rows: Any, rng: np.random.Generator, v: Array | None = None
     ) -> Array:
-        """Move the draws of some rows by Gibbs steps over what is missing.
+        """Redraw the missing values of rows by Gibbs steps with the observed values clamped.
 
         Parameters
         ----------
         machine : Machine
-            Present model.
+            Current model.
         rows : ndarray of int or slice
-            Numbers of rows, none of them twice.
+            Indices of the rows, without duplicates.
         rng : numpy.random.Generator
-            Source of random numbers; rows without a missing value draw nothing.
+            Source of random numbers; rows without missing values draw none.
         v : ndarray of shape (n_rows, n_visible), default=None
-            These rows as they are now, with the known values that the draws are to be given, such
-            as states drawn from grey values; overwritten. None for the values of the data.
+            Imputed rows whose observed values are to be clamped, such as states drawn from grey
+            values; overwritten. None for the values of the data.
 
         Returns
         -------
@@ -107,55 +106,56 @@ class CompletedRows:
             The rows with their new draws.
         """
         numbers, v = np.arange(len(self))[rows], self[rows] if v is None else v
-        incomplete = np.flatnonzero(~self.known_units[numbers].all(axis=1))
-        numbers, known = numbers[incomplete], self._v[numbers[incomplete]]
-        states, is_missing = v[incomplete].astype(machine.dtype, copy=False), np.isnan(known)
-        has_moved = ((states != known.astype(states.dtype)) & ~is_missing).any(axis=1)
-        n_steps = np.where(self.is_fresh[numbers], self._n_first_steps, 1)
-        n_steps[has_moved] = STEPS_AFTER_MOVES
+        incomplete = np.flatnonzero(~self.observed[numbers].all(axis=1))
+        numbers, values = numbers[incomplete], self._v[numbers[incomplete]]
+        states, is_missing = v[incomplete].astype(machine.dtype, copy=False), np.isnan(values)
+        has_changed = ((states != values.astype(states.dtype)) & ~is_missing).any(axis=1)
+        n_steps = np.where(self.is_initial[numbers], self._n_first_steps, 1)
+        n_steps[has_changed] = STEPS_AFTER_CHANGE
         for number in np.unique(n_steps):
-            own = np.flatnonzero(n_steps == number)
-            moved = states[own]
+            chosen = np.flatnonzero(n_steps == number)
+            moved = states[chosen]
             for _ in range(number):
-                moved = np.where(is_missing[own], gibbs(machine, moved, 1, rng), moved)
-            states[own] = moved
-            self.drawn[self._places(numbers[own])] = moved[is_missing[own]]
-        v[incomplete], self.is_fresh[numbers] = states, False
+                moved = np.where(is_missing[chosen], gibbs(machine, moved, 1, rng), moved)
+            states[chosen] = moved
+            self.imputed[self._places(numbers[chosen])] = moved[is_missing[chosen]]
+        v[incomplete], self.is_initial[numbers] = states, False
         return v
 
-    def _completed(self, numbers: Array) -> Array:
-        """Rows in memory of their own."""
+    def _imputed_rows(self, numbers: Array) -> Array:
+        """Copy of rows, with their missing values imputed."""
         v = np.array(self._v[numbers])
-        v[np.isnan(v)] = self.drawn[self._places(numbers)]
+        v[np.isnan(v)] = self.imputed[self._places(numbers)]
         return v
 
     def _places(self, numbers: Array) -> Array:
-        """Places of the draws of some rows, one row after the other."""
-        n_own = np.diff(self._ends, prepend=0)[numbers]
-        before = np.cumsum(n_own) - n_own
-        return np.repeat(self._ends[numbers] - n_own - before, n_own) + np.arange(n_own.sum())
+        """Indices of the imputed values of rows, row by row."""
+        n_missing = np.diff(self._ends, prepend=0)[numbers]
+        before = np.cumsum(n_missing) - n_missing
+        first = self._ends[numbers] - n_missing - before
+        return np.repeat(first, n_missing) + np.arange(n_missing.sum())
 
 
 @final
 @dataclass(frozen=True)
 class MissingValues(Part):
-    """New draws of the missing values of a mini-batch before every update.
+    """Redraws of the missing values of a mini-batch before every update.
 
     Parameters
     ----------
-    completed : CompletedRows
-        Data that training reads.
+    imputed_rows : ImputedRows
+        Training data.
     buffers : UpdateBuffers
-        Precision of states.
+        Buffers with the precision of states.
     """
 
     name: ClassVar[str] = "missing values"
 
-    completed: CompletedRows
+    imputed_rows: ImputedRows
     buffers: UpdateBuffers
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Array:
-        """Mini-batch with new draws given the observed values."""
-        return self.completed.redraw(self.buffers.rounded(machine), rows, rng, v)
+        """Mini-batch with redrawn missing values."""
+        return self.imputed_rows.redraw(self.buffers.rounded(machine), rows, rng, v)

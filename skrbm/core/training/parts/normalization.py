@@ -1,4 +1,4 @@
-"""Weights of two layers without bounds, held where their states have a distribution."""
+"""Bound on the singular values of the weights, which keeps unbounded layers normalizable."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
 
-# Share of the layers' curvature that learned weights may take away: chains take some 1 / (1 - share)
-# steps to forget, and the gradient of longer ones is not known.
+# Largest share of the layers' curvature that the weights may cancel. Chains decorrelate in about
+# 1 / (1 - share) steps; with a larger share the negative phase would be unreliable.
 MAX_LOST_CURVATURE = 0.95
-MAX_EXACT_COLUMNS = 32  # of the smaller layer, whose singular values take no time
-N_DIRECTIONS = 4  # followed at first where both layers are larger
-MIN_DECAY = 0.5  # of the limit: the least of the values followed, or more directions are needed
-N_ITERATIONS = 3  # an update, each of which leaves a share `MIN_DECAY` of what is not followed
+MAX_EXACT_COLUMNS = 32  # columns of the smaller layer up to which an exact decomposition is cheap
+N_DIRECTIONS = 4  # number of singular vectors that are tracked at first, for larger layers
+MIN_DECAY = 0.5  # least tracked value, as a share of the limit, above which more are tracked
+N_ITERATIONS = 3  # per update; each reduces the untracked share of the vectors by `MIN_DECAY`
 
 
 @final
 @dataclass(frozen=True)
 class Normalization(Part):
-    """Singular values of the weights held where the layers' energies keep some of their curvature.
+    """Bound on the singular values of the weights that keeps the distribution normalizable.
 
-    In the coordinates of `Machine.lost_curvature`. The singular vectors hardly move in an update: of
-    large layers, a subspace iteration follows the leading ones from update to update.
+    The singular values are those of the scaled weights of `Machine.lost_curvature`. The singular
+    vectors hardly change in an update, so that for large layers a subspace iteration tracks the
+    leading ones from update to update.
     """
 
     name: ClassVar[str] = "normalization"
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Shorten the gradient by the number of steps in which chains answer it.
+        """Divide the gradient by the relaxation time of the chains.
 
-        Near the end of all distributions they take one over the curvature that is left.
+        Close to the bound, it is about one Gibbs step divided by the remaining share of the
+        curvature.
         """
         kept = 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
         for array in gradient.values():
@@ -58,17 +60,17 @@ class Normalization(Part):
 
 
 def hold_normalizable(machine: Machine) -> float:
-    """Lower the singular values, in place, that take away more than `MAX_LOST_CURVATURE`.
+    """Clip, in place, the singular values that cancel more than `MAX_LOST_CURVATURE`.
 
     Parameters
     ----------
     machine : Machine
-        Any unit types.
+        Machine of any unit types.
 
     Returns
     -------
     lost_curvature : float
-        Before.
+        Value before clipping.
     """
     lost = machine.lost_curvature
     if not lost > MAX_LOST_CURVATURE:
@@ -76,21 +78,21 @@ def hold_normalizable(machine: Machine) -> float:
     left, right = machine.curvature_scales
     rows, columns = np.flatnonzero(left), np.flatnonzero(right)
     scales = left[rows, None] * right[columns]
-    own = np.ix_(rows, columns)
-    U, values, V = np.linalg.svd(machine.weights[own] * scales, full_matrices=False)
+    block = np.ix_(rows, columns)
+    U, values, V = np.linalg.svd(machine.weights[block] * scales, full_matrices=False)
     excess = np.maximum(values - np.sqrt(MAX_LOST_CURVATURE), 0)
-    machine.weights[own] -= (U * excess) @ V / scales
+    machine.weights[block] -= (U * excess) @ V / scales
     return lost
 
 
 def _random_directions(machine: Machine, n_directions: int) -> Array:
-    """Hidden directions (n_hidden, n_directions) that are the same in every run."""
+    """Hidden directions of shape (n_hidden, n_directions), the same in every run."""
     shape = len(machine.hidden.bias), n_directions
     return np.random.default_rng(shape).standard_normal(shape).astype(machine.weights.dtype)
 
 
 def _iterated(machine: Machine, directions: Array) -> Array:
-    """Orthonormal directions, nearer to the leading right singular vectors: subspace iteration."""
+    """Orthonormal directions closer to the leading right singular vectors: subspace iteration."""
     left, right = machine.curvature_scales
     for _ in range(N_ITERATIONS):
         image = machine.weights @ (right[:, None] * directions)
@@ -100,9 +102,9 @@ def _iterated(machine: Machine, directions: Array) -> Array:
 
 
 def _hold_within(machine: Machine, directions: Array) -> Array:
-    """Lower the singular values within a span of hidden directions, and return what they were.
+    """Clip the singular values within a span of hidden directions; return the values before.
 
-    If all of them are beyond the limit, others may be: then all of the machine's are lowered.
+    If all of them exceed the limit, others may as well: then all of the machine's are clipped.
     """
     left, right = machine.curvature_scales
     image = left[:, None] * (machine.weights @ (right[:, None] * directions))
@@ -118,5 +120,5 @@ def _hold_within(machine: Machine, directions: Array) -> Array:
 
 
 def _inverse(scales: Array) -> Array:
-    """One over the scales, zero where they are."""
+    """Reciprocal of the scales; zero where a scale is zero."""
     return np.divide(1, scales, out=np.zeros_like(scales), where=scales > 0)

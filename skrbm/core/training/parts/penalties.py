@@ -16,7 +16,7 @@ from skrbm.core.training.part import Part, Step
 @final
 @dataclass(frozen=True)
 class Penalties(Part):
-    r"""Penalties that are subtracted from the log-likelihood.
+    r"""Penalties on the weights, subtracted from the log-likelihood.
 
     .. math::
 
@@ -24,17 +24,17 @@ class Penalties(Part):
         - \frac{\lambda_{1 \times 1}}{2 m} \sum_j \left( \sum_i |W_{ij}| \right)^2
         - \frac{\lambda_2}{2} \sum_{ij} W_{ij}^2
 
-    with m visible columns. The slope of the middle one grows with the sum of a hidden unit's
-    weights, so that strong units are made as sparse as weak ones [1]_.
+    with m visible columns. The gradient of the middle penalty grows with the sum of the absolute
+    weights of a hidden unit, so that units with large weights become as sparse as others [1]_.
 
     Parameters
     ----------
     l1 : float, default=0.0
-        :math:`\lambda_1`, of the plain machine's weights.
+        :math:`\lambda_1`.
     l1_squared : float, default=0.0
-        :math:`\lambda_{1 \times 1}`, likewise.
+        :math:`\lambda_{1 \times 1}`.
     l2 : float, default=0.0
-        :math:`\lambda_2`, likewise.
+        :math:`\lambda_2`.
 
     References
     ----------
@@ -52,17 +52,17 @@ class Penalties(Part):
         return bool(self.l1 or self.l1_squared or self.l2)
 
     def of_weights(self, machine: Machine) -> float:
-        r"""Penalty on the weights.
+        r"""Sum of the penalties for the weights of a machine.
 
         Parameters
         ----------
         machine : Machine
-            With the weights.
+            Machine with the weights.
 
         Returns
         -------
         penalty : float
-            In nats, as far as the formula speaks of weights.
+            In nats.
         """
         weights = _gauged(machine, machine.weights)
         sums = np.abs(weights).sum(axis=0)
@@ -70,7 +70,7 @@ class Penalties(Part):
         return float(self.l1 * sums.sum() + squares / 2)
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Subtract the slopes of the penalties, which act on weights in the gauge of their layers."""
+        """Subtract the gradients of the penalties, which act on weights in the gauge of the layers."""
         if self.l2:
             weights = _gauged(machine, machine.weights)
             for rows in row_blocks(weights):
@@ -82,5 +82,5 @@ class Penalties(Part):
 
 
 def _gauged(machine: Machine, weights: Array) -> Array:
-    """Weights, or what is shaped like them, in the gauge of both layers."""
+    """Weights, or an array of their shape, in the gauge of both layers."""
     return machine.hidden.gauge(machine.visible.gauge(weights).T).T

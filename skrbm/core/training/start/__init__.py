@@ -1,1 +1,1 @@
-"""Start of training: statistics of the data, initial machine, clusters, pretraining."""
+"""Initialization of training: statistics of the data, initial machine, clusters, pretraining."""

@@ -1,4 +1,4 @@
-"""Clusters of rows with wide gaps between them, which no Gibbs step crosses."""
+"""Clusters of rows separated by wide gaps, which Gibbs sampling does not cross."""
 
 from __future__ import annotations
 
@@ -22,42 +22,44 @@ from skrbm.core.training.start.far_rows import (
 from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units.support import SMALLEST_SHARE
 
-MAX_CLUSTERS = 8  # more are no modes that a few hidden units can lead to
-MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # rows and numbers: 55 ms for MNIST
-MIN_CLUSTER_ROWS = 5  # rows of a cluster in either half
-N_PIECES, N_KMEANS_STEPS = 16, 20  # pieces of k-means that are then joined
-MIN_GAP = 4.0  # standard deviations that rows leave empty between two clusters
-MIN_TIE_SHARE = 0.5  # share of equal neighbours among a column's sorted values: few values
-# Columns of few values, all but so many of which a gap must span: flips of bits, steps of numbers.
+MAX_CLUSTERS = 8  # more modes than pretraining of a few hidden units can represent
+MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # of the subsample: 55 ms for MNIST
+MIN_CLUSTER_ROWS = 5  # rows of a cluster in each half of the subsample
+N_FINE_CLUSTERS, N_KMEANS_STEPS = 16, 20  # clusters of k-means, which are then merged
+MIN_GAP = 4.0  # width of the gap between two clusters, in standard deviations
+MIN_TIE_SHARE = 0.5  # share of ties among a column's sorted values from which it has few values
+# Smallest gap, in multiples of the largest step of any single column: for bits, and for columns with
+# few values among numbers.
 MIN_FLIPS, MIN_VALUE_GAPS = 3.0, 1.25
 RELATIVE_ROUNDING = 1e-6  # of deviations
 MAX_DEVIATIONS = 1e6  # standard deviations from the mean, beyond which k-means crashes
-# Steps of log-variances move the log-odds of modes by at most a tenth of other parameters' effect.
+# Steps of the log-variances may change the log-odds of modes by a tenth of what other parameters do.
 LOG_VARIANCE_SAFETY = 10
-# Rows of a rare group, the greatest number in `MAX_CLUSTERED_ROWS`: k-means finds larger groups.
+# Rows of a rare group, the largest number per `MAX_CLUSTERED_ROWS`: k-means finds larger groups.
 MIN_RARE_ROWS, MAX_RARE_ROWS = 2, 4 * MIN_CLUSTER_ROWS
-# Rescalings of the columns by their noise around far groups, as long as these come out farther apart.
+# Number of rescalings of the columns by the noise within far groups, and the smallest relative growth
+# of the distance between groups that justifies the next.
 N_RESCALINGS, MIN_GROWTH = 3, 1.2
-KMEANS_LOCK = threading.Lock()  # filters of warnings are those of all threads
+KMEANS_LOCK = threading.Lock()  # warning filters are shared by all threads
 
 
 @final
 @dataclass(frozen=True)
 class Clusters:
-    """Groups of rows with nothing between them.
+    """Clusters of rows separated by gaps.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_visible)
-        Some rows of the data, in double precision.
+        Subsample of the data, in double precision.
     weights : ndarray of shape (n_samples,)
-        Shares of the data that they stand for, of a sum of one.
+        Share of the data that each row represents; they sum to one.
     centers : ndarray of shape (n_modes, n_visible)
-        Means of the groups; that of the largest comes first.
+        Cluster means, the largest cluster first.
     shares : ndarray of shape (n_modes,)
-        Of the rows.
+        Share of the data in each cluster.
     variance : ndarray of shape (n_visible,)
-        Within the groups.
+        Variance of each column within the clusters.
     """
 
     rows: Array
@@ -72,22 +74,23 @@ class Clusters:
         return np.asarray(self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0))
 
     def kurtosis(self, variance: Array) -> float:
-        r"""Tails that a column would have to have to be as sensitive to its log-variance as all are.
+        r"""Kurtosis of a single column as sensitive to its log-variance as all columns together.
 
-        A step of the log-variances moves the log-odds of two modes by their squared distances from
-        the mean, in multiples of :math:`1 / 2 \sigma_i^2`, summed over the columns. With the largest
-        eigenvalue :math:`\lambda` of these squares' covariance over the modes, that of a single
-        column has the same effect on average at the kurtosis :math:`3 + 2 \lambda`.
+        A step of the log-variances changes the log-odds of two modes. The change is the difference
+        of their squared distances from the mean, in units of :math:`2 \sigma_i^2`, summed over the
+        columns. Let :math:`\lambda` be the largest eigenvalue of the covariance over the modes of
+        the squares in units of :math:`\sigma_i^2`. A single column has the same effect on average
+        if its kurtosis is :math:`3 + 2 \lambda`.
 
         Parameters
         ----------
         variance : ndarray of shape (n_visible,)
-            Of the data, in which the squares are measured.
+            Variance of the data.
 
         Returns
         -------
         kurtosis : float
-            With `LOG_VARIANCE_SAFETY` times that eigenvalue.
+            Value for `LOG_VARIANCE_SAFETY` times the eigenvalue.
         """
         squares = (self.centers - self.shares @ self.centers) ** 2
         squares /= np.where(variance > 0, variance, np.inf)
@@ -98,54 +101,55 @@ class Clusters:
 
 def find_clusters(
     v: Any,
-    numbers: Array | None,
+    indices: Array | None,
     mean: Array,
     variance: Array,
     step: float,
-    most: int,
+    max_clusters: int,
     rng: np.random.Generator,
 ) -> Clusters | None:
-    """Groups of rows that are far apart, if there are any.
+    """Find clusters of rows that are separated by wide gaps.
 
-    Rare groups of numbers are sought among all rows. k-means then cuts half of some other rows into
-    many pieces. Pieces that `separated` finds no gap between in the other half are one group, and so
-    on, until there is a gap between any two groups.
+    Rare clusters of numeric data are searched among all rows. Then k-means partitions one half of a
+    subsample of the other rows into many fine clusters. Clusters without a gap in the other half, by
+    `separated`, are merged until all clusters are separated.
 
     Parameters
     ----------
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data; NaN is a missing value.
-    numbers : ndarray of shape (n_own,) or None
-        Of the rows to look at; None for all.
+    indices : ndarray of shape (n_rows,) or None
+        Indices of the rows to search; None for all.
     mean, variance : ndarray of shape (n_visible,)
-        Of the columns.
+        Mean and variance of the columns.
     step : float
-        Distance of the two values of every column; 0 for numbers.
-    most : int
-        Largest number of groups; more than `MAX_CLUSTERS` are no modes either.
+        Distance between the two values of every column; 0 for numeric columns.
+    max_clusters : int
+        Largest number of clusters; never more than `MAX_CLUSTERS`.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     modes : Clusters or None
-        None where rows are few, have no such groups, or have them by the value of one number.
+        None if there are too few rows, fewer than two clusters or too many, or if the clusters
+        differ in the value of a column that is constant within each.
     """
-    numbers = np.arange(v.shape[0]) if numbers is None else numbers
+    indices = np.arange(v.shape[0]) if indices is None else indices
     deviation = np.sqrt(np.where(variance > 0, variance, np.inf))
     unit = step or deviation
-    far, share = ([], 0.0) if step else far_rows_by_group(v, numbers, mean, deviation)
-    common = np.setdiff1d(numbers, np.concatenate(far)) if far else numbers
+    far, share = ([], 0.0) if step else far_rows_by_group(v, indices, mean, deviation)
+    common = np.setdiff1d(indices, np.concatenate(far)) if far else indices
     rare = [group for group in far if len(group) >= MIN_RARE_ROWS]
     n_rows = min(len(common), MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS // v.shape[1])
     rows = dense(v[rng.choice(common, n_rows, replace=False)]).astype(np.float64)
     with np.errstate(over="ignore"):
         scaled = (rows - mean) / unit
-    # k-means crashes where squares are infinite.
+    # k-means crashes on infinite squares.
     if n_rows // 2 < 2 * MIN_CLUSTER_ROWS or (np.abs(scaled) >= MAX_DEVIATIONS).any():
         return None
     rows = with_nearest_values(rows, rows, mean)
-    label = _joined_pieces((rows - mean) / unit, step, rng)
+    label = _merged_clusters((rows - mean) / unit, step, rng)
     weights = np.full(n_rows, 1.0 / n_rows)
     if rare:
         sizes = [*map(len, rare)]
@@ -153,41 +157,41 @@ def find_clusters(
         label = np.append(label, label.max() + 1 + np.repeat(np.arange(len(rare)), sizes))
         rows = np.concatenate([rows, dense(v[np.concatenate(rare)])])
     shares = np.bincount(label, weights)
-    if not 1 < len(shares) <= min(most, MAX_CLUSTERS):
+    if not 1 < len(shares) <= min(max_clusters, MAX_CLUSTERS):
         return None
     order = np.argsort(-shares, kind="stable")
     is_of = label == order[:, None]
     centers = (is_of * weights) @ rows / shares[order, None]
     within = weights @ np.square(rows - centers[is_of.argmax(axis=0)])
-    is_told_by_value = (variance > 0) & (within <= RELATIVE_ROUNDING**2 * variance)
-    if not step and is_told_by_value.any():
+    is_constant_within = (variance > 0) & (within <= RELATIVE_ROUNDING**2 * variance)
+    if not step and is_constant_within.any():
         return None
     within = np.maximum(within, SMALLEST_SHARE * variance)
     return Clusters(rows, weights, centers, shares[order], within)
 
 
 def far_rows_by_group(
-    v: Any, numbers: Array, mean: Array, unit: Array
+    v: Any, indices: Array, mean: Array, unit: Array
 ) -> tuple[list[Array], float]:
-    """Few rows that are far from all others, alone or in small groups.
+    """Find rare rows that are far from all others, alone or in small groups.
 
     Parameters
     ----------
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Data. Rows with a missing value, NaN, belong to no group.
-    numbers : ndarray of shape (n_own,)
-        Of the rows to look at, evenly spaced ones if they are many.
+        Data. Rows with missing values, NaN, belong to no group.
+    indices : ndarray of shape (n_rows,)
+        Indices of the rows to search; evenly spaced ones are searched if there are many.
     mean, unit : ndarray of shape (n_visible,)
-        Of the columns; the unit of distance is infinite for constant ones.
+        Mean and unit of distance of the columns; the unit is infinite for constant columns.
 
     Returns
     -------
     groups : list of ndarray of int
-        Numbers of the rows in each.
+        Row indices of each group.
     share : float
-        Of all rows, that each of them stands for.
+        Share of all rows that each of these rows represents.
     """
-    searched = searched_rows(numbers, v.shape[1])
+    searched = searched_rows(indices, v.shape[1])
     with np.errstate(over="ignore"):
         scaled = (dense(v[searched]).astype(np.float64) - mean) / unit
     usable = (np.abs(scaled) < MAX_DEVIATIONS).all(axis=1)  # not NaN either
@@ -199,53 +203,58 @@ def far_rows_by_group(
         label, distance = far_groups(projected(scaled))
         if distance < MIN_GROWTH * last:
             break
-        # Groups that are near in standard deviations may be far beside their noise.
+        # Groups may be close in standard deviations of the data, but far relative to their noise.
         last, is_of = distance, label == np.arange(label.max() + 1)[:, None]
         centers = is_of @ scaled / is_of.sum(axis=1, keepdims=True)
         scaled /= np.sqrt(_positive(np.square(scaled - centers[label]).mean(axis=0)))
     if distance < MIN_FAR_DISTANCE:
         return [], 0.0
     n_rows = np.bincount(label)
-    is_rare = n_rows * min(len(numbers), MAX_CLUSTERED_ROWS) < MAX_RARE_ROWS * len(searched)
+    is_rare = n_rows * min(len(indices), MAX_CLUSTERED_ROWS) < MAX_RARE_ROWS * len(searched)
     is_rare[n_rows.argmax()] = False
     return [searched[label == k] for k in np.flatnonzero(is_rare)], 1 / len(searched)
 
 
-def _joined_pieces(scaled: Array, step: float, rng: np.random.Generator) -> Array:
-    """Group of each row, of those that have a gap between any two."""
+def _merged_clusters(scaled: Array, step: float, rng: np.random.Generator) -> Array:
+    """Cluster label of each row, after merging clusters that are not separated."""
     half = len(scaled) // 2
-    means, within = _pieces(scaled[:half], rng)
-    if not step:  # groups that are near in standard deviations may be far beside their noise
+    means, within = _fine_clusters(scaled[:half], rng)
+    if not step:  # clusters may be close in standard deviations, but far relative to their noise
         scaled /= np.sqrt(_positive(within))
-        means, _ = _pieces(scaled[:half], rng)
-    bridge = np.full(scaled.shape[1], MIN_FLIPS) if step else MIN_VALUE_GAPS * _own_gaps(scaled)
+        means, _ = _fine_clusters(scaled[:half], rng)
+    min_change = (
+        np.full(scaled.shape[1], MIN_FLIPS) if step else MIN_VALUE_GAPS * _value_gaps(scaled)
+    )
     label = np.unique(vq(scaled, means)[0], return_inverse=True)[1]
-    while not (is_apart := separated(scaled, label, step, bridge)).all():
+    while not (is_apart := separated(scaled, label, step, min_change)).all():
         label = connected_components(~is_apart)[1][label]
     return label
 
 
-def separated(rows: Array, label: Array, step: float, bridge: Array) -> Array:
-    """Pairs of groups that have a gap between them.
+def separated(rows: Array, label: Array, step: float, min_change: Array) -> Array:
+    """Mask of the pairs of clusters that are separated by a gap.
 
-    On the line through the means of two groups in the first half of the rows, those of the second
-    half have to leave `MIN_GAP` standard deviations of either empty.
+    Rows are projected on the line through the means of two clusters in the first half of the rows.
+    The gap between the projected rows of the second half must be at least `MIN_GAP` standard
+    deviations of either cluster.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_visible)
-        Around a mean of zero.
+        Rows with a mean of zero.
     label : ndarray of int of shape (n_samples,)
-        Group of each row, from zero on.
+        Cluster of each row, counted from zero.
     step : float
-        As for `find_clusters`.
-    bridge : ndarray of shape (n_visible,)
-        What each column changes by: a gap is wider than the line is long for any one of them.
+        Distance between the two values of every column; 0 for numeric columns.
+    min_change : ndarray of shape (n_visible,)
+        Smallest gap, as a change of a single column. A gap must be at least as wide as the
+        projection of any of these changes.
 
     Returns
     -------
     is_apart : ndarray of bool of shape (n_groups, n_groups)
-        True on the diagonal. A group of few rows belongs to the nearest.
+        Symmetric mask, True on the diagonal. A cluster of few rows is separated from all clusters
+        but the nearest.
     """
     half, groups = len(rows) // 2, np.arange(label.max() + 1)
     is_of = label == groups[:, None]
@@ -253,15 +262,15 @@ def separated(rows: Array, label: Array, step: float, bridge: Array) -> Array:
     means = first @ rows[:half] / np.maximum(first.sum(axis=1), 1)[:, None]
     within = np.square(rows[:half] - means[label[:half]]).mean(axis=0)
     lines = means if step else means / _positive(within)
-    place = second @ lines.T
-    reach, spread, bridged = np.zeros((3, len(groups), len(groups)))
+    projection = second @ lines.T
+    margin, spread, min_gap = np.zeros((3, len(groups), len(groups)))
     for k in groups[is_of[:, half:].any(axis=1)]:
-        beyond = place[is_of[k, half:]]
-        beyond = beyond[:, [k]] - beyond
-        reach[k], spread[k] = beyond.min(axis=0), beyond.std(axis=0)
-        bridged[k] = (np.abs(lines[k] - lines) * bridge).max(axis=1)
-    gap = reach + reach.T
-    is_apart = (gap >= MIN_GAP * np.maximum(spread, spread.T)) & (gap >= bridged)
+        difference = projection[is_of[k, half:]]
+        difference = difference[:, [k]] - difference
+        margin[k], spread[k] = difference.min(axis=0), difference.std(axis=0)
+        min_gap[k] = (np.abs(lines[k] - lines) * min_change).max(axis=1)
+    gap = margin + margin.T
+    is_apart = (gap >= MIN_GAP * np.maximum(spread, spread.T)) & (gap >= min_gap)
     is_small = np.minimum(first.sum(axis=1), is_of[:, half:].sum(axis=1)) < MIN_CLUSTER_ROWS
     nearest = (cdist(means, means) + np.diag(np.full(len(groups), np.inf))).argmin(axis=1)
     is_apart[is_small] = is_apart[:, is_small] = True
@@ -270,22 +279,22 @@ def separated(rows: Array, label: Array, step: float, bridge: Array) -> Array:
     return np.asarray(is_apart & is_apart.T)
 
 
-def _own_gaps(rows: Array) -> Array:
-    """Widest gap between the values of each column of few values; zero for other columns."""
+def _value_gaps(rows: Array) -> Array:
+    """Widest gap between the values of each column with few values; zero for other columns."""
     steps = np.diff(np.sort(rows, axis=0), axis=0)
     has_few_values = (steps == 0).mean(axis=0) > MIN_TIE_SHARE
     return np.asarray(np.where(has_few_values, steps.max(axis=0), 0))
 
 
-def _pieces(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Means of many groups of k-means, and the variance of each column within them."""
+def _fine_clusters(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Means of many clusters by k-means, and the variance of each column within them."""
     with KMEANS_LOCK, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of groups that are empty, and of rows that are alike
-        n_pieces = min(N_PIECES, len(rows) // MIN_CLUSTER_ROWS)
-        means, label = kmeans2(rows, n_pieces, N_KMEANS_STEPS, minit="++", seed=rng)
+        warnings.simplefilter("ignore")  # warnings of empty clusters and of equal rows
+        n_clusters = min(N_FINE_CLUSTERS, len(rows) // MIN_CLUSTER_ROWS)
+        means, label = kmeans2(rows, n_clusters, N_KMEANS_STEPS, minit="++", seed=rng)
     return means, np.square(rows - means[label]).mean(axis=0)
 
 
 def _positive(variance: Array) -> Array:
-    """Variances to divide by: one in place of none."""
+    """Variances, with zeros replaced by ones."""
     return np.where(variance > RELATIVE_ROUNDING**2, variance, 1.0)

@@ -1,6 +1,7 @@
-"""Rows that are far from all others, which a random sample would miss.
+"""Rows that are far from all others, which a random subsample would miss.
 
-Centres are found one by one, each the row farthest from those before it [1]_.
+Farthest-point traversal chooses centres one by one, each the row farthest from all earlier ones
+[1]_.
 
 References
 ----------
@@ -16,21 +17,22 @@ import numpy as np
 
 from skrbm.core.numerics import Array, spread_rows
 
-# Rows and numbers among which far rows are sought, in at most so many random directions: 30 ms.
+# Largest numbers of rows and of array elements that are searched, and of random projections: 30 ms.
 MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2**14, 2**20, 32
-SAME_PLACE = 1e-10  # squared distance of rows that are alike, relative to the largest
-# Distance between groups in multiples of that of a row from its group's centre: 13 for two groups 40
-# deviations apart in 12 columns, 2 for Cauchy rows (tests/core/training/start/test_clusters.py).
+SAME_PLACE = 1e-10  # squared distance of equal rows, relative to the largest
+# Smallest distance between group centres, in multiples of the largest distance of a row from its
+# centre: 13 for two groups 40 standard deviations apart in 12 columns, 2 for Cauchy rows
+# (tests/core/training/start/test_clusters.py).
 MIN_FAR_DISTANCE, MAX_FAR_GROUPS = 4.0, 16
 
 
 def searched_rows(rows: Any, n_columns: int) -> Any:
-    """Evenly spaced rows, as many as are searched at most; all of them if they are few."""
+    """Evenly spaced rows, limited in number; all rows if there are few."""
     return spread_rows(rows, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // n_columns)))
 
 
 def projected(rows: Array, unit: Array | float = 1.0) -> Array:
-    """Rows in few random directions, if they have more columns: distances change little."""
+    """Random projections of the rows, which roughly keep distances; all columns if there are few."""
     if rows.shape[1] <= N_PROJECTIONS:
         return np.asarray(rows / unit)
     directions = np.random.default_rng(0).standard_normal((rows.shape[1], N_PROJECTIONS))
@@ -38,23 +40,24 @@ def projected(rows: Array, unit: Array | float = 1.0) -> Array:
 
 
 def far_rows(v: Array, span: Array, n_rows: int) -> Array:
-    """Rows each of which is as far as can be from those before it.
+    """Distant rows by farthest-point traversal.
 
-    Distances are measured in a few random directions.
+    Distances are measured in random projections.
 
     Parameters
     ----------
     v : ndarray of shape (n_samples, n_visible)
         Rows to choose from.
     span : ndarray of shape (n_visible,)
-        Distance between the bounds of each column; standard deviations measure unbounded ones.
+        Distance between the bounds of each column, its unit of distance; infinite for an unbounded
+        column, whose unit is its standard deviation.
     n_rows : int
         Largest number of rows.
 
     Returns
     -------
     rows : ndarray of shape (n_found, n_visible)
-        No two are alike.
+        Chosen rows without duplicates.
     """
     is_bounded = np.isfinite(span)
     unit = np.where(is_bounded, span, 1.0)
@@ -63,7 +66,9 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
         unit = np.where(is_bounded | (deviation == 0), unit, deviation)
     place = projected(v - v.mean(axis=0), unit)
     square, chosen = np.square(place).sum(axis=1), list[int]()
-    distance = square.copy()  # squared, from the nearest of the chosen rows; at first from the mean
+    distance = (
+        square.copy()
+    )  # squared distance from the nearest chosen row, initially from the mean
     while len(chosen) < n_rows and distance.max() > SAME_PLACE * square.max():
         last = int(distance.argmax())
         chosen.append(last)
@@ -72,22 +77,24 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
 
 
 def far_groups(place: Array) -> tuple[Array, float]:
-    """Groups of rows that lie farther apart than they are wide.
+    """Partition rows into groups that are far apart relative to their radius.
 
-    They are those around the first centres, as many as lie `MIN_FAR_DISTANCE` apart, or else as many
-    as lie farthest.
+    Each row belongs to the nearest of the first centres of a farthest-point traversal. Their number
+    is the largest one with a relative distance of at least `MIN_FAR_DISTANCE`; if there is none, the
+    one with the largest relative distance.
 
     Parameters
     ----------
     place : ndarray of shape (n_samples, n_directions)
-        At least two rows, `projected` if they were wide.
+        At least two rows, from `projected`.
 
     Returns
     -------
     label : ndarray of int of shape (n_samples,)
-        Group of each row, from zero on.
+        Group of each row, counted from zero.
     distance : float
-        Of the nearest two centres, in multiples of that of the row farthest from its centre.
+        Distance between the two nearest centres, relative to the largest distance of a row from its
+        centre.
     """
     square, from_centers = np.square(place).sum(axis=1), list[Array]()
     apart, radius = np.empty((2, MAX_FAR_GROUPS))  # squared, by the number of centres

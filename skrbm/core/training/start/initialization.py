@@ -13,76 +13,77 @@ from skrbm.core.units import Units
 
 # Rarely active units with small weights become feature detectors; units at 1/2 without weights learn
 # slowly, and make the variance of a continuous layer too large.
-START_FIELD = 0.5  # nats, standard deviation of the hidden fields under the data
-START_ACTIVITY = 0.1  # of the way from the low to the high state
-START_HEIGHT = 0.8  # mean over the least state of units without a greatest one: no field, no bias
-MAX_START_LOSS = 0.25  # share of the layers' curvature that random weights may take away
-MIN_VARIANCE = 0.25  # that of a fair bit: rare ones may be moved as little
-MEAN_DIFFERENCE_STEP = 0.03  # standard deviations
+INITIAL_FIELD = 0.5  # nats, standard deviation of the hidden fields under the data
+INITIAL_ACTIVITY = 0.1  # mean of a hidden unit, as a fraction between its low and high state
+INITIAL_HEIGHT = 0.8  # mean above the lower bound of units without an upper one, at zero bias
+MAX_INITIAL_LOST_CURVATURE = 0.25  # share of the layers' curvature that random weights may cancel
+MIN_VARIANCE = 0.25  # variance of a fair bit, a lower bound for columns of rare bits
+MEAN_DIFFERENCE_STEP = 0.03  # step of finite differences, in standard deviations
 N_CG_STEPS, CG_TOLERANCE = 50, 1e-3  # steps of conjugate gradients, residual relative to the target
-DIFFERENCE_ROUNDING = 1e-10  # second differences of means that are rounding
-N_ASSUMED_ROWS = 10**6  # rows behind a prescribed mean
+DIFFERENCE_ROUNDING = 1e-10  # second differences of means below this are rounding errors
+N_ASSUMED_ROWS = 10**6  # number of rows assumed for a prescribed mean
 
 
 def initial_hidden_layer(
-    kind: type[Units], n_columns: int, activity: float = START_ACTIVITY
+    kind: type[Units], n_columns: int, activity: float = INITIAL_ACTIVITY
 ) -> Units:
-    """Hidden layer whose units are rarely in the higher of their states without a field.
+    """Hidden layer whose units are rarely active without a field.
 
-    Units without bounds are at zero, or at `START_HEIGHT` over their least state.
+    Unbounded units have mean zero; units with a lower bound alone have a mean of `INITIAL_HEIGHT`
+    above it.
 
     Parameters
     ----------
     kind : type
-        Of the units.
+        Type of the units.
     n_columns : int
-        How many.
-    activity : float, default=START_ACTIVITY
-        Mean of a unit, between 0 and 1 on the way from its low to its high state.
+        Number of columns.
+    activity : float, default=INITIAL_ACTIVITY
+        Mean of a bounded unit, as a fraction between its low state (0) and its high state (1).
 
     Returns
     -------
     units : Units
-        Plain; of bounded states `activity` of the way from the least to the greatest on average.
+        Plain layer.
     """
     low, high = kind.support.low, kind.support.high
     mean = low + activity * (high - low)
     if np.isinf(high):
-        mean = low + START_HEIGHT if np.isfinite(low) else 0.0
+        mean = low + INITIAL_HEIGHT if np.isfinite(low) else 0.0
     return kind.start(np.full(n_columns, mean), np.zeros(n_columns), N_ASSUMED_ROWS)
 
 
 def initial_machine(
     visible: Units, hidden: Units, mean: Array, variance: Array, rng: np.random.Generator
 ) -> Machine:
-    """Machine of layers that are hardly coupled.
+    """Machine with small random weights.
 
-    The weights are normal, and alike in the metric of both layers. They are drawn in double
-    precision, so that single and double precision models start alike. At the data's mean the
-    hidden units feel their own bias alone.
+    The weights are normal, with equal variances in the metric of both layers [1]_. They are drawn in
+    double precision, so that models of single and double precision have the same initial weights. At
+    the mean of the data, the field on the hidden units is zero.
 
-    Hidden units that vary couple the visible units to themselves and to each other. The weights
-    are small enough for that, whatever the number of hidden units, and what the coupling to
-    themselves does to the visible means is taken back.
+    Fluctuations of the hidden units couple the visible units to themselves and to each other. The
+    weights are scaled down with the number of hidden units to bound this coupling, and its first-order
+    effect on the visible means is compensated by the visible biases.
 
     Parameters
     ----------
     visible : Units
-        Double precision layer that resembles the data without a field.
+        Double precision layer that, without a field, resembles the data.
     hidden : Units
-        Double precision layer as it should be at the data's mean.
+        Double precision layer with the wanted distribution at the mean of the data.
     mean, variance : ndarray of shape (n_visible,)
-        Of the data.
+        Mean and variance of the data.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     machine : Machine
-        Plain. Under data of independent columns the log-odds of hidden units with two states have
-        standard deviation `START_FIELD`; less where the data hardly vary, or where the fields of
-        the visible units, in their standard deviations, would be larger; and of two layers without
-        bounds, so small that they have a distribution.
+        Plain machine. For data with independent columns, the log-odds of two-state hidden units have
+        standard deviation `INITIAL_FIELD`. It is smaller if the data hardly vary, if the fields on
+        the visible units would exceed it in their standard deviations, or if two unbounded layers
+        would lose more than `MAX_INITIAL_LOST_CURVATURE`.
 
     References
     ----------
@@ -99,11 +100,11 @@ def initial_machine(
     widest = max((metric * slope * visible_variance).max(), MIN_VARIANCE)
     largest = max(metric @ (slope**2 * variance), widest * (hidden_metric @ hidden_variance), 1.0)
     weights = rng.standard_normal(shape)
-    weights *= START_FIELD * np.sqrt(metric / largest)[:, None]
+    weights *= INITIAL_FIELD * np.sqrt(metric / largest)[:, None]
     weights *= np.sqrt(hidden_metric)
     lost = Machine(visible, hidden, weights).lost_curvature
-    if lost > MAX_START_LOSS:
-        weights *= np.sqrt(MAX_START_LOSS / lost)
+    if lost > MAX_INITIAL_LOST_CURVATURE:
+        weights *= np.sqrt(MAX_INITIAL_LOST_CURVATURE / lost)
     coupling = _self_coupling(visible, visible_variance, weights, hidden_variance)
     centred = Machine(
         visible.recentered(mean, -coupling),
@@ -114,17 +115,19 @@ def initial_machine(
 
 
 def column_variances(layer: Units) -> Array:
-    """Covariance of each column's state with its signal, without a field: how its mean responds.
+    """Covariance of each column's state and signal without a field.
+
+    It equals the response of the column's mean to its field, and is computed by finite differences.
 
     Parameters
     ----------
     layer : Units
-        Double precision.
+        Layer of double precision.
 
     Returns
     -------
     variances : ndarray of shape (n_columns,)
-        By a finite difference of the mean. Columns of one unit have a field in turn.
+        One value for each column. The columns of a unit are varied one after the other.
     """
     n_columns, n_units = layer.n_columns, layer.n_units
     position = np.zeros(n_columns, dtype=int)
@@ -134,13 +137,13 @@ def column_variances(layer: Units) -> Array:
     variances = np.zeros(n_columns)
     unit = np.broadcast_to(np.sqrt(layer.metric(None).signal), n_columns)
     for number in range(position.max() + 1):
-        is_own = position == number
-        variances[is_own] = _response(layer, is_own * unit)[is_own] / unit[is_own]
+        chosen = position == number
+        variances[chosen] = _response(layer, chosen * unit)[chosen] / unit[chosen]
     return variances
 
 
 def _response(layer: Units, field: Array) -> Array:
-    """Derivative of the mean along a field."""
+    """Directional derivative of the mean along a field."""
     below, above = layer.mean(MEAN_DIFFERENCE_STEP * np.stack([-field, field]))
     return np.asarray((above - below) / (2 * MEAN_DIFFERENCE_STEP))
 
@@ -148,13 +151,13 @@ def _response(layer: Units, field: Array) -> Array:
 def _self_coupling(
     visible: Units, variances: Array, weights: Array, hidden_variance: Array
 ) -> Array:
-    r"""Constant field that moves the visible means as their coupling to themselves does.
+    r"""Constant field with the effect of the visible units' coupling to themselves on their means.
 
     Hidden units of variances :math:`s_j^2` multiply the distribution of each visible unit by
-    :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order that moves its mean
-    by half the second derivatives along the rows of weights. The field that does the same is found
-    by conjugate gradients, in which units of one column take a single step; `variances` has the
-    visible columns' own.
+    :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order, this changes its mean
+    by half the second derivatives along the weight vectors :math:`w_j`, weighted by :math:`s_j^2`.
+    The field that causes the same change is the solution of a linear system by conjugate gradients,
+    preconditioned by `variances` from `column_variances`; units of one column need a single step.
     """
     n_visible, n_hidden = weights.shape
     mean = visible.mean(np.zeros((1, n_visible)))
@@ -172,31 +175,31 @@ def _self_coupling(
 
     def response(x: Array) -> Array:
         field = to_field * x
-        size = np.abs(field / unit).max() or 1.0  # units that hardly vary have large fields
+        size = np.abs(field / unit).max() or 1.0  # columns of small variance have large fields
         return to_field * _response(visible, field / size) * size
 
     operator = LinearOperator(2 * shift.shape, response, dtype=shift.dtype)
     target = to_field * shift
-    # A smaller residue than finite differences have sends the directions astray.
     size = float(np.linalg.norm(target))
-    if size < DIFFERENCE_ROUNDING:  # symmetric columns, perhaps of units that no field moves
+    if size < DIFFERENCE_ROUNDING:  # symmetric columns, perhaps constant ones
         return np.zeros_like(shift)
-    residue = CG_TOLERANCE * size
-    solution, _ = cg(operator, target, atol=residue, maxiter=N_CG_STEPS)
+    # Below the error of the finite differences, conjugate gradients would lose its direction.
+    tolerance = CG_TOLERANCE * size
+    solution, _ = cg(operator, target, atol=tolerance, maxiter=N_CG_STEPS)
     return np.asarray(to_field * solution)
 
 
 def initial_particles(
     machine: Machine, base: Units, n_particles: int, rng: np.random.Generator
 ) -> Array:
-    """Hidden states under visible ones that have the data's statistics and nothing else of them.
+    """Hidden states given visible states drawn from the independent model of the data.
 
     Parameters
     ----------
     machine : Machine
-        Whose hidden units.
+        Machine that the chains sample.
     base : Units
-        Visible layer that resembles the data without a field.
+        Visible layer that, without a field, resembles the data.
     n_particles : int
         Number of chains.
     rng : numpy.random.Generator

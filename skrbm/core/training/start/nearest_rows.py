@@ -1,4 +1,4 @@
-"""First values for what is missing of rows: those of the nearest rows."""
+"""Nearest-neighbour imputation, the initialization of missing values."""
 
 from __future__ import annotations
 
@@ -8,38 +8,39 @@ from skrbm.core.numerics import Array
 
 
 def with_nearest_values(rows: Array, donors: Array, fallback: Array) -> Array:
-    """Rows whose missing values are those of the nearest rows that have them.
+    """Impute missing values by the values of the nearest rows.
 
-    All of them are from one row if that has them: values of two groups together would be a bridge.
+    All missing values of a row come from a single donor if it has them: combined values of two
+    clusters would lie between the clusters.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_visible)
-        NaN is a missing value.
+        Rows to impute; NaN is a missing value.
     donors : ndarray of shape (n_donors, n_visible)
-        Rows to take values from, perhaps the same. Distances are measured in their standard
-        deviations; a value that a donor lacks adds twice its variance to the squared distance.
+        Rows that provide values; may be `rows` itself. Distances are measured in their standard
+        deviations; a missing value of a donor adds twice the variance to the squared distance.
     fallback : ndarray of shape (n_visible,) or (n_samples, n_visible)
-        Values that no donor has.
+        Values for columns that are missing in all donors.
 
     Returns
     -------
     rows : ndarray of shape (n_samples, n_visible)
-        The very same where nothing is missing.
+        Imputed copy; the given array if no value is missing.
     """
-    is_known, is_given = ~np.isnan(rows), ~np.isnan(donors)
-    if is_known.all():
+    is_observed, is_given = ~np.isnan(rows), ~np.isnan(donors)
+    if is_observed.all():
         return rows
     n_given = np.maximum(is_given.sum(axis=0), 1)
     mean = np.where(is_given, donors, 0).sum(axis=0) / n_given
     unit = np.sqrt(np.square(np.where(is_given, donors - mean, 0)).sum(axis=0) / n_given)
     unit[unit == 0] = 1
-    known, place = is_known.astype(float), np.where(is_known, (rows - mean) / unit, 0)
+    observed, place = is_observed.astype(float), np.where(is_observed, (rows - mean) / unit, 0)
     given, other = is_given.astype(float), np.where(is_given, (donors - mean) / unit, 0)
-    distance = known @ (np.square(other) - 2 * given).T - 2 * place @ other.T
+    distance = observed @ (np.square(other) - 2 * given).T - 2 * place @ other.T
     distance += np.square(place) @ given.T
-    distance[(1 - known) @ given.T == 0] = np.inf
-    filled = np.where(is_known, rows, donors[distance.argmin(axis=1)])
+    distance[(1 - observed) @ given.T == 0] = np.inf
+    filled = np.where(is_observed, rows, donors[distance.argmin(axis=1)])
     for column in np.flatnonzero(np.isnan(filled).any(axis=0)):
         missing, able = np.isnan(filled[:, column]), np.flatnonzero(is_given[:, column])
         if len(able):

@@ -20,14 +20,14 @@ from skrbm.core.training.start.initialization import (
 )
 from skrbm.core.units import Units
 
-MAX_PRETRAINED_UNITS = 10  # hidden units, whose 1,024 states are summed in every step
-N_LBFGS_STEPS, N_WIDENED_STEPS = 100, 300  # steps, with a unit for each cluster and with more
-INITIAL_LOG_ODDS = 2.0  # nats of a hidden state of one unit over that of none
-# Loss against a mixture of the clusters, in nats: beyond the first hidden units are added, beyond the
-# second training does better alone (tests/core/training/start/test_pretraining.py).
+MAX_PRETRAINED_UNITS = 10  # hidden units, whose 1,024 states are enumerated in every step
+N_LBFGS_STEPS, N_ADDED_UNITS_STEPS = 100, 300  # steps with a unit per cluster, and with more units
+INITIAL_LOG_ODDS = 2.0  # nats, of the states with one active hidden unit against that with none
+# Loss against a mixture of the clusters, in nats: beyond the first, hidden units are added; beyond the
+# second, pretraining is skipped (tests/core/training/start/test_pretraining.py).
 SMALL_LIKELIHOOD_LOSS, MAX_LIKELIHOOD_LOSS = 3.0, 12.0
-N_LIKELIEST_STATES = 32  # hidden states that chains may jump to
-MIN_RELATIVE_GAIN = 1e-6  # of the log-likelihood, in a step
+N_LIKELIEST_STATES = 32  # hidden states whose visible means chains may jump to
+MIN_RELATIVE_GAIN = 1e-6  # relative increase of the log-likelihood at which L-BFGS stops
 
 Bounds = dict[str, tuple[Any, Any]]  # by the names of `Machine.parameters`
 
@@ -41,39 +41,41 @@ def pretrained_machine(
     variance: Array,
     rng: np.random.Generator,
     *,
-    n_steps: tuple[int, int] = (N_LBFGS_STEPS, N_WIDENED_STEPS),
+    n_steps: tuple[int, int] = (N_LBFGS_STEPS, N_ADDED_UNITS_STEPS),
     max_loss: float = MAX_LIKELIHOOD_LOSS,
 ) -> Machine | None:
-    """Machine of few hidden units that has modes of the data, and hardly any other.
+    """Machine of few hidden units with the modes of the data.
 
-    A hidden unit leads to every mode from the mean of all, or to one of two modes from the other.
-    Quasi-Newton steps [1]_ then follow the exact gradient of the likelihood. Where two units that
-    are on together make a mode without rows, more of them learn to be off there.
+    Each mode has a hidden unit, whose weights lead there from the mean of the modes; for two modes,
+    a single unit leads from the larger to the smaller. L-BFGS-B [1]_ then maximizes the exact
+    likelihood. If the likelihood stays low, because units that are active together cause modes
+    without data, further units are added, which can suppress these modes.
 
     Parameters
     ----------
     data, mode : Units
-        Double precision layers that resemble, without a field, the data and the rows of a mode
-        around the origin of all.
+        Double precision layers that, without a field, resemble the data, and the rows of a mode
+        moved to `modes.origin`.
     hidden : type
-        Of the hidden units, which have two states.
+        Type of the hidden units, which have two states.
     modes : Clusters
-        To be learned.
+        Clusters of the data.
     n_hidden : int
         Largest number of hidden units.
     variance : ndarray of shape (n_visible,)
-        Of the data.
+        Variance of the data.
     rng : numpy.random.Generator
         Source of random numbers.
-    n_steps : tuple of int, default=(N_LBFGS_STEPS, N_WIDENED_STEPS)
-        Largest numbers of quasi-Newton steps, with a unit for each cluster and with more.
+    n_steps : tuple of int, default=(N_LBFGS_STEPS, N_ADDED_UNITS_STEPS)
+        Largest numbers of quasi-Newton steps, with a unit per cluster and with more units.
     max_loss : float, default=MAX_LIKELIHOOD_LOSS
         Allowed loss of log-likelihood against the mixture, in nats.
 
     Returns
     -------
     machine : Machine or None
-        Plain. None where it is less likely by `max_loss` than a mixture of the modes.
+        Plain machine. None if its mean log-likelihood is more than `max_loss` below that of a
+        mixture of the clusters.
 
     References
     ----------
@@ -99,23 +101,28 @@ def pretrained_machine(
     machine = Machine(visible, layer, fields.T / distance)
     machine.assign(machine.parameters | {"hidden_bias": bias / distance})
     bounds = parameter_bounds(machine, variance, n_origin, counts[-len(fields) :])
-    machine = climbed(machine, v, data, bounds, n_steps[0], weights)
+    machine = maximize_likelihood(machine, v, data, bounds, n_steps[0], weights)
     is_likely = log_likelihood(machine, v, weights) >= mixture - SMALL_LIKELIHOOD_LOSS
     if not is_likely and n_hidden > len(fields):
         more = min(n_hidden, MAX_PRETRAINED_UNITS)
-        machine = widened(recenter(machine, None, None), more, weights @ v, modes.variance, rng)
+        machine = add_hidden_units(
+            recenter(machine, None, None), more, weights @ v, modes.variance, rng
+        )
         machine = recenter(machine, origin, np.full(more, low))
         n_rows = np.append(counts, np.full(more - len(counts), counts.mean()))
         bounds = parameter_bounds(machine, variance, n_origin, n_rows[-more:])
-        machine = climbed(machine, v, data, bounds, n_steps[1], weights)
+        machine = maximize_likelihood(machine, v, data, bounds, n_steps[1], weights)
     is_likely = is_likely or log_likelihood(machine, v, weights) >= mixture - max_loss
     return recenter(machine, None, None) if is_likely else None
 
 
 def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> Array:
-    """Fields that lead from the origin to the modes."""
+    """Fields that move the visible means from the origin to the modes."""
     if visible.is_discrete:
-        ends = [_resembling(visible, *own).bias for own in zip(modes.centers, counts, strict=True)]
+        ends = [
+            _resembling(visible, center, n_rows).bias
+            for center, n_rows in zip(modes.centers, counts, strict=True)
+        ]
         return np.asarray(ends - _resembling(visible, modes.origin, n_origin).bias)
     response = column_variances(visible)
     is_constant = response == 0
@@ -124,51 +131,50 @@ def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> 
 
 
 def _resembling(like: Units, mean: Array, n_samples: float) -> Units:
-    """Discrete layer of these means, as far as some rows can tell them."""
+    """Discrete layer with means estimated from `n_samples` rows, which keeps its biases finite."""
     variance = np.zeros_like(mean)
     return type(like).start(mean, variance, int(n_samples), **like.start_options).natural()
 
 
 def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows: Array) -> Bounds:
-    """Ranges of parameters: those of training, and of what some rows can tell.
+    """Ranges of the parameters: the bounds of training, narrowed by the numbers of rows.
 
-    Few rows know little of what is rare: a bit that is never on among them may be so in one of
-    twice as many.
+    A bit that is never 1 in n rows may have a probability of up to 1 / (2 n).
 
     Parameters
     ----------
     machine : Machine
-        Whose visible layer, and the states of whose hidden units, are asked.
+        Machine to train.
     variance : ndarray of shape (n_visible,)
-        Of the data.
+        Variance of the data.
     n_origin : float
-        Number of rows where all hidden units are off.
+        Number of rows for which all hidden units are off.
     n_rows : ndarray of shape (n_hidden,)
-        Number of rows where each is on.
+        Number of rows for which each hidden unit is on.
 
     Returns
     -------
     bounds : dict of str to tuple of ndarray
-        Least and greatest values.
+        Lower and upper bounds by the name of the parameter; a parameter without bounds is absent.
     """
     visible, hidden = machine.visible, machine.hidden.support
-    bounds: Bounds = {f"visible_{k}": own for k, own in visible.bounds(variance).items()}
+    bounds: Bounds = {f"visible_{k}": ends for k, ends in visible.bounds(variance).items()}
     if visible.is_discrete:
         low, high = (_resembling(visible, ends, n_origin) for ends in visible.column_bounds)
-        ends = [_resembling(visible, visible.column_bounds[1], n).bias for n in n_rows]
-        reach = (np.stack(ends, axis=1) - low.bias[:, None]) / (hidden.high - hidden.low)
-        bounds["weights"] = (-reach, reach)
+        biases = [_resembling(visible, visible.column_bounds[1], n).bias for n in n_rows]
+        bound = (np.stack(biases, axis=1) - low.bias[:, None]) / (hidden.high - hidden.low)
+        bounds["weights"] = (-bound, bound)
         for name, least in low.parameters.items():
             bounds[f"visible_{name}"] = (least, high.parameters[name])
     return bounds
 
 
 def log_likelihood(machine: Machine, v: Array, sample_weight: Array | None = None) -> float:
-    """Weighted mean over rows, in nats, by a sum over all states of the smaller discrete layer."""
+    """Exact mean log-likelihood of rows in nats, by a sum over states of the smaller discrete layer."""
     return -mean_of_rows(machine.free_energy(v), sample_weight) - log_partition(machine)
 
 
-def climbed(
+def maximize_likelihood(
     machine: Machine,
     v: Array,
     data: Units,
@@ -176,27 +182,27 @@ def climbed(
     n_steps: int,
     sample_weight: Array | None = None,
 ) -> Machine:
-    """Machine under which some rows are likelier.
+    """Maximize the exact log-likelihood of rows by L-BFGS-B.
 
     Parameters
     ----------
     machine : Machine
-        Double precision, with few hidden states.
+        Initial machine of double precision, with few hidden states.
     v : ndarray of shape (n_samples, n_visible)
-        The rows.
+        Training rows.
     data : Units
-        Visible layer that resembles the data without a field, whose metric is that of the steps.
+        Visible layer that, without a field, resembles the data; its metric scales the steps.
     bounds : dict of str to tuple of ndarray
-        Least and greatest value of some parameters.
+        Lower and upper bounds by the name of the parameter.
     n_steps : int
         Largest number of steps.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows, of a sum of one; None weighs them alike.
+        Weights of the rows, with a sum of one; None for equal weights.
 
     Returns
     -------
     machine : Machine
-        With arrays of its own.
+        Copy with the optimized parameters.
     """
     machine = machine.astype(np.float64, copy=True)
     names = list(machine.parameters)
@@ -204,11 +210,11 @@ def climbed(
     ends = np.cumsum([array.size for array in machine.parameters.values()])
 
     def flat(values: dict[str, Any], missing: float) -> Array:
-        """One number for every parameter."""
-        own = (
+        """Vector of all parameters, in which `missing` stands for absent ones."""
+        arrays = (
             np.broadcast_to(values.get(n, missing), s) for n, s in zip(names, shapes, strict=True)
         )
-        return np.concatenate([array.ravel() for array in own])
+        return np.concatenate([array.ravel() for array in arrays])
 
     metric = data.metric(None)
     multiples = {f"visible_{name}": m for name, m in metric.parameters.items()}
@@ -228,7 +234,7 @@ def climbed(
             machine.gradient(v, sample_weight=sample_weight),
             expected_gradient(machine),
         )
-        gradient = {name: own - negative[name] for name, own in positive.items()}
+        gradient = {name: array - negative[name] for name, array in positive.items()}
         return -log_likelihood(machine, v, sample_weight), -unit * flat(gradient, 0.0)
 
     with np.errstate(all="ignore"):
@@ -239,26 +245,26 @@ def climbed(
     return machine
 
 
-def widened(
+def add_hidden_units(
     machine: Machine, n_hidden: int, mean: Array, variance: Array, rng: np.random.Generator
 ) -> Machine:
-    """Machine with more hidden units, which are hardly coupled to the visible ones.
+    """Add hidden units with small random weights.
 
     Parameters
     ----------
     machine : Machine
-        Plain, in double precision.
+        Plain machine of double precision.
     n_hidden : int
-        Number of hidden units, at least its own.
+        Number of hidden units of the result, at least the present number.
     mean, variance : ndarray of shape (n_visible,)
-        Of the data.
+        Mean and variance of the data.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     machine : Machine
-        Plain.
+        Plain machine; the given one if no units are added.
     """
     n_more = n_hidden - machine.hidden.n_columns
     if n_more == 0:
@@ -272,18 +278,18 @@ def widened(
     return wide
 
 
-def likeliest_means(machine: Machine) -> Array:
-    """Visible means given the hidden states that are likeliest.
+def mode_means(machine: Machine) -> Array:
+    """Visible means given the most likely hidden states.
 
     Parameters
     ----------
     machine : Machine
-        Plain, with few hidden states.
+        Plain machine with few hidden states.
 
     Returns
     -------
     v : ndarray of shape (n_states, n_visible)
-        Of at most `N_LIKELIEST_STATES` states: the modes, and what might become one.
+        Means for at most `N_LIKELIEST_STATES` hidden states: all modes and potential modes.
     """
     h = machine.hidden.states(0, int(machine.hidden.n_states))
     order = np.argsort(machine.transposed.free_energy(h))

@@ -1,4 +1,4 @@
-"""Statistics of the data, without a copy of them."""
+"""Column statistics of the data, computed blockwise without a copy of the data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array, dense, is_sparse
 
-MOMENT_BLOCK_ELEMENTS = 2**19  # numbers of the data in double precision at a time: 4 MB
+MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a time: 4 MB
 
 
 def column_statistics(
@@ -21,18 +21,19 @@ def column_statistics(
     Parameters
     ----------
     v : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_visible)
-        Data of any numeric type; NaN is what is not known.
+        Data of any numeric type; NaN is a missing value.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Positive weights of the rows; None weighs them alike.
+        Positive weights of the rows; None for equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
-        Numbers that are cast at a time.
+        Number of elements that are cast at a time.
 
     Returns
     -------
     mean : ndarray of shape (n_visible,)
-        Average of each column's known values; NaN if there are none.
+        Mean of each column's observed values; NaN if there are none.
     variance : ndarray of shape (n_visible,)
-        Exactly zero for a constant column, and for no other.
+        Variance of each column's observed values; exactly zero if and only if the column is
+        constant.
     """
     if is_sparse(v):
         mean, variance = _sparse_statistics(v, sample_weight, block_elements)
@@ -41,31 +42,31 @@ def column_statistics(
         statistics = (
             _block_statistics(*block) for block in _blocks(v, sample_weight, block_elements)
         )
-        n_known, mean, variance, low, high = reduce(_merged_blocks, statistics)
-        mean, constant = np.where(n_known > 0, mean, np.nan), ~(low < high)
+        n_observed, mean, variance, low, high = reduce(_merged_blocks, statistics)
+        mean, constant = np.where(n_observed > 0, mean, np.nan), ~(low < high)
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
 def _blocks(
     v: Any, sample_weight: Array | None, block_elements: int
 ) -> Iterator[tuple[Array, Array]]:
-    """Rows in blocks, as arrays, with their weights: one each without any."""
+    """Blocks of rows as dense arrays, with their weights; ones without sample weights."""
     n_rows = max(1, block_elements // v.shape[1])
     for begin in range(0, v.shape[0], n_rows):
-        own = slice(begin, begin + n_rows)
-        rows = dense(v[own])
-        yield rows, np.ones(len(rows)) if sample_weight is None else sample_weight[own]
+        block = slice(begin, begin + n_rows)
+        rows = dense(v[block])
+        yield rows, np.ones(len(rows)) if sample_weight is None else sample_weight[block]
 
 
 def _block_statistics(v: Array, weight: Array) -> tuple[Any, ...]:
-    """Number or total weight of known values, their mean, variance and extremes, of some rows."""
+    """Total weight, mean, variance, minimum and maximum of the observed values of each column."""
     low, high = np.fmin.reduce(v, axis=0), np.fmax.reduce(v, axis=0)
     deviation = v.astype(np.float64)
     total: Any = weight.sum()
     share = 1 / total
     mean = share * (weight @ deviation)
-    has_holes = np.isnan(mean).any()  # found without a look at every value
-    if has_holes:
+    has_missing = np.isnan(mean).any()  # cheaper than a check of every value
+    if has_missing:
         is_missing = np.isnan(deviation)
         deviation[is_missing] = 0
         total = weight @ ~is_missing
@@ -73,13 +74,13 @@ def _block_statistics(v: Array, weight: Array) -> tuple[Any, ...]:
         mean = share * (weight @ deviation)
     deviation -= mean
     np.square(deviation, out=deviation)
-    if has_holes:
+    if has_missing:
         deviation[is_missing] = 0
     return total, mean, share * (weight @ deviation), low, high
 
 
 def _merged_blocks(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Statistics of two blocks together."""
+    """Combined statistics of two blocks."""
     low, high = np.fmin(one[3], other[3]), np.fmax(one[4], other[4])
     return *merged_statistics(one[:3], other[:3]), low, high
 
@@ -113,18 +114,18 @@ def _times(values: Array, weights: Array | None) -> Array:
 def merged_statistics(
     one: tuple[float, Array, Array], other: tuple[float, Array, Array]
 ) -> tuple[float, Array, Array]:
-    """Statistics of two sets of rows together.
+    """Combined statistics of two sets of rows [1]_.
 
     Parameters
     ----------
     one, other : tuple of float, ndarray and ndarray of shape (n_visible,)
-        Number of rows or total weight, mean and variance of each; the mean is NaN of a column
-        without a known value.
+        Number of rows or total weight, mean and variance of each set; the mean is NaN for a column
+        without observed values.
 
     Returns
     -------
     merged : tuple of float, ndarray and ndarray of shape (n_visible,)
-        Of all rows [1]_.
+        The same statistics for all rows.
 
     References
     ----------
@@ -134,9 +135,9 @@ def merged_statistics(
     """
     (n_one, mean_one, variance_one), (n_other, mean_other, variance_other) = one, other
     n_samples = n_one + n_other
-    mean_one, mean_other = (  # where one does not know, the other does
-        np.where(np.isnan(own), beside, own)
-        for own, beside in ((mean_one, mean_other), (mean_other, mean_one))
+    mean_one, mean_other = (  # a mean that is NaN is replaced by the other one
+        np.where(np.isnan(mean), fallback, mean)
+        for mean, fallback in ((mean_one, mean_other), (mean_other, mean_one))
     )
     total = np.maximum(n_samples, np.finfo(np.float64).tiny)
     share, rest = n_other / total, n_one / total
@@ -153,37 +154,36 @@ def column_kurtosis(
     *,
     block_elements: int = MOMENT_BLOCK_ELEMENTS,
 ) -> Array:
-    """Mean fourth power of every column's distance from its mean, in standard deviations.
+    """Kurtosis of every column: its fourth standardized moment.
 
     Parameters
     ----------
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Data of any numeric type; NaN is what is not known.
+        Data of any numeric type; NaN is a missing value.
     mean, variance : ndarray of shape (n_visible,)
-        Of these data or of more.
+        Mean and variance of these data, or of a larger data set.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Positive weights of the rows; None weighs them alike.
+        Positive weights of the rows; None for equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
-        Numbers that are cast at a time.
+        Number of elements that are cast at a time.
 
     Returns
     -------
     kurtosis : ndarray of shape (n_visible,)
         In double precision: 3 for a normal distribution, zero for a column without variance or
-        known values.
+        observed values.
     """
-    total, n_known = np.zeros((2, v.shape[1]))
+    total, n_observed = np.zeros((2, v.shape[1]))
     per_deviation = np.where(variance > 0, variance, np.inf) ** -0.5
     for rows, weight in _blocks(v, sample_weight, block_elements):
         powers = (rows - mean) * per_deviation
-        for _ in range(2):  # a power of four takes ten times as long as two squares
+        for _ in range(2):  # `** 4` takes ten times as long as two squares
             np.square(powers, out=powers)
-        own = weight @ powers
-        if np.isnan(own).any():  # holes, found without a look at every value
-            is_known = ~np.isnan(powers)
-            own, n_own = weight @ np.where(is_known, powers, 0), weight @ is_known
-        else:
-            n_own = weight.sum()
-        total += own
-        n_known += n_own
-    return np.asarray(total / np.maximum(n_known, np.finfo(np.float64).tiny))
+        block_total, block_weight = weight @ powers, weight.sum()
+        if np.isnan(block_total).any():  # missing values; cheaper than a check of every value
+            is_observed = ~np.isnan(powers)
+            block_total = weight @ np.where(is_observed, powers, 0)
+            block_weight = weight @ is_observed
+        total += block_total
+        n_observed += block_weight
+    return np.asarray(total / np.maximum(n_observed, np.finfo(np.float64).tiny))

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from skrbm.core.training.gradient import Samples, UpdateBuffers
 from skrbm.core.training.part import Step
-from skrbm.core.training.parts.damping import MAX_DAMPED_ROWS, MAX_LOOK_PAUSE, Damping, correction
+from skrbm.core.training.parts.damping import MAX_CHECK_PAUSE, MAX_DAMPED_ROWS, Damping, correction
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import TrainingState
 
@@ -69,7 +69,7 @@ def test_inner_products_are_those_of_the_rows_gradients(case, seed, rng):
     machine = machine_from(p)
     difference = difference_of(machine, visible_states(p, rng)[:6])
     own = row_gradients(machine, difference)
-    products = damping()._inner_products(machine, difference)
+    products = damping()._gram_matrix(machine, difference)
     own -= own.mean(axis=0)  # biases of numbers have another origin
     products += products.mean() - products.mean(axis=0) - products.mean(axis=1)[:, None]
     np.testing.assert_allclose(products, own @ own.T, rtol=1e-9, atol=1e-9)
@@ -181,4 +181,4 @@ def test_looks_become_rare_where_nothing_is_found(found_every, most_looks, seed,
     for step.state.n_updates in range(600):
         part.weigh_rows(step, machine, difference)
     assert 0.75 * most_looks < len(looks) <= most_looks
-    assert np.diff(looks).max() == (MAX_LOOK_PAUSE if most_looks < 600 else 1)
+    assert np.diff(looks).max() == (MAX_CHECK_PAUSE if most_looks < 600 else 1)

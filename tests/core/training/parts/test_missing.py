@@ -6,7 +6,7 @@ import pytest
 from core.models import balanced_model, machine_from
 
 from skrbm.core.machine import Machine
-from skrbm.core.training.parts.missing import CompletedRows
+from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.units import Bernoulli, Gaussian
 
 N_ROWS = 4000
@@ -27,8 +27,8 @@ def test_what_is_known_stays_and_nothing_is_left_open():
     """Catches draws that land in other rows or columns."""
     _, machine, v, is_known, _ = holed()
     rng = np.random.default_rng(1)
-    rows = CompletedRows(v, machine.visible, 3, rng)
-    np.testing.assert_array_equal(rows.known_units, is_known)
+    rows = ImputedRows(v, machine.visible, 3, rng)
+    np.testing.assert_array_equal(rows.observed, is_known)
     assert rows.shape == v.shape
     for some in (slice(None), slice(5, None, 7), rng.permutation(N_ROWS)[:300]):
         for _ in range(2):
@@ -43,7 +43,7 @@ def test_what_is_known_stays_and_nothing_is_left_open():
 def test_rows_that_are_redrawn_keep_their_draws_and_others_are_left_alone():
     _, machine, v, _, _ = holed()
     rng = np.random.default_rng(1)
-    rows = CompletedRows(v, machine.visible, 1, rng)
+    rows = ImputedRows(v, machine.visible, 1, rng)
     before, some = rows[:], np.array([7, 3, 1999])
     rows.redraw(machine, np.arange(100, 200), rng)
     after = rows[:]
@@ -62,7 +62,7 @@ def test_redrawn_rows_follow_the_model(kind, n_visible):
     """
     p, machine, v, _, _ = holed(kind, n_visible)
     rng = np.random.default_rng(2)
-    rows = CompletedRows(v, machine.visible, 5, rng)
+    rows = ImputedRows(v, machine.visible, 5, rng)
     for _ in range(60):
         rows.redraw(machine, slice(None), rng)
     states = oracles.visible_states(p)
@@ -75,7 +75,7 @@ def test_redrawn_rows_follow_the_model(kind, n_visible):
 def test_complete_rows_draw_nothing():
     _, machine, v, is_known, _ = holed()
     rng = np.random.default_rng(1)
-    rows = CompletedRows(v, machine.visible, 1, rng)
+    rows = ImputedRows(v, machine.visible, 1, rng)
     state = rng.bit_generator.state
     rows.redraw(machine, np.flatnonzero(is_known.all(axis=1)), rng)
     assert rng.bit_generator.state == state
@@ -91,7 +91,7 @@ def test_draws_follow_known_values_that_were_drawn():
         Bernoulli(np.full(2, -10.0)), Bernoulli(np.array([-20.0])), np.full((2, 1), 20.0)
     )
     rng = np.random.default_rng(0)
-    rows = CompletedRows(np.tile([0.5, np.nan], (2000, 1)), Bernoulli(np.zeros(2)), 1, rng)
+    rows = ImputedRows(np.tile([0.5, np.nan], (2000, 1)), Bernoulli(np.zeros(2)), 1, rng)
     for some in (slice(None), slice(None), rng.permutation(2000)):
         v = machine.visible.drawn(rows[some], rng)
         coins = v[:, 0].copy()
@@ -110,6 +110,6 @@ def test_first_values_are_those_of_near_rows():
     sign = np.where(rng.random((3000, 1)) < 0.5, 1.0, -1.0)
     v = np.where(rng.random((3000, 5)) < 0.5, np.nan, 10 * sign + rng.normal(size=(3000, 5)))
     units = Gaussian(np.zeros(5), np.full(5, np.log(101.0)), parameterization="natural")
-    rows = CompletedRows(v, units, 1, rng)
+    rows = ImputedRows(v, units, 1, rng)
     is_right = np.sign(rows[:]) == sign
     assert is_right[(~np.isnan(v)).sum(axis=1) >= 2].mean() > 0.999

@@ -54,7 +54,7 @@ def test_initial_weights_are_alike_in_the_effect_of_a_standard_deviation(kind, s
     energies = oracles.energy(p, np.eye(n_visible + 1, n_visible, k=-1), np.eye(301, 300, k=-1))
     origin, *steps = energies[:, :1] - energies[:, 1:]  # a hidden unit's field lowers the energy
     effects = (steps - origin) ** 2 * variance[:, None]
-    scale = initialization.START_FIELD / (p.hidden_values[1] - p.hidden_values[0])
+    scale = initialization.INITIAL_FIELD / (p.hidden_values[1] - p.hidden_values[0])
     assert_mean(effects.sum(axis=0), scale**2)
     own = variance[p.gaussian_columns]
     metric = oracles.ascent(p, {"weights": np.ones_like(p.weights)}, own)["weights"][:, 0]
@@ -67,7 +67,7 @@ def test_hidden_units_start_as_active_as_they_should_at_the_data_s_mean(kind, se
     # Slip: data far from zero that hold the hidden units in one state.
     mean, _, _, p = start(kind, 6, 5, seed, rng)
     low, high = p.hidden_values
-    activity = low + initialization.START_ACTIVITY * (high - low)
+    activity = low + initialization.INITIAL_ACTIVITY * (high - low)
     np.testing.assert_allclose(oracles.mean_hidden(p, mean[None]), [[activity] * 5], atol=1e-9)
 
 
@@ -138,9 +138,9 @@ def test_initial_weights_stay_small_where_the_data_hardly_vary(variance, rng):
     machine = initial_machine(
         visible, initial_hidden_layer(Bernoulli, 100), np.full(20, 0.5), np.full(20, variance), rng
     )
-    activity = initialization.START_ACTIVITY
+    activity = initialization.INITIAL_ACTIVITY
     spread = initialization.MIN_VARIANCE * 100 * activity * (1 - activity)
-    assert_mean(machine.weights.ravel() ** 2, initialization.START_FIELD**2 / spread)
+    assert_mean(machine.weights.ravel() ** 2, initialization.INITIAL_FIELD**2 / spread)
 
 
 @pytest.mark.parametrize("kind", oracles.KINDS)

@@ -10,12 +10,12 @@ from scipy.special import logsumexp
 from skrbm.core.training.start.initialization import initial_hidden_layer, initial_machine
 from skrbm.core.training.start.pretraining import (
     N_LIKELIEST_STATES,
-    climbed,
-    likeliest_means,
+    add_hidden_units,
     log_likelihood,
+    maximize_likelihood,
+    mode_means,
     parameter_bounds,
     pretrained_machine,
-    widened,
 )
 from skrbm.core.units import Bernoulli, Spin
 
@@ -134,7 +134,7 @@ def test_climbing_ends_where_the_gradient_vanishes(kind, rng):
     p = model(sized(kind, 3, 2), 0)
     machine, v = machine_from(p), rng.normal(size=(200, 3)) * [1, 2, 3] + [0, 1, 5]
     data = layer_of(kind, v.mean(axis=0), v.var(axis=0))
-    best = climbed(machine, v, data, {}, 500)
+    best = maximize_likelihood(machine, v, data, {}, 500)
     assert log_likelihood(best, v) > log_likelihood(machine, v)
     gradient = oracles.log_likelihood_gradient(parameters_from(p, best), v)
     for name, array in gradient.items():
@@ -148,7 +148,7 @@ def test_climbing_keeps_variances_in_their_bounds_and_the_machine_as_it_is(rng):
     data = layer_of("cho", mean, variance)
     machine = initial_machine(data, initial_hidden_layer(Bernoulli, 1), mean, variance, rng)
     before = {name: array.copy() for name, array in machine.parameters.items()}
-    best = climbed(machine, v, data, parameter_bounds(machine, variance, 50, [50]), 500)
+    best = maximize_likelihood(machine, v, data, parameter_bounds(machine, variance, 50, [50]), 500)
     share = np.exp(best.visible.log_variance) / variance
     assert share.min() > 0.99e-4
     for name, array in machine.parameters.items():
@@ -160,7 +160,7 @@ def test_more_hidden_units_hardly_change_the_law(n_hidden, rng):
     # Slips: weights as if the data were of one mode; biases of other units.
     X, _ = grouped(SHARES["five"], rng)
     machine, _ = pretrained("cho", X, rng, n_hidden=5)
-    wide = widened(machine, n_hidden, X.mean(axis=0), X.var(axis=0), rng)
+    wide = add_hidden_units(machine, n_hidden, X.mean(axis=0), X.var(axis=0), rng)
     assert wide.weights.shape == (N_COLUMNS, n_hidden)
     assert wide is machine or n_hidden > 5
     np.testing.assert_array_equal(wide.weights[:, :5], machine.weights)
@@ -168,11 +168,11 @@ def test_more_hidden_units_hardly_change_the_law(n_hidden, rng):
     assert change.std() < 1
 
 
-def test_likeliest_means_are_in_all_modes(rng):
+def test_mode_means_are_in_all_modes(rng):
     # Slip: the least likely states.
     X, _ = grouped(SHARES["five"], rng)
     machine, modes = pretrained("cho", X, rng, n_hidden=5)
-    means = likeliest_means(machine)
+    means = mode_means(machine)
     assert means.shape == (N_LIKELIEST_STATES, N_COLUMNS)
     nearest = np.abs(means[:5, None] - modes.centers).max(axis=2).argmin(axis=1)
     assert set(nearest) == set(range(5))
