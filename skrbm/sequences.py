@@ -212,15 +212,15 @@ def contact_scores(
     n_sites = len(couplings.features)
     if n_sites < 3:
         raise ValueError(f"Contact scores expected at least three sites, got {n_sites}.")
-    is_counted = None
+    included = None
     if ignored_letter is not None:
-        is_counted = ~np.char.endswith(couplings.columns.astype(str), f"={ignored_letter}")
-        if is_counted.all():
+        included = ~np.char.endswith(couplings.columns.astype(str), f"={ignored_letter}")
+        if included.all():
             raise ValueError(
                 f"ignored_letter expected to be a letter of some site, got {ignored_letter!r}. The "
                 f"columns are named {couplings.columns[:N_SHOWN].tolist()} and so on."
             )
-    scores = couplings.norms(is_counted)
+    scores = couplings.norms(included)
     if correction:
         scores = _less_average_product(scores)
     if not as_frame:

@@ -147,8 +147,8 @@ def _check_recentering(units: Units, field: Array, rng: np.random.Generator) -> 
         moved = units.recentered(offset, field[0])
         is_new = np.array_equal(moved.offset, offset)  # type: ignore[arg-type]  # None is an object
         _require(is_new, f"recentered: offset expected {offset}, got {moved.offset}")
-        default = Units.lost_signal(units, moved)
-        _close(units.lost_signal(moved), default, "lost_signal, compared with its default,")
+        default = Units.signal_shift(units, moved)
+        _close(units.signal_shift(moved), default, "signal_shift, compared with its default,")
         absorbed = units.energy(states) - moved.signal(states) @ field[0]
         _constant(moved.energy(states) - absorbed, "recentered, up to a constant,")
 
@@ -278,7 +278,10 @@ def _check_gauge(units: Units, field: Array, rng: np.random.Generator) -> None:
     _close(units.gauge(inner), inner, "gauge, applied twice,")
     for removed in (units.signal(states) @ (weights - inner)).T:
         _constant(removed, "gauge: the removed field, over all states,")
-    _constant(units.gauged().energy(states) - units.energy(states), "gauged, up to a constant,")
+    _constant(
+        units.in_zero_sum_gauge().energy(states) - units.energy(states),
+        "in_zero_sum_gauge, up to a constant,",
+    )
 
 
 def _check_start(units: Units, field: Array, rng: np.random.Generator) -> None:

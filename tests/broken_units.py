@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skrbm.core.numerics import placed
+from skrbm.core.numerics import copy_into
 from skrbm.core.units import (
     Bernoulli,
     Categorical,
@@ -37,7 +37,7 @@ class SamplerOfTheMean(Gaussian):
 
 class SamplerOfBits(Spin):
     def sample(self, field, rng, out=None):
-        return placed(np.maximum(super().sample(field, rng), 0), out)
+        return copy_into(np.maximum(super().sample(field, rng), 0), out)
 
 
 class ForgottenPlace(Gaussian):
@@ -114,7 +114,7 @@ class Probabilities(Bernoulli):
 
 class BentSignal(Gaussian):
     def signal(self, states, out=None):
-        return placed(super().signal(states) + 1e-3 * states**2, out)
+        return copy_into(super().signal(states) + 1e-3 * states**2, out)
 
 
 class KeptOffset(Bernoulli):

@@ -44,7 +44,7 @@ def recenter(
     layer, hidden_layer, weights = machine.visible, machine.hidden, machine.weights
     change = _offset_change(hidden_layer, hidden_offset)
     visible = layer.recentered(visible_offset, weights @ change)
-    hidden = hidden_layer.recentered(hidden_offset, layer.lost_signal(visible) @ weights)
+    hidden = hidden_layer.recentered(hidden_offset, layer.signal_shift(visible) @ weights)
     return Machine(visible, hidden, weights)
 
 
@@ -56,7 +56,7 @@ def _offset_change(layer: Units, offset: Array | None) -> Array:
     return -old if offset is None else offset - old
 
 
-def gauged(machine: Machine) -> Machine:
+def in_zero_sum_gauge(machine: Machine) -> Machine:
     """Machine of the same distribution in the gauge of its layers.
 
     For units of several columns a part of the weights and biases has no effect on the distribution
@@ -87,5 +87,5 @@ def _gauged_visible(machine: Machine) -> Machine:
     state = layer.signal(layer.mean(layer.zero_field(1)))[0]
     absorbed = hidden.recentered(hidden.offset, state @ (machine.weights - weights))
     # The signal of the other layer may depend on its bias, which has changed.
-    change = weights @ hidden.lost_signal(absorbed)
-    return Machine(layer.gauged().recentered(layer.offset, change), absorbed, weights)
+    change = weights @ hidden.signal_shift(absorbed)
+    return Machine(layer.in_zero_sum_gauge().recentered(layer.offset, change), absorbed, weights)

@@ -81,12 +81,12 @@ class EffectiveCouplings:
         counts = np.bincount(self.feature_of_column, minlength=len(self.features))
         return self.norms() / np.sqrt(np.maximum(np.outer(counts, counts), 1))
 
-    def norms(self, is_counted: Array | None = None) -> Array:
+    def norms(self, included: Array | None = None) -> Array:
         r"""Compute Frobenius norms of the interactions of pairs of features.
 
         Parameters
         ----------
-        is_counted : ndarray of bool of shape (n_columns,), default=None
+        included : ndarray of bool of shape (n_columns,), default=None
             Columns to sum over; None for all.
 
         Returns
@@ -95,8 +95,8 @@ class EffectiveCouplings:
             Symmetric, in nats; zero on the diagonal.
         """
         belongs = self.feature_of_column[:, None] == np.arange(len(self.features))
-        if is_counted is not None:
-            belongs = belongs & is_counted[:, None]
+        if included is not None:
+            belongs = belongs & included[:, None]
         squares = belongs.T @ self.pairs**2 @ belongs
         return np.asarray(np.sqrt((squares + squares.T) / 2))  # symmetric to the bit
 

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, is_sparse, placed
+from skrbm.core.numerics import Array, copy_into, is_sparse
 from skrbm.core.units import Units
 
 # Largest number of rows for which a product with a transposed matrix is faster when transposed.
@@ -355,12 +355,12 @@ class Machine:
             signal = self.visible.signal(v, out=None if out is None else v)
             return np.matmul(signal.T, h, out=out)
         if self.visible.offset is None:
-            return placed(np.asarray(self.visible.signal(v).T @ h), out)
+            return copy_into(np.asarray(self.visible.signal(v).T @ h), out)
         origin, slope = self.visible.affine_signal
         product = np.asarray(v.T @ h)
         product *= slope[:, None]
         product += np.outer(origin, h.sum(axis=0))
-        return placed(product, out)
+        return copy_into(product, out)
 
 
 def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
@@ -395,7 +395,7 @@ def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
         Product, in the dtype of the factors.
     """
     if is_sparse(rows):
-        return placed(rows @ matrix, out)
+        return copy_into(rows @ matrix, out)
     if 1 < len(rows) <= TURNED_ROWS and rows.dtype == np.float32 and not matrix.flags.c_contiguous:
         # OpenBLAS takes up to twice as long for these as for the transposed product.
         out = np.empty((len(rows), matrix.shape[1]), rows.dtype) if out is None else out

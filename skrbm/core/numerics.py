@@ -147,7 +147,7 @@ def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
     return [slice(begin, begin + n_rows) for begin in range(0, len(array), n_rows)]
 
 
-def placed(answer: Array, out: Array | None) -> Array:
+def copy_into(answer: Array, out: Array | None) -> Array:
     """Copy a result into `out`, unless it is there already or `out` is None.
 
     Parameters
@@ -194,7 +194,7 @@ def dense(rows: Any) -> Array:
     return np.asarray(rows.toarray() if is_sparse(rows) else rows)
 
 
-def mean_of_rows(values: Array, sample_weight: Array | None = None) -> float:
+def weighted_mean(values: Array, sample_weight: Array | None = None) -> float:
     """Weighted mean of values, one for each row, in double precision.
 
     Parameters
@@ -214,7 +214,7 @@ def mean_of_rows(values: Array, sample_weight: Array | None = None) -> float:
     return float(np.average(values, weights=sample_weight))
 
 
-def spread_rows(rows: Any, n_rows: int) -> Any:
+def every_kth_row(rows: Any, n_rows: int) -> Any:
     """Evenly spaced rows of a matrix, at most `n_rows`.
 
     Parameters

@@ -30,7 +30,7 @@ from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.model import Place, hidden_arrays
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
-from skrbm.estimators.input.formats import ArrayRows, RowFormat, known_units
+from skrbm.estimators.input.formats import ArrayRows, RowFormat, observed_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     VersionWarning,
@@ -445,7 +445,7 @@ class BaseRBM(
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_observed = known_units(self, X)
+        is_observed = observed_units(self, X)
         return average_over_draws(
             model, X, is_observed, lambda v, rows: model.map_rows(Machine.mean_hidden, v)
         )

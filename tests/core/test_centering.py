@@ -26,7 +26,7 @@ from core.models import (
 )
 from scipy import sparse
 
-from skrbm.core.centering import gauged, recenter
+from skrbm.core.centering import in_zero_sum_gauge, recenter
 from skrbm.core.likelihood.exact import expected_gradient, log_partition
 from skrbm.core.machine import Machine
 from skrbm.core.units import (
@@ -174,7 +174,7 @@ def test_gauge_of_one_layer_leaves_the_signal_of_the_other(parameterization, rng
     # Slip: a bias that absorbs what the gauge took, and moves its own signal.
     visible = Gaussian(rng.normal(size=2), np.zeros(2), parameterization)
     machine = Machine(visible, Categorical(rng.normal(size=3), (3,)), rng.normal(size=(2, 3)))
-    moved, v = gauged(machine), rng.normal(size=(3, 2))
+    moved, v = in_zero_sum_gauge(machine), rng.normal(size=(3, 2))
     np.testing.assert_allclose(moved.weights.sum(axis=1), 0, rtol=0, atol=1e-12)
     old, new = (-m.free_energy(v) - log_partition(m) for m in (machine, moved))
     np.testing.assert_allclose(new, old, rtol=0, atol=1e-12)
@@ -183,7 +183,7 @@ def test_gauge_of_one_layer_leaves_the_signal_of_the_other(parameterization, rng
 def test_layers_of_layers_without_a_gauge_are_left_as_they_are():
     layer = Composite((Spin(np.ones(2)), Interval(np.ones(1))))
     machine = Machine(layer, Bernoulli(np.zeros(2)), np.ones((3, 2)))
-    assert gauged(machine) is machine
+    assert in_zero_sum_gauge(machine) is machine
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
@@ -192,7 +192,7 @@ def test_gauged_machine_has_the_same_law_and_categories_that_sum_to_zero(case, s
     # category; an offset of which only a part is in the one-hot columns; biases left as they were.
     p = model(case, seed)
     machine = machine_from(p)
-    moved = gauged(machine)
+    moved = in_zero_sum_gauge(machine)
     if not any(kind == "categorical" for kind, _ in p.parts):
         assert moved is machine
         return
@@ -209,7 +209,7 @@ def test_gauged_machine_has_the_same_law_and_categories_that_sum_to_zero(case, s
     np.testing.assert_allclose(q.visible_bias, bias, rtol=0, atol=1e-12)
     for name in ("visible_offset", "hidden_offset"):
         np.testing.assert_array_equal(getattr(q, name), getattr(p, name))
-    turned = gauged(machine.transposed).transposed
+    turned = in_zero_sum_gauge(machine.transposed).transposed
     assert_same_arrays(turned.parameters, moved.parameters, atol=1e-12)
 
 
@@ -220,7 +220,7 @@ def test_gauge_of_both_layers_is_taken_out(offsets, seed, rng):
     machine = machine_from(p)
     hidden = Categorical(machine.hidden.bias, (3, 2, 2), offset=machine.hidden.offset)
     machine = replace(machine, hidden=hidden)
-    moved = gauged(machine)
+    moved = in_zero_sum_gauge(machine)
     for rows, counts in ((moved.weights, (3, 2)), (moved.weights.T, (3, 2, 2))):
         sums = np.add.reduceat(rows, np.cumsum(counts) - counts, axis=0)
         np.testing.assert_allclose(sums, 0, atol=1e-12)

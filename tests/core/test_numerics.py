@@ -6,12 +6,12 @@ from scipy import sparse
 
 from skrbm.core.machine import TURNED_ROWS, matrix_product
 from skrbm.core.numerics import (
+    every_kth_row,
     expm1,
     logistic,
-    spread_rows,
     sum_log_two_cosh,
 )
-from skrbm.core.units.linear import row_products
+from skrbm.core.units.linear import row_dots
 
 LARGE = 1e30
 
@@ -35,9 +35,9 @@ def test_row_products_are_inner_products(n_vectors, rng):
     rows = rng.normal(size=(5, 3))
     vectors = rng.normal(size=3 if n_vectors is None else (n_vectors, 3))
     expected = np.diag(rows @ np.broadcast_to(vectors, rows.shape).T)
-    np.testing.assert_allclose(row_products(rows, vectors), expected)
+    np.testing.assert_allclose(row_dots(rows, vectors), expected)
     if n_vectors is None:
-        np.testing.assert_allclose(row_products(sparse.csr_array(rows), vectors), expected)
+        np.testing.assert_allclose(row_dots(sparse.csr_array(rows), vectors), expected)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_row_products_are_inner_products(n_vectors, rng):
 )
 def test_spread_rows_are_evenly_spaced_and_no_more_than_asked_for(n_samples, n_rows):
     rows = np.arange(n_samples)[:, None]
-    spread = spread_rows(rows, n_rows)
+    spread = every_kth_row(rows, n_rows)
     assert 1 <= len(spread) <= n_rows
     assert len(np.unique(np.diff(spread, axis=0))) <= 1
     assert n_samples - spread[-1, 0] <= -(-n_samples // n_rows)

@@ -311,7 +311,7 @@ def test_values_between_states_are_the_means_of_draws(units, rng):
     # Slips: means of the other state, spins drawn in {0, 1}, other parts' columns,
     # values outside the states drawn.
     mean = units.mean(rng.uniform(-1, 1, (4, units.n_columns)) - bias_of(units))
-    draws = units.drawn(np.repeat(mean, 5000, axis=0), rng).reshape(4, 5000, -1)
+    draws = units.draw_states_of_means(np.repeat(mean, 5000, axis=0), rng).reshape(4, 5000, -1)
     error = 5 * draws.std(axis=1) / np.sqrt(5000) + 1e-12
     assert (np.abs(draws.mean(axis=1) - mean) < error).all()
     parts, begin = getattr(units, "parts", [units]), 0
@@ -320,9 +320,9 @@ def test_values_between_states_are_the_means_of_draws(units, rng):
         begin += part.n_columns
         assert not isinstance(part, (Bernoulli, Spin)) or np.isin(own, part.support.values).all()
     states = units.sample(np.zeros((3, units.n_columns)), rng)
-    np.testing.assert_array_equal(units.drawn(states.copy(), rng), states)
+    np.testing.assert_array_equal(units.draw_states_of_means(states.copy(), rng), states)
     before = rng.bit_generator.state
-    np.testing.assert_array_equal(units.drawn(mean + 5, rng), mean + 5)
+    np.testing.assert_array_equal(units.draw_states_of_means(mean + 5, rng), mean + 5)
     assert rng.bit_generator.state == before
 
 
@@ -343,7 +343,7 @@ def test_means_that_are_rounded_beyond_the_states_are_drawn(kind, n_rows, rng):
     for dtype in (np.float32, np.float64):
         values = np.full((n_rows, 2), (low + high) / 2, dtype=dtype)
         values[0] = np.nextafter(dtype(high), dtype(2)), low - np.finfo(dtype).eps
-        draws = kind(np.zeros(2, dtype)).drawn(values, rng)
+        draws = kind(np.zeros(2, dtype)).draw_states_of_means(values, rng)
         assert np.isin(draws, (low, high)).all()
         np.testing.assert_array_equal(draws[0], [high, low])
 
@@ -354,7 +354,7 @@ def test_rows_beyond_the_states_leave_other_rows_to_be_drawn(kind, rng):
     low, high = kind.support.values
     values = np.full((20, 3), (low + high) / 2)
     values[7, 1] = high + 0.2
-    draws = kind(np.zeros(3)).drawn(values.copy(), rng)
+    draws = kind(np.zeros(3)).draw_states_of_means(values.copy(), rng)
     np.testing.assert_array_equal(draws[7], values[7])
     assert np.isin(np.delete(draws, 7, 0), (low, high)).all()
 
@@ -517,7 +517,7 @@ def test_gauge_takes_out_what_no_probability_depends_on(units, field, rng):
             np.testing.assert_array_equal(changed[own], rows[own])
     if units.n_units == units.n_columns:
         assert units.gauge(rows) is rows
-    gauged = units.gauged()
+    gauged = units.in_zero_sum_gauge()
     np.testing.assert_allclose(gauged.mean(field), units.mean(field), rtol=0, atol=1e-12)
     energies = [
         layer.energy(drawn_states(units, 5, np.random.default_rng(0))) for layer in (gauged, units)

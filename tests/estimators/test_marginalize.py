@@ -149,13 +149,13 @@ def test_features_and_scores_are_averaged_over_what_is_missing():
 @pytest.mark.parametrize("method", ["transform", "score_samples"])
 def test_rows_are_looked_through_for_missing_values_once(method, monkeypatch):
     # Slip: every function that needs the mask makes its own.
-    looks, known_units = [], ArrayRows.known_units
+    looks, observed_units = [], ArrayRows.observed_units
 
     def counted(*args):
         looks.append(args)
-        return known_units(*args)
+        return observed_units(*args)
 
-    monkeypatch.setattr(ArrayRows, "known_units", counted)
+    monkeypatch.setattr(ArrayRows, "observed_units", counted)
     X = draw("bernoulli").astype(float)
     rbm = BernoulliRBM(2, n_iter=1, random_state=0, missing="marginalize").fit(X)
     for rows in (X, with_holes(X)):

@@ -11,7 +11,7 @@ from skrbm.core.chains.jumps import propose
 from skrbm.core.chains.path import PathChains, TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.draws import new_streams
-from skrbm.core.likelihood.partition import SURE_GAP, LogPartition, log_partition_at_least
+from skrbm.core.likelihood.partition import BOUND_MARGIN, LogPartition, log_partition_at_least
 from skrbm.core.numerics import Array
 from skrbm.core.parallel import map_blocks
 
@@ -171,7 +171,7 @@ def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> floa
     """Lower bound of the partition function from hidden states drawn given the path's anchors.
 
     The larger of two bounds: the sum over these states only, and an importance sampling estimate
-    minus `SURE_GAP`, which exceeds the true value with a probability of at most 1/1000.
+    minus `BOUND_MARGIN`, which exceeds the true value with a probability of at most 1/1000.
 
     Parameters
     ----------
@@ -190,7 +190,9 @@ def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> floa
     machine = path.machine.astype(np.float64)
     h, log_weights = propose(machine, path.anchors, len(path.anchors), rng)
     estimate = logsumexp(log_weights.astype(np.float64)) - np.log(len(h))
-    return max(log_partition_at_least(machine, h), float(estimate) - SURE_GAP) + path.energy_shift
+    return (
+        max(log_partition_at_least(machine, h), float(estimate) - BOUND_MARGIN) + path.energy_shift
+    )
 
 
 def tempered_states(

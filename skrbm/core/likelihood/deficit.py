@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skrbm.core.chains.jumps import propose
-from skrbm.core.likelihood.partition import SURE_GAP, log_partition_at_least
+from skrbm.core.likelihood.partition import BOUND_MARGIN, log_partition_at_least
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.numerics import Array, every_kth_row
 from skrbm.core.units import Units
 
 N_DEFICIT_ROWS = 100  # largest number of rows of the data, and of chains
@@ -24,7 +24,7 @@ def likelihood_deficit(
 
     Instead of the partition function a lower bound is used: the sum over the hidden states of the
     chains and of draws given the data, which contribute most. For continuous hidden units it is an
-    importance sampling estimate minus `SURE_GAP`, which exceeds the true value with a probability
+    importance sampling estimate minus `BOUND_MARGIN`, which exceeds the true value with a probability
     of at most 1/1000.
 
     Parameters
@@ -47,16 +47,16 @@ def likelihood_deficit(
         minus three standard errors, in nats. A positive value is significant.
     """
     machine, base = machine.astype(np.float64), base.astype(np.float64)
-    rows = spread_rows(v, N_DEFICIT_ROWS).astype(np.float64)
-    weight = None if sample_weight is None else spread_rows(sample_weight, N_DEFICIT_ROWS)
+    rows = every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)
+    weight = None if sample_weight is None else every_kth_row(sample_weight, N_DEFICIT_ROWS)
     rng = np.random.default_rng(0)
     if machine.hidden.is_discrete:
         given_data = machine.sample_hidden(rows, rng)
-        chains = spread_rows(particles, N_DEFICIT_ROWS).astype(np.float64)
+        chains = every_kth_row(particles, N_DEFICIT_ROWS).astype(np.float64)
         bound = log_partition_at_least(machine, np.concatenate([chains, given_data]))
     else:
         _, log_weights = propose(machine, rows, N_DEFICIT_ROWS, rng)
-        bound = float(logsumexp(log_weights)) - np.log(N_DEFICIT_ROWS) - SURE_GAP
+        bound = float(logsumexp(log_weights)) - np.log(N_DEFICIT_ROWS) - BOUND_MARGIN
     independent = -base.energy(rows) - base.log_partition(base.zero_field(1))
     difference = independent + machine.free_energy(rows) + bound
     mean = float(np.average(difference, weights=weight))

@@ -15,7 +15,7 @@ from skrbm.core.numerics import Array
 
 # Nats. By Markov's inequality an unbiased estimate of Z is too large by a factor of e^7 with a
 # probability of at most 1/1000.
-SURE_GAP = 7.0
+BOUND_MARGIN = 7.0
 
 
 @final

@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.likelihood.conditional import field_ranges
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
+from skrbm.core.numerics import Array, dense, every_kth_row, weighted_mean
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
@@ -24,7 +24,7 @@ DENSE_ELEMENTS = 2**22  # of a block of sparse data that is converted to an arra
 
 
 def pseudo_likelihood(
-    machine: Machine, v: Any, n_jobs: int | None = None, is_counted: Array | None = None
+    machine: Machine, v: Any, n_jobs: int | None = None, is_scored: Array | None = None
 ) -> Array:
     r"""Exact log pseudo-likelihood of visible states.
 
@@ -41,7 +41,7 @@ def pseudo_likelihood(
         Visible states.
     n_jobs : int, default=None
         Number of threads over blocks of rows; the result does not depend on it.
-    is_counted : ndarray of bool of shape (n_samples, n_units), default=None
+    is_scored : ndarray of bool of shape (n_samples, n_units), default=None
         Mask of the terms in the sum; None for all.
 
     Returns
@@ -63,7 +63,7 @@ def pseudo_likelihood(
         rows = _Rows(machine, v[begin : begin + n_rows])
         total = np.zeros(len(rows))
         for units in _unit_blocks(machine, len(rows)):
-            counted = 1 if is_counted is None else is_counted[begin : begin + n_rows, units].T
+            counted = 1 if is_scored is None else is_scored[begin : begin + n_rows, units].T
             total += (counted * rows.of_units(units)).sum(axis=0)
         return total.astype(machine.dtype)  # summed in double precision
 
@@ -77,7 +77,7 @@ def estimate_pseudo_likelihood(
     n_flips: int,
     rng: np.random.Generator,
     *,
-    is_counted: Array | None = None,
+    is_scored: Array | None = None,
 ) -> Array:
     """Unbiased estimate of the log pseudo-likelihood from a few units of each row.
 
@@ -94,7 +94,7 @@ def estimate_pseudo_likelihood(
         Number of visible units of each row, at most all.
     rng : numpy.random.Generator
         Source of random numbers.
-    is_counted : ndarray of bool of shape (n_samples, n_units), default=None
+    is_scored : ndarray of bool of shape (n_samples, n_units), default=None
         Mask of the terms in the sum; None for all.
 
     Returns
@@ -120,7 +120,7 @@ def estimate_pseudo_likelihood(
             units = (first[block] + spacing[flip : flip + n_together]) % n_units
             numbers = np.broadcast_to(np.arange(len(rows)), units.shape)
             scores = rows.log_conditionals(numbers.ravel(), units.ravel()).reshape(units.shape)
-            counted = 1 if is_counted is None else is_counted[block][numbers, units]
+            counted = 1 if is_scored is None else is_scored[block][numbers, units]
             total[block] += (counted * scores).sum(axis=0)
     return total * (n_units / n_flips)
 
@@ -130,7 +130,7 @@ def monitor(
     v: Any,
     n_samples: int | None = None,
     sample_weight: Array | None = None,
-    is_counted: Array | None = None,
+    is_scored: Array | None = None,
     *,
     evaluations: tuple[int, int] = MONITOR_EVALUATIONS,
 ) -> float:
@@ -150,7 +150,7 @@ def monitor(
         number of rows of `v`.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows; None for equal weights.
-    is_counted : ndarray of bool of shape (n_samples, n_units), default=None
+    is_scored : ndarray of bool of shape (n_samples, n_units), default=None
         Mask of the terms in the sum; None for all.
     evaluations : tuple of int, default=MONITOR_EVALUATIONS
         Smallest and largest number of evaluations of a hidden unit's log-partition.
@@ -170,15 +170,15 @@ def monitor(
             return float("nan")
         n_pairs = int(n_evaluations // (n_hidden * n_others + MONITOR_OVERHEAD))
         n_rows = int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS))
-        rows = spread_rows(v, n_rows)
+        rows = every_kth_row(v, n_rows)
         n_flips = min(max(n_pairs // rows.shape[0], 1), n_units)
         rng = np.random.default_rng(0)
-        counted = None if is_counted is None else spread_rows(is_counted, n_rows)
-        scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, is_counted=counted)
+        counted = None if is_scored is None else every_kth_row(is_scored, n_rows)
+        scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, is_scored=counted)
     except (QuadratureError, UnknownRangeError):
         return float("nan")
-    weight = None if sample_weight is None else spread_rows(sample_weight, n_rows)
-    return mean_of_rows(scores, weight)
+    weight = None if sample_weight is None else every_kth_row(sample_weight, n_rows)
+    return weighted_mean(scores, weight)
 
 
 class _Rows:
@@ -305,7 +305,7 @@ def _products(change: Array, weights: Array) -> Array:
 
 def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
     """Bounds of the fields on the visible units, estimated from a subset of the rows."""
-    some = dense(spread_rows(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)
+    some = dense(every_kth_row(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)
     low, high = field_ranges(machine, some)
     return (low, high) if low.ndim == 1 else (low.min(axis=0), high.max(axis=0))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.chains.jumps import jump, mixed_rows, propose
 from skrbm.core.chains.path import TemperedPath, natural_machine
-from skrbm.core.likelihood.partition import SURE_GAP, LogPartition
+from skrbm.core.likelihood.partition import BOUND_MARGIN, LogPartition
 from skrbm.core.likelihood.weighted_chains import Population
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
@@ -40,7 +40,7 @@ class PartitionTracker:
     may jump to given rows, the anchors. Draws given the anchors (importance sampling) replace the
     chains if they are a good sample and if their estimate is larger (chains that miss a mode
     underestimate Z) or agrees with a smaller error. They also replace the chains if their estimate
-    is larger by `SURE_GAP`: then the chains miss a mode.
+    is larger by `BOUND_MARGIN`: then the chains miss a mode.
 
     In the first epochs the parameters may change faster than the chains equilibrate. If the
     standard error is large, more chains are annealed from the base, and replace the current ones if
@@ -179,7 +179,7 @@ class PartitionTracker:
         h, log_weights = propose(self._current, rows, self._n_chains, self._rng)
         draws = Population(self._current.sample_visible(h, self._rng), log_weights.astype(float))
         gap = draws.value - chains.value
-        if gap > SURE_GAP:
+        if gap > BOUND_MARGIN:
             return draws
         if not draws.effective_sample_size > self.min_ess_share * len(h):
             return chains

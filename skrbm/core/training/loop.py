@@ -11,7 +11,7 @@ import numpy as np
 from skrbm.core.centering import recenter
 from skrbm.core.likelihood.exact import smaller_discrete
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.numerics import Array, every_kth_row
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.part import hooks
 from skrbm.core.training.parts.guard import DivergenceError
@@ -157,10 +157,12 @@ def _initialize_offsets(
     sample_weight: Array | None,
 ) -> None:
     """Initialize the offsets with weighted means over evenly spaced rows."""
-    some = spread_rows(v, N_OFFSET_ROWS) if rows is None else v[spread_rows(rows, N_OFFSET_ROWS)]
+    some = (
+        every_kth_row(v, N_OFFSET_ROWS) if rows is None else v[every_kth_row(rows, N_OFFSET_ROWS)]
+    )
     some = some.astype(machine.dtype, copy=False)
     weight = np.ones(v.shape[0]) if sample_weight is None else sample_weight
-    share = spread_rows(weight if rows is None else weight[rows], N_OFFSET_ROWS)
+    share = every_kth_row(weight if rows is None else weight[rows], N_OFFSET_ROWS)
     share = (share / share.sum()).astype(machine.dtype)
     state.visible_offset = share @ some
     state.hidden_offset = share @ machine.mean_hidden(some)

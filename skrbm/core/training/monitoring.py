@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, mean_of_rows, spread_rows
+from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.state import TrainingState
 
 N_RECORD_ROWS = 100  # rows, and chains, whose free energies are recorded
@@ -50,18 +50,18 @@ def record(
         with chains, "chain_gap", the mean free energy of the chains minus that of the data, in
         nats. Data that are means of states are replaced by states with these means.
     """
-    rows = spread_rows(v, N_RECORD_ROWS).astype(machine.dtype, copy=False)
-    weight = None if sample_weight is None else spread_rows(sample_weight, N_RECORD_ROWS)
+    rows = every_kth_row(v, N_RECORD_ROWS).astype(machine.dtype, copy=False)
+    weight = None if sample_weight is None else every_kth_row(sample_weight, N_RECORD_ROWS)
     notes = {
         "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight, is_scored),
-        "mean_activation": mean_of_rows(machine.mean_hidden(rows).mean(axis=1), weight),
+        "mean_activation": weighted_mean(machine.mean_hidden(rows).mean(axis=1), weight),
     }
     if particles is not None:
-        h = spread_rows(particles, N_RECORD_ROWS).astype(machine.dtype, copy=False)
+        h = every_kth_row(particles, N_RECORD_ROWS).astype(machine.dtype, copy=False)
         rng = np.random.default_rng(0)
         chains = machine.sample_visible(h, rng)
         # Means have a larger free energy than their states on average: it is concave.
-        states = machine.visible.drawn(rows.copy(), rng)
+        states = machine.visible.draw_states_of_means(rows.copy(), rng)
         notes["chain_gap"] = free_energy_gap(machine, chains, states, reference_weight=weight)
     return notes
 
@@ -103,9 +103,9 @@ def free_energy_gap(
     """
     n_rows = int(np.clip((n_samples or reference.shape[0]) // ROWS_PER_GAP_ROW, *GAP_ROWS))
     means = [
-        mean_of_rows(
-            machine.free_energy(spread_rows(rows, n_rows).astype(machine.dtype)),
-            None if weight is None else spread_rows(weight, n_rows),
+        weighted_mean(
+            machine.free_energy(every_kth_row(rows, n_rows).astype(machine.dtype)),
+            None if weight is None else every_kth_row(weight, n_rows),
         )
         for rows, weight in ((v, sample_weight), (reference, reference_weight))
     ]

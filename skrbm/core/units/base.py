@@ -310,7 +310,7 @@ class Units(ABC):
         origin, one = self.signal(np.concatenate([zero, zero + 1]))
         return origin, one - origin
 
-    def lost_signal(self, after: Self) -> Array:
+    def signal_shift(self, after: Self) -> Array:
         """Constant, (n_columns,), by which the signal of this layer exceeds that of `after`.
 
         `after` is the same layer with another offset or bias.
@@ -325,10 +325,10 @@ class Units(ABC):
         return {}
 
     def has_means(self, values: Any) -> bool:
-        """True if some of the dense values are means, not states, so that `drawn` applies."""
+        """True if some of the dense values are means, which `draw_states_of_means` replaces."""
         return False
 
-    def drawn(self, values: Any, rng: np.random.Generator) -> Any:
+    def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
         """Replace dense values, in place, by states with these means; other rows stay unchanged."""
         return values
 
@@ -369,7 +369,7 @@ class Units(ABC):
         """Weights, (n_columns, n), in a fixed gauge: components without effect are removed."""
         return rows
 
-    def gauged(self) -> Self:
+    def in_zero_sum_gauge(self) -> Self:
         """Layer of the same distribution whose bias is in that gauge."""
         return self
 

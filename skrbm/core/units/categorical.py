@@ -72,7 +72,7 @@ class Categorical(WideUnits, LinearUnits):
         units = cls(np.zeros_like(mean), **options)
         n_values = np.take(units.n_categories, units.unit_of_column)
         bias = np.log(np.clip(mean, 1 / (n_values * (n_samples + 1)), 1))
-        return replace(units, bias=bias).gauged()
+        return replace(units, bias=bias).in_zero_sum_gauge()
 
     def heated(self, temperature: float) -> Self:
         return replace(self, bias=self.bias / temperature)

@@ -11,7 +11,7 @@ from typing import Any, Self, final
 import numpy as np
 from scipy.sparse import hstack
 
-from skrbm.core.numerics import Array, dense, is_sparse, placed
+from skrbm.core.numerics import Array, copy_into, dense, is_sparse
 from skrbm.core.units.base import Outs, Units
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.support import Metric, Support
@@ -160,7 +160,7 @@ class Composite(WideUnits):
             return self._join([dense(signal) for signal in signals])  # an offset makes them dense
         out = np.empty_like(states, dtype=np.result_type(states, self.bias)) if out is None else out
         for part, part_states, part_out in self._split(states, out):
-            placed(part.signal(part_states, out=part_out), part_out)
+            copy_into(part.signal(part_states, out=part_out), part_out)
         return out
 
     @property
@@ -189,9 +189,9 @@ class Composite(WideUnits):
     def has_means(self, values: Any) -> bool:
         return any(part.has_means(part_values) for part, part_values in self._split(values))
 
-    def drawn(self, values: Any, rng: np.random.Generator) -> Any:
+    def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
         for part, part_values in self._split(values):
-            part.drawn(part_values, rng)
+            part.draw_states_of_means(part_values, rng)
         return values
 
     def mean_and_sample(
@@ -250,8 +250,8 @@ class Composite(WideUnits):
         is_same = all(new is old for new, (_, old) in zip(gauged, parts, strict=True))
         return rows if is_same else np.concatenate(gauged, axis=0)
 
-    def gauged(self) -> Self:
-        return replace(self, parts=tuple(part.gauged() for part in self.parts))
+    def in_zero_sum_gauge(self) -> Self:
+        return replace(self, parts=tuple(part.in_zero_sum_gauge() for part in self.parts))
 
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:
         parts = tuple(part.map_arrays(function) for part in self.parts)

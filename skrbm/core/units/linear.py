@@ -14,12 +14,12 @@ from skrbm.core.numerics import (
     MAX_EXPONENT,
     SHARED_FACTORS,
     Array,
+    copy_into,
     dense,
     expm1,
     is_sparse,
     last_rows,
     logistic,
-    placed,
     row_blocks,
     sum_log,
     sum_log_two_cosh,
@@ -105,13 +105,13 @@ class LinearUnits(Units):
         origin = np.zeros_like(self.bias) if self.offset is None else -self.offset
         return origin, np.ones_like(self.bias)
 
-    def lost_signal(self, after: Self) -> Array:
+    def signal_shift(self, after: Self) -> Array:
         if self.offset is None:
             return np.zeros_like(self.bias) if after.offset is None else after.offset
         return -self.offset if after.offset is None else after.offset - self.offset
 
     def energy(self, states: Any) -> Array:
-        return -row_products(self.signal(states), self.bias)
+        return -row_dots(self.signal(states), self.bias)
 
     def log_partition(self, field: Array) -> Array:
         x = field + self.bias
@@ -121,12 +121,12 @@ class LinearUnits(Units):
     def mean(self, field: Array, out: Array | None = None) -> Array:
         x = np.add(field, self.bias, out=out)
         mean = self.expectation(x)
-        return mean if mean is x else placed(mean, out)
+        return mean if mean is x else copy_into(mean, out)
 
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         x = np.add(field, self.bias, out=out)
         states = self.draw(x, rng)
-        return states if states is x else placed(states, out)
+        return states if states is x else copy_into(states, out)
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         total = np.asarray(sample_weight @ states)
@@ -142,7 +142,7 @@ class LinearUnits(Units):
     def recentered(self, offset: Array | None, field: Array) -> Self:
         return self._with(bias=self.bias + field, offset=offset)
 
-    def gauged(self) -> Self:
+    def in_zero_sum_gauge(self) -> Self:
         return replace(self, bias=self.gauge(self.bias[:, None])[:, 0])
 
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
@@ -214,7 +214,7 @@ class TwoStateUnits(LinearUnits):
         blocks = (values[rows] for rows in row_blocks(values))
         return any(((block != self.low) & (block != self.high)).any() for block in blocks)
 
-    def drawn(self, values: Any, rng: np.random.Generator) -> Any:
+    def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
         if is_sparse(values):
             return values
         low, high = self.low - MEAN_ROUNDING, self.high + MEAN_ROUNDING
@@ -304,7 +304,7 @@ def _scaled(array: Array, factor: float) -> Array:
     return array if factor == 1 else np.multiply(array, factor, out=array)
 
 
-def row_products(rows: Any, vectors: Array) -> Array:
+def row_dots(rows: Any, vectors: Array) -> Array:
     """Inner product of each row with one vector, or of each row with its vector.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, dense, placed
+from skrbm.core.numerics import Array, copy_into, dense
 from skrbm.core.units.base import Units
 from skrbm.core.units.linear import LARGEST_START, N_BISECTIONS
 from skrbm.core.units.support import (
@@ -169,7 +169,7 @@ class Mixture(Units):
         return np.asarray(total.sum(axis=1, dtype=np.float64).astype(field.dtype))
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
-        return placed(self._moments_given(field)[0], out)
+        return copy_into(self._moments_given(field)[0], out)
 
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         components = self._shares(self._coefficient(field))
@@ -182,7 +182,7 @@ class Mixture(Units):
             for values in (components.mean, components.variance)
         )
         noise = rng.standard_normal(field.shape)
-        return placed((mean + np.sqrt(variance) * noise).astype(field.dtype), out)
+        return copy_into((mean + np.sqrt(variance) * noise).astype(field.dtype), out)
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         return self._moments(dense(states), dense(states) ** 2, sample_weight)

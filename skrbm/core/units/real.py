@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import erfcx, expit, ndtr, ndtri
 
 from skrbm.core.draws import draw_normal
-from skrbm.core.numerics import Array, dense, last_rows, placed
+from skrbm.core.numerics import Array, copy_into, dense, last_rows
 from skrbm.core.units.base import Outs
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
@@ -244,7 +244,7 @@ class DReLU(RealUnits):
     ) -> tuple[Array, Array]:
         sides = self._sides(field + self.bias)
         mean, states = sides.mean.astype(field.dtype), sides.draw(rng).astype(field.dtype)
-        return placed(mean, out[0]), placed(last_rows(states, out[1]), out[1])
+        return copy_into(mean, out[0]), copy_into(last_rows(states, out[1]), out[1])
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         size = np.abs(dense(states))

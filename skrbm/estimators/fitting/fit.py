@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.centering import gauged
+from skrbm.core.centering import in_zero_sum_gauge
 from skrbm.core.interrupts import Interrupts, deferred_interrupts
 from skrbm.core.machine import Machine
 from skrbm.core.training.loop import run_epochs
@@ -203,7 +203,7 @@ class Fit:
             if machine is not self.machine:  # an average may violate constraints
                 Constraints(self.problem.model.rbm.max_norm).enforce(machine.parameters)
                 hold_normalizable(machine)
-            self.latest = self.state.n_updates, gauged(machine)
+            self.latest = self.state.n_updates, in_zero_sum_gauge(machine)
         return self.latest[1]
 
     def result(

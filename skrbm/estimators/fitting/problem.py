@@ -31,7 +31,7 @@ from skrbm.estimators.inference.model import (
     hidden_arrays,
     open_streams,
 )
-from skrbm.estimators.input.formats import known_units
+from skrbm.estimators.input.formats import observed_units
 from skrbm.estimators.input.validation import (
     check_weights,
     number_of_rows,
@@ -280,7 +280,7 @@ class RowProblem(Problem):
         return problem
 
     def rows(self, start: Start, rng: np.random.Generator) -> Any:
-        if known_units(self.model.rbm, self.X) is None:
+        if observed_units(self.model.rbm, self.X) is None:
             return self.X
         if self.model.rbm.track_likelihood:
             raise ValueError(

@@ -16,7 +16,7 @@ from skrbm.core.likelihood.deficit import likelihood_deficit
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, mean_of_rows, spread_rows
+from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.monitoring import free_energy_gap, record
 from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.units import Units
@@ -250,7 +250,7 @@ class RowRecorder(Recorder):
         """Subsample of the training rows, and all held-out rows if there are any."""
         learned = self.rows
         if self.learned is not None:
-            learned = learned.take(spread_rows(self.learned, MAX_RECORDED_ROWS))
+            learned = learned.take(every_kth_row(self.learned, MAX_RECORDED_ROWS))
         return [learned] if self.held_out is None else [learned, self.rows.take(self.held_out)]
 
     @cached_property
@@ -260,10 +260,10 @@ class RowRecorder(Recorder):
             return [0.0] * len(self._scored)
         means, rbm = [], self.rbm
         for rows in self._scored:
-            numbers = spread_rows(np.arange(rows.v.shape[0]), MAX_RECORDED_ROWS)
+            numbers = every_kth_row(np.arange(rows.v.shape[0]), MAX_RECORDED_ROWS)
             v, weight, is_scored = rows.take(numbers)
             log_jacobian = rbm._row_format.log_jacobian(rbm, v, is_scored)
-            means.append(mean_of_rows(np.broadcast_to(log_jacobian, len(numbers)), weight))
+            means.append(weighted_mean(np.broadcast_to(log_jacobian, len(numbers)), weight))
         return means
 
     @property

@@ -101,7 +101,7 @@ def start_fit(problem: Problem) -> Start:
 def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> Origin:
     """New machine, initialized with statistics of the data."""
     model, rbm = problem.model, problem.model.rbm
-    statistics = model.with_known_means(statistics)
+    statistics = model.fill_unobserved_means(statistics)
     n_samples, mean, variance = statistics
     varying = (variance > 0) | (n_samples == 1)
     constant = rbm._row_format.constant_features(rbm, varying)
@@ -216,7 +216,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     if seen is not None and len(seen[1]) == width:
         data = {**before, "all": merged_statistics(seen, statistics), "varying": varying}
     else:
-        known = model.with_known_means(statistics)
+        known = model.fill_unobserved_means(statistics)
         data = {**before, "first": known, "all": known, "varying": varying}
     is_published = training.get("fingerprint") == fingerprint(model.public)
     is_open = is_published and seen is not None and seen[0] < MIN_SCALE_ROWS

@@ -11,7 +11,7 @@ from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, mean_of_rows, spread_rows
+from skrbm.core.numerics import Array, dense, every_kth_row, weighted_mean
 from skrbm.core.units import Units
 from skrbm.estimators.inference.log_partition import attained_by_rows, is_below
 from skrbm.estimators.input.validation import AnnealingWarning, warn_user
@@ -89,7 +89,7 @@ class LikelihoodRecorder:
             )
         rows = np.arange(len(free_energy))
         likeliest = np.argsort(free_energy)[:N_LIKELIEST]
-        anchors = np.concatenate([spread_rows(rows, N_TRACKING_ANCHORS), likeliest])
+        anchors = np.concatenate([every_kth_row(rows, N_TRACKING_ANCHORS), likeliest])
         result = self.tracker.follow(machine, n_steps, dense(v[anchors]))
         bound = attained_by_rows(v, free_energy, machine.visible.support.values)
         if is_below(result, bound) and not self.has_warned:
@@ -123,13 +123,13 @@ class LikelihoodRecorder:
         """
         notes = {}
         with np.errstate(all="ignore"):
-            few = {name: spread_rows(v, MAX_LIKELIHOOD_ROWS) for name, (v, _) in rows.items()}
+            few = {name: every_kth_row(v, MAX_LIKELIHOOD_ROWS) for name, (v, _) in rows.items()}
             free = {name: machine.free_energy(v.astype(machine.dtype)) for name, v in few.items()}
             log_partition = self.log_partition(machine, few[""], free[""])
             for prefix, (_, weight) in rows.items():
-                few_weights = None if weight is None else spread_rows(weight, MAX_LIKELIHOOD_ROWS)
+                few_weights = None if weight is None else every_kth_row(weight, MAX_LIKELIHOOD_ROWS)
                 notes[f"{prefix}log_likelihood"] = (
-                    -mean_of_rows(free[prefix], few_weights) - log_partition.value
+                    -weighted_mean(free[prefix], few_weights) - log_partition.value
                 )
                 notes[f"{prefix}log_likelihood_std_error"] = log_partition.std_error
         return notes

@@ -17,7 +17,7 @@ from skrbm.core.likelihood.annealing import (
 from skrbm.core.likelihood.bar import bridged_log_partition
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, spread_rows
+from skrbm.core.numerics import Array, dense, every_kth_row
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, warn_user
 
@@ -209,7 +209,10 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
     log_partition : float
         Lower bound of log Z in nats; minus infinity if no row counts.
     """
-    v, free_energy = dense(spread_rows(X, MAX_BOUND_ROWS)), spread_rows(free_energy, MAX_BOUND_ROWS)
+    v, free_energy = (
+        dense(every_kth_row(X, MAX_BOUND_ROWS)),
+        every_kth_row(free_energy, MAX_BOUND_ROWS),
+    )
     is_state = np.isin(v, values).all(axis=1)
     if not is_state.any():
         return -np.inf
@@ -219,7 +222,7 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
 
 def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
     """Warn of rows with values between the states of the units, which have no probability."""
-    if values and not np.isin(dense(spread_rows(X, MAX_BOUND_ROWS)), values).all():
+    if values and not np.isin(dense(every_kth_row(X, MAX_BOUND_ROWS)), values).all():
         low, high = values[0], values[-1]
         warn_user(
             f"X has values other than {low:g} and {high:g}: its scores are then no "

@@ -116,7 +116,7 @@ def average_over_draws(
     X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
         Checked rows.
     is_observed : ndarray of bool of shape (n_samples, n_units) or None
-        Mask from `known_units`; None for complete rows.
+        Mask from `observed_units`; None for complete rows.
     answer : callable
         Function of complete rows and their indices, which returns an array (n_rows, ...).
 

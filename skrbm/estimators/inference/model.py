@@ -17,7 +17,7 @@ from skrbm.core.chains.gibbs import gibbs, sample_scattered
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, spread_rows
+from skrbm.core.numerics import Array, dense, every_kth_row
 from skrbm.core.parallel import map_blocks
 from skrbm.core.training.negative_phase import ALGORITHMS, PERSISTENT_CHAINS
 from skrbm.core.training.start.statistics import column_statistics
@@ -74,7 +74,7 @@ class Model(ABC):
     def kurtosis(self, of_features: Array) -> Array:
         """Kurtosis of all visible columns."""
 
-    def with_known_means(self, statistics: Statistics) -> Statistics:
+    def fill_unobserved_means(self, statistics: Statistics) -> Statistics:
         """Statistics with the mean of an unbiased unit for columns without observed values."""
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
@@ -171,7 +171,7 @@ class ArrayModel(Model):
         """
         if X is not None:
             X = self.check_X(X)
-            anchors = dense(spread_rows(X, N_MODE_ROWS)).astype(machine.dtype)
+            anchors = dense(every_kth_row(X, N_MODE_ROWS)).astype(machine.dtype)
             return self.base_layer((X.shape[0], *column_statistics(X))), anchors
         statistics = self._known_statistics(machine)
         v = None if statistics is None else self.chain_states(machine, rng)
@@ -209,7 +209,7 @@ class ArrayModel(Model):
         is_persistent = PERSISTENT_CHAINS in ALGORITHMS[self.rbm.algorithm].offers
         if not is_persistent or shape[1:] != (machine.hidden.n_columns,):
             return None
-        h = spread_rows(check_parameter(self.rbm, "h_samples_", 2), N_MODE_ROWS)
+        h = every_kth_row(check_parameter(self.rbm, "h_samples_", 2), N_MODE_ROWS)
         return np.asarray(h, dtype=machine.dtype)
 
     def _tempered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -288,7 +288,7 @@ class SamplingMixin(ModelMixin):
     ) -> Callable[[str], Any]:
         """Function that imputes the unobserved values of the rows by "sample" or "mean"."""
         X = self._model.check_X(X, finite=False)
-        is_observed, v = self._row_format.known_units(self, X, mask), dense(X)
+        is_observed, v = self._row_format.observed_units(self, X, mask), dense(X)
         draws = ConditionalDraws(self._model, is_observed, self._model.inference_rng(random_state))
 
         def fill_in(method: str) -> Any:

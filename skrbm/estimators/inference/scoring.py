@@ -15,7 +15,7 @@ from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, mean_of_rows
+from skrbm.core.numerics import Array, weighted_mean
 from skrbm.estimators.inference.log_partition import (
     AUTO_TEMPERATURES,
     anneal,
@@ -24,7 +24,7 @@ from skrbm.estimators.inference.log_partition import (
 )
 from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.model import ModelMixin
-from skrbm.estimators.input.formats import RowFormat, known_units
+from skrbm.estimators.input.formats import RowFormat, observed_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     check_weights,
@@ -63,7 +63,7 @@ class LikelihoodMixin(ModelMixin):
         """
         model = self._model
         X = model.check_X(X, missing=True)
-        is_observed = known_units(self, X)
+        is_observed = observed_units(self, X)
 
         def scores(v: Any, rows: Any) -> Array:
             counted = None if is_observed is None else is_observed[rows]
@@ -95,7 +95,7 @@ class LikelihoodMixin(ModelMixin):
             Mean of `score_samples`, in nats per row.
         """
         scores = self.score_samples(X)
-        return mean_of_rows(scores, check_weights(sample_weight, scores))
+        return weighted_mean(scores, check_weights(sample_weight, scores))
 
     def free_energy(self, X: Any) -> Array:
         r"""Compute the free energy of each row, :math:`F(v) = -\log p(v) - \log Z`.

@@ -108,7 +108,7 @@ class RowFormat(ABC):
         """Expected length of a public array of the visible layer."""
 
     @abstractmethod
-    def known_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
+    def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
         """Mask of observed units (n_samples, n_units), from the user's mask or else from NaN."""
 
     @abstractmethod
@@ -198,7 +198,7 @@ class ArrayRows(RowFormat):
     def array_length(self, rbm: Any, name: str, n_columns: int) -> int:
         return n_columns
 
-    def known_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
+    def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
         if mask is None:
             return np.asarray(~np.isnan(dense(v)))
         return np.broadcast_to(checked_mask(mask, v.shape), v.shape)
@@ -217,7 +217,7 @@ class ArrayRows(RowFormat):
         return np.zeros(1)
 
 
-def known_units(rbm: Any, v: Any) -> Array | None:
+def observed_units(rbm: Any, v: Any) -> Array | None:
     """Mask of the observed units of checked rows, or None if all are observed.
 
     Parameters
@@ -234,7 +234,7 @@ def known_units(rbm: Any, v: Any) -> Array | None:
     """
     if rbm.missing == "raise" or issparse(v) or v.dtype.kind != "f":
         return None
-    is_observed: Array = rbm._row_format.known_units(rbm, v)
+    is_observed: Array = rbm._row_format.observed_units(rbm, v)
     return None if is_observed.all() else is_observed
 
 

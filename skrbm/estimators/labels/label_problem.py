@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, hstack, issparse
 
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, mean_of_rows, spread_rows
+from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.estimators.fitting.problem import FitResult, Problem, Start, machine_attributes
@@ -200,7 +200,7 @@ class LabelRecorder(Recorder):
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
         loss = accuracy = float("nan")
         if len(self.learned):
-            loss, accuracy = self._scores(machine, spread_rows(self.learned, MAX_SCORED_ROWS))
+            loss, accuracy = self._scores(machine, every_kth_row(self.learned, MAX_SCORED_ROWS))
             notes = notes | {"log_loss": loss, "accuracy": accuracy}
         deciding, line = loss, f"log-loss = {loss:.4f}, accuracy = {accuracy:.4f}"
         if self.held_out is not None:
@@ -225,4 +225,4 @@ class LabelRecorder(Recorder):
         weight = None if self.weight is None else self.weight[rows]
         of_labels = log_proba[np.arange(len(labels)), labels]
         is_right = (log_proba.argmax(axis=1) == labels).astype(np.float64)
-        return -mean_of_rows(of_labels, weight), mean_of_rows(is_right, weight)
+        return -weighted_mean(of_labels, weight), weighted_mean(is_right, weight)

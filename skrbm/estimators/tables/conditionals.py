@@ -150,7 +150,7 @@ class ConditionalMixin(ModelMixin):
         model, table = self._model, table_of(self)
         unit = table.order.index(number)
         X = model.check_X(X, finite=False)
-        is_observed, v = X.known_units.copy(), dense(X)
+        is_observed, v = X.observed_units.copy(), dense(X)
         end = sum(table.widths[: unit + 1])
         v[:, end - table.widths[unit] : end] = 0  # any value, since it is not used
         is_observed[:, unit] = True

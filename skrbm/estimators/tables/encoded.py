@@ -69,9 +69,9 @@ class EncodedTable:
     @cached_property
     def is_complete(self) -> bool:
         """True if no value is missing."""
-        return bool(self.known_units.all())
+        return bool(self.observed_units.all())
 
     @cached_property
-    def known_units(self) -> Array:
+    def observed_units(self) -> Array:
         """Mask of the observed values, (n_samples, n_units)."""
         return np.concatenate([self.codes >= 0, ~np.isnan(self.numbers)], axis=1)

@@ -55,7 +55,7 @@ class TableRows(RowFormat):
         rows = table.encode(X, rbm.handle_unknown, rbm.check_input)
         may_be_missing = not finite or (missing and rbm.missing == "marginalize")
         if not (may_be_missing or rows.is_complete):
-            units = np.flatnonzero(~rows.known_units.all(axis=0))
+            units = np.flatnonzero(~rows.observed_units.all(axis=0))
             raise ValueError(
                 f"Input X contains NaN, None or an unknown category in columns "
                 f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} "
@@ -105,13 +105,13 @@ class TableRows(RowFormat):
         is_scale = name == "noise_variance_"
         return len(table_of(rbm).groups["numeric"]) if is_scale else n_columns
 
-    def known_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
+    def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
         table = table_of(rbm)
         if mask is not None:
             shape = (len(v), rbm.n_features_in_)
             return np.broadcast_to(checked_mask(mask, shape), shape)[:, table.order]
         if isinstance(v, EncodedTable):
-            return np.asarray(v.known_units)
+            return np.asarray(v.observed_units)
         return np.asarray(~np.isnan(v[:, np.cumsum(table.widths) - 1]))  # an encoded mini-batch
 
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:

@@ -155,7 +155,7 @@ def conditional_law(p, v, is_known):
 
 @pytest.mark.every_kind
 @pytest.mark.parametrize("n_gibbs_steps", [1, 4])
-def test_clamped_gibbs_leaves_the_law_alone_and_known_units_as_they_are(p, n_gibbs_steps, rng):
+def test_clamped_gibbs_leaves_the_law_alone_and_observed_units_as_they_are(p, n_gibbs_steps, rng):
     # Slips: unknown units held and known ones drawn; a mask of the first row for all; half of the
     # columns of a categorical unit held.
     machine = machine_from(p)

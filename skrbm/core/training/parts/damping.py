@@ -9,7 +9,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, placed
+from skrbm.core.numerics import Array, copy_into, dense
 from skrbm.core.training.gradient import Buffer, Samples
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS
 from skrbm.core.training.part import Part, Step
@@ -183,7 +183,7 @@ def _layer_gram(
     begin = 0
     for block in blocks:
         out = signal[begin : begin + block.shape[0]]
-        placed(dense(layer.signal(block, out=out)), out)
+        copy_into(dense(layer.signal(block, out=out)), out)
         begin += block.shape[0]
     if np.any(multiple != 1):
         signal *= np.sqrt(multiple)

@@ -27,4 +27,4 @@ class GreyValues(Part):
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Any:
         """Mini-batch of random states."""
-        return machine.visible.drawn(v, rng) if machine.visible.has_means(v) else v
+        return machine.visible.draw_states_of_means(v, rng) if machine.visible.has_means(v) else v

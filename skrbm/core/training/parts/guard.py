@@ -10,7 +10,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import spread_rows
+from skrbm.core.numerics import every_kth_row
 from skrbm.core.training.part import Part
 from skrbm.core.training.state import TrainingState
 
@@ -65,7 +65,7 @@ class Guard(Part):
             broken = _non_finite(machine if is_precise else machine.astype(self.precision))
             if broken:
                 return f"{', '.join(broken)} expected finite, got infinite or NaN"
-            rows = spread_rows(v, N_GUARD_ROWS).astype(machine.dtype, copy=False)
+            rows = every_kth_row(v, N_GUARD_ROWS).astype(machine.dtype, copy=False)
             hidden_field = machine.hidden_field(rows)
             largest = np.abs(hidden_field - hidden_field.mean(axis=0)).max()
             lost = machine.lost_curvature

@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from skrbm.core.numerics import spread_rows
+from skrbm.core.numerics import every_kth_row
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.preconditioner import Preconditioner
 
@@ -37,7 +37,7 @@ class HiddenScale(Part):
     def move_chains(self, step: Step) -> None:
         """Update the scale of the metric; the chains do not move."""
         memory, hidden = self.memory(step.state), step.machine.hidden
-        mean = step.machine.mean_hidden(spread_rows(step.v, N_SCALE_ROWS))
+        mean = step.machine.mean_hidden(every_kth_row(step.v, N_SCALE_ROWS))
         variance = np.square(mean - step.mean_hidden).mean(axis=0) + 1 / hidden.tail_curvature
         before = memory.get("variance", variance)
         memory["variance"] = variance = before + SCALE_RATE * (variance - before)

@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.chains.jumps import jump, mixed_rows
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, spread_rows
+from skrbm.core.numerics import Array, dense, every_kth_row
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
 from skrbm.core.training.part import Part, Step
@@ -91,7 +91,7 @@ class JumpToData(Part):
         group = int(n_groups * rng.random())
         members = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
         chains = state.particles[members]
-        offered, longest = [dense(spread_rows(step.v, ROWS_PER_TRY))], MAX_TRY_PAUSE
+        offered, longest = [dense(every_kth_row(step.v, ROWS_PER_TRY))], MAX_TRY_PAUSE
         if "anchors" in memory:
             offered.append(self._lowest_anchors(step, memory))
         if "modes" in memory:

@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.chains.gibbs import gibbs
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.numerics import Array, every_kth_row
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.part import Part
 from skrbm.core.training.start.nearest_rows import with_nearest_values
@@ -70,7 +70,7 @@ class ImputedRows:
         self._ends = np.cumsum(n_missing)
         self.imputed = np.empty(self._ends[-1], dtype=v.dtype)
         self.is_initial = np.ones(v.shape[0], dtype=bool)
-        donors = np.asarray(spread_rows(v, N_DONORS))
+        donors = np.asarray(every_kth_row(v, N_DONORS))
         for block in blocks:
             rows = np.asarray(v[block])
             draws = base.sample(base.zero_field(len(rows)), rng)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.numerics import Array, spread_rows
+from skrbm.core.numerics import Array, every_kth_row
 
 # Largest numbers of rows and of array elements that are searched, and of random projections: 30 ms.
 MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2**14, 2**20, 32
@@ -28,7 +28,7 @@ MIN_FAR_DISTANCE, MAX_FAR_GROUPS = 4.0, 16
 
 def searched_rows(rows: Any, n_columns: int) -> Any:
     """Evenly spaced rows, limited in number; all rows if there are few."""
-    return spread_rows(rows, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // n_columns)))
+    return every_kth_row(rows, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // n_columns)))
 
 
 def projected(rows: Array, unit: Array | float = 1.0) -> Array:

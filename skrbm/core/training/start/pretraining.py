@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from skrbm.core.centering import recenter
 from skrbm.core.likelihood.exact import expected_gradient, log_partition
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, mean_of_rows
+from skrbm.core.numerics import Array, weighted_mean
 from skrbm.core.training.start.clusters import Clusters
 from skrbm.core.training.start.initialization import (
     column_variances,
@@ -171,7 +171,7 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
 
 def log_likelihood(machine: Machine, v: Array, sample_weight: Array | None = None) -> float:
     """Exact mean log-likelihood of rows in nats, by a sum over states of the smaller discrete layer."""
-    return -mean_of_rows(machine.free_energy(v), sample_weight) - log_partition(machine)
+    return -weighted_mean(machine.free_energy(v), sample_weight) - log_partition(machine)
 
 
 def maximize_likelihood(

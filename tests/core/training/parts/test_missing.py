@@ -93,7 +93,7 @@ def test_draws_follow_known_values_that_were_drawn():
     rng = np.random.default_rng(0)
     rows = ImputedRows(np.tile([0.5, np.nan], (2000, 1)), Bernoulli(np.zeros(2)), 1, rng)
     for some in (slice(None), slice(None), rng.permutation(2000)):
-        v = machine.visible.drawn(rows[some], rng)
+        v = machine.visible.draw_states_of_means(rows[some], rng)
         coins = v[:, 0].copy()
         v = rows.redraw(machine, some, rng, v)
         np.testing.assert_array_equal(v[:, 0], coins)
