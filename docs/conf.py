@@ -23,6 +23,7 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx.ext.extlinks",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "sphinx-mathjax-offline",
     "sphinx_copybutton",
     "sphinx_design",
@@ -36,6 +37,7 @@ extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections say it
+toc_object_entries_show_parents = "hide"  # the column is narrow
 numpydoc_show_class_members = False  # the templates list them
 copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True
