@@ -63,7 +63,9 @@ def main() -> None:
     question = where.begin(__doc__)
     threadpool_limits(1)
     X, new_X, y, new_y = images()
-    results = {"pixels": dict(zip(map(str, PENALTIES), accuracies(X, new_X, y, new_y), strict=True))}
+    results = {
+        "pixels": dict(zip(map(str, PENALTIES), accuracies(X, new_X, y, new_y), strict=True))
+    }
     for name, make in MODELS.items():
         found, seconds = [], []
         for seed in range(N_SEEDS):
