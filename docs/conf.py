@@ -31,7 +31,8 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "**/GALLERY_HEADER.rst"]
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
+myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
 
@@ -48,7 +49,12 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("skrbm",),
+    "subsection_order": [
+        f"../examples/gallery/{name}"
+        for name in ("features", "tables", "samples", "outliers", "couplings", "training")
+    ],
     "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (400, 280),
     "min_reported_time": 1e9,
     "show_memory": False,
     "show_signature": False,
@@ -82,7 +88,7 @@ def skip_foreign(app, what, name, member, skip, options):
 
 def link_gallery(app, name, source):
     """Lead from links to scripts, which can be followed in the repository too, to their pages."""
-    source[0] = re.sub(r"\(\.\./\.\./examples/(gallery/\w+)\.py\)", r"(../\1.rst)", source[0])
+    source[0] = re.sub(r"\(\.\./\.\./examples/(gallery/[\w/]+)\.py\)", r"(../\1.rst)", source[0])
 
 
 def setup(app):
