@@ -25,7 +25,7 @@ FLAGS = (
     "--disable-sync",
 )
 SLACK = 2  # pixels: positions are rounded
-SCROLLERS = "pre, div.math, mjx-container, .pst-scrollable-table-container, table"
+SCROLLERS = "pre, div.math, mjx-container, .pst-scrollable-table-container, .output_subarea, table"
 FAULTS = """
 ([slack, scrollers]) => {
   const width = document.documentElement.clientWidth;

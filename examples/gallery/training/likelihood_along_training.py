@@ -23,8 +23,7 @@ X, unseen = X[:1500], X[1500:]
 
 # %%
 # Twenty epochs are not the first half of a fit of forty, since the rate falls more slowly there. So
-# each
-# point of a curve is a fit of its own.
+# each point of a curve is a separate fit.
 
 lengths = [1, 3, 10, 30, 100]
 plans = {
