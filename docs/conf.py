@@ -16,6 +16,7 @@ project_copyright = "2026, the skrbm developers"
 release = version = skrbm.__version__
 
 extensions = [
+    "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -42,6 +43,10 @@ toc_object_entries_show_parents = "hide"  # the column is narrow
 numpydoc_show_class_members = False  # the templates list them
 copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True
+
+plot_basedir = "plots"
+plot_formats = [("png", 110)]
+plot_html_show_formats = plot_html_show_source_link = False
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples/gallery"],
