@@ -16,6 +16,7 @@ project_copyright = "2026, the skrbm developers"
 release = version = skrbm.__version__
 
 extensions = [
+    "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -23,6 +24,7 @@ extensions = [
     "sphinx.ext.doctest",
     "sphinx.ext.extlinks",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "sphinx-mathjax-offline",
     "sphinx_copybutton",
     "sphinx_design",
@@ -30,15 +32,21 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "**/GALLERY_HEADER.rst"]
-myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
+myst_substitutions = {"version": version}
 myst_heading_anchors = 3
 extlinks = {"doi": ("https://doi.org/%s", "doi:%s")}
 
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections say it
+toc_object_entries_show_parents = "hide"  # the column is narrow
 numpydoc_show_class_members = False  # the templates list them
 copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True
+
+plot_basedir = "plots"
+plot_formats = [("png", 110)]
+plot_html_show_formats = plot_html_show_source_link = False
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples/gallery"],
@@ -46,7 +54,12 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("skrbm",),
+    "subsection_order": [
+        f"../examples/gallery/{name}"
+        for name in ("features", "tables", "samples", "outliers", "couplings", "training")
+    ],
     "within_subsection_order": "FileNameSortKey",
+    "thumbnail_size": (400, 280),
     "min_reported_time": 1e9,
     "show_memory": False,
     "show_signature": False,
@@ -80,7 +93,7 @@ def skip_foreign(app, what, name, member, skip, options):
 
 def link_gallery(app, name, source):
     """Lead from links to scripts, which can be followed in the repository too, to their pages."""
-    source[0] = re.sub(r"\(\.\./\.\./examples/(gallery/\w+)\.py\)", r"(../\1.rst)", source[0])
+    source[0] = re.sub(r"\(\.\./\.\./examples/(gallery/[\w/]+)\.py\)", r"(../\1.rst)", source[0])
 
 
 def setup(app):

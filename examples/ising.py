@@ -7,11 +7,11 @@ between others. After half a minute on one core the bonds are within 5 % of the 
 temperatures; at T = 5 and 4 no other pair has a coupling of 0.05 or more, at the critical temperature
 some have 0.15.
 
-What it takes: about a hidden unit for every bond, and a small learning rate. At T = 4 the bonds are 3, 6
-and 11 % too weak with rates of 0.04, 0.08 and 0.16: parameters that move on with every update make the
-chains look more alike than the model is. The data and their negative are equally likely, as they are to a
-model without biases. centering=False leads there from the start, at which hidden units are rare; centred
-steps keep them rare, and bonds 14 % too weak in the same number of passes.
+The fit needs about one hidden unit for every bond, and a small learning rate. At T = 4 the bonds are 3, 6
+and 11 % too weak with rates of 0.04, 0.08 and 0.16: at larger rates the chains lag behind the model, and
+overestimate its correlations. The data are as probable as their negative, which a model without biases
+reproduces. centering=False reaches this model from the initialization with rarely active hidden units;
+centred steps keep the units rare, and the bonds 14 % too weak after the same number of epochs.
 Run from the repository, with matplotlib:
 
     python examples/ising.py [ising.png]

@@ -1,8 +1,8 @@
 """Search parameters with Optuna, and give up early on models that lag behind.
 
-A trial is a stream of `partial_fit`; after every pass its held-out pseudo-likelihood is reported,
+A trial is a stream of `partial_fit`; after every epoch its held-out pseudo-likelihood is reported,
 and the trial ends when that is below the median of the earlier ones. Prints the best parameters and
-the share of the passes that were saved.
+the share of the epochs that were saved.
 
     python examples/scaling/optuna_pruning.py
 """

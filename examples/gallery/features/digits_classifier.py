@@ -1,16 +1,16 @@
 """
-A classifier that knows how sure it is, and what a class looks like
-===================================================================
+Classification with calibrated probabilities
+============================================
 
-The label is one more visible unit of the machine. Its probabilities are exact, and with the label
-held, the machine draws what it has learned of a class.
+The label is one more visible unit of the model. Its probabilities are exact, and with the label
+fixed, the model draws images of a class.
 """
 
 # %%
 # Fit
 # ---
-# Handwritten digits of 8 x 8 pixels. `generative_weight` says how much the classifier cares about
-# the images besides their labels; more of it makes better samples.
+# Handwritten digits of 8 x 8 pixels. `generative_weight` is the weight of the likelihood of
+# the images beside that of their labels; a larger one makes better samples.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -42,8 +42,8 @@ plt.show()
 # %%
 # Samples by class
 # ----------------
-# The label is held, and Gibbs sampling draws the pixels. A row for each digit; the pictures are what
-# is expected of the pixels given the hidden units of each sample.
+# The label is fixed, and Gibbs sampling draws the pixels. Each row is a digit; the pictures are the
+# means of the pixels given the hidden units of each sample.
 
 labels = np.repeat(classifier.classes_, 12)
 samples, _ = classifier.sample(len(labels), labels, n_gibbs_steps=300, random_state=0)

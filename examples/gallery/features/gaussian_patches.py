@@ -1,16 +1,17 @@
 """
-Patches of photographs
-======================
+Features of image patches (Gaussian RBM)
+========================================
 
-A Gaussian-Bernoulli machine on whitened patches learns small edges: detectors like those of the
-first stage of vision.
+A Gaussian-Bernoulli RBM on whitened patches learns small edges: detectors like those of the first
+stage of vision.
 """
 
 # %%
 # Patches
 # -------
-# From the two photographs that come with scikit-learn. Each patch loses its mean and its contrast. Then
-# the 25 strongest principal components are scaled to the same variance, which is called whitening.
+# From the two photographs that come with scikit-learn. Each patch loses its mean and its contrast.
+# Then the 25 strongest principal components are scaled to the same variance, which is called
+# whitening.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,12 +37,12 @@ print(f"{len(white)} patches, {white.shape[1]} whitened components")
 # %%
 # Fit
 # ---
-# Hidden units are rarely on at the start, and rare ones make sharp features.
+# Hidden units are rarely on after initialization, and rarely active units become sharp features.
 
 rbm = GaussianBernoulliRBM(64, n_iter=30, batch_size=200, random_state=0).fit(white)
 
 # %%
-# What a hidden unit looks for
+# Weights of the hidden units
 # ----------------------------
 # The weights are in whitened components; the principal axes take them back to pixels.
 

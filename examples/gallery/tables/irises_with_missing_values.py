@@ -1,6 +1,6 @@
 """
-A mixed table: likelihoods, conditional probabilities, missing values, samples
-==============================================================================
+Likelihood and samples of a table with missing values
+=====================================================
 
 One joint model of a table with a category and numbers: Fisher's irises, which ship with
 scikit-learn.
@@ -10,7 +10,7 @@ scikit-learn.
 # Fit
 # ---
 # The species is one categorical unit, every measurement a number; nothing has to be encoded or
-# scaled. A fifth of the cells is missing, and training follows the likelihood of what is known.
+# scaled. A fifth of the cells is missing, and training follows the likelihood of the known cells.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,13 +23,13 @@ iris = load_iris(as_frame=True)
 table = iris.data.rename(columns=lambda name: name.removesuffix(" (cm)"))
 table["species"] = pd.Categorical.from_codes(iris.target, iris.target_names)
 is_missing = np.random.default_rng(0).random(table.shape) < 0.2
-holes = table.mask(is_missing)
-rbm = TabularRBM(16, n_iter=200, random_state=0).fit(holes)
+incomplete = table.mask(is_missing)
+rbm = TabularRBM(16, n_iter=200, random_state=0).fit(incomplete)
 
 # %%
 # Likely and unlikely rows
 # ------------------------
-# Log-likelihoods are in nats: of a probability times densities per centimetre.
+# Log-likelihoods, in nats, of a probability times densities per centimetre.
 
 log_likelihood = pd.Series(rbm.log_likelihood(table), name="nats")
 print(table.join(log_likelihood).sort_values("nats").iloc[[0, 1, 2, -3, -2, -1]].round(1))
@@ -37,7 +37,8 @@ print(table.join(log_likelihood).sort_values("nats").iloc[[0, 1, 2, -3, -2, -1]]
 # %%
 # Conditional probabilities
 # -------------------------
-# The species given the four measurements, and the petal's length given all else: both exact.
+# The species given the four measurements, and the petal's length given the rest of the row: both
+# exact.
 
 proba = rbm.conditional_proba(table, "species")
 order = list(rbm.categories_[list(table).index("species")])
@@ -48,11 +49,11 @@ spread = table["petal length"].std()
 print(f"petal length: error {np.sqrt((error**2).mean()):.2f} cm of {spread:.2f} cm")
 
 # %%
-# Holes with their uncertainty
-# ----------------------------
-# Completed copies differ by as much as is not known.
+# Imputed values with their uncertainty
+# -------------------------------------
+# The spread of the imputed copies is the uncertainty.
 
-copies = rbm.impute(holes, n_imputations=50, random_state=0)
+copies = rbm.impute(incomplete, n_imputations=50, random_state=0)
 name = "petal length"
 own = is_missing[:, list(table).index(name)]
 draws = np.stack([copy[name][own] for copy in copies])

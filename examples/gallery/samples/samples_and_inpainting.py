@@ -1,6 +1,6 @@
 """
-Samples, and the missing half of an image
-=========================================
+Sample and complete images (inpainting)
+=======================================
 
 A fitted model is a distribution over images. It can draw new ones, and it can complete one of
 which only a part is known.

@@ -1,17 +1,17 @@
 """
-The likelihood along training
-=============================
+Likelihood during training
+==========================
 
-The likelihood goes on rising long after the first passes. At a constant rate the noise of the updates
-ends that early; a rate that falls to zero does not.
+The likelihood keeps rising long after the first epochs. At a constant rate the noise of the updates
+stops this early; a rate that falls to zero does not.
 """
 
 # %%
-# Three plans
-# -----------
-# By default the rate falls linearly to zero over the passes of a fit, and the fitted arrays are averages
-# over the updates. The other two plans keep the rate. A model of 12 hidden units is small enough for the
-# exact log-likelihood.
+# Three schedules
+# ---------------
+# By default the rate falls linearly to zero over the epochs of a fit, and the fitted arrays are
+# averages over the updates. The other two schedules keep the rate constant. A model of 12 hidden
+# units is small enough for the exact log-likelihood.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -22,8 +22,8 @@ X = load_digits().data > 7
 X, unseen = X[:1500], X[1500:]
 
 # %%
-# Twenty passes are not the first half of a plan of forty, since the rate falls more slowly there. So each
-# point of a curve is a fit of its own.
+# Twenty epochs are not the first half of a fit of forty, since the rate falls more slowly there. So
+# each point of a curve is a separate fit.
 
 lengths = [1, 3, 10, 30, 100]
 plans = {

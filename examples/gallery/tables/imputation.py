@@ -1,15 +1,15 @@
 """
-Fill the holes, and say how sure
-================================
+Multiple imputation of missing values
+=====================================
 
-A single filled-in value hides what is not known. Several imputations show it: each is a draw of the
+A single imputed value hides its uncertainty. Several imputations show it: each is a draw of the
 missing values given the known ones.
 """
 
 # %%
-# A table with holes
-# ------------------
-# Measurements of 178 wines. A quarter of the values is taken out, so that we know the truth.
+# A table with missing values
+# ---------------------------
+# Measurements of 178 wines. A quarter of the values is removed, so the truth is known.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +27,7 @@ X = np.where(is_missing, np.nan, truth)
 # %%
 # Fit to incomplete rows
 # ----------------------
-# ``RBMImputer`` trains the machine on what is known.
+# ``RBMImputer`` trains the model on the known values.
 
 imputer = RBMImputer(
     GaussianBernoulliRBM(8, n_iter=300, learning_rate=0.1, random_state=0), random_state=0
@@ -38,7 +38,7 @@ rbm = imputer.estimator_
 # %%
 # A hundred imputations
 # ---------------------
-# Their mean is the best guess, their spread says how sure it is.
+# Their mean is the best guess, their spread is its uncertainty.
 
 copies = rbm.impute(X, n_imputations=100, random_state=0)
 guess, spread = copies.mean(axis=0), copies.std(axis=0)

@@ -1,17 +1,16 @@
 """
-Choose a learning rate by likelihood
-====================================
+Choose the learning rate by likelihood (GridSearchCV)
+=====================================================
 
 ``GridSearchCV`` maximises the pseudo-likelihood by default, and the log-likelihood with
-``scoring=log_likelihood_scorer``. Here both find the same rate; they need not
-agree.
+``scoring=log_likelihood_scorer``. Here both find the same rate; they need not agree.
 """
 
 # %%
 # A search
 # --------
-# Rows are shuffled, because without labels cross-validation does not shuffle. Twelve hidden units are
-# few enough for the exact likelihood.
+# Rows are shuffled, because without labels cross-validation does not shuffle. Twelve hidden units
+# are few enough for the exact likelihood.
 
 import matplotlib.pyplot as plt
 import numpy as np

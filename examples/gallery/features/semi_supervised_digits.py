@@ -1,9 +1,10 @@
 """
-Digits with few labels
-======================
+Semi-supervised classification with few labels
+==============================================
 
 ``RBMClassifier`` models the label as one more column. Rows without a label still teach it what
-digits look like, and take no weight from the labels: these count by their mean over the labelled rows.
+digits look like, and take no weight from the labels: these count by their mean over the labelled
+rows.
 """
 
 # %%

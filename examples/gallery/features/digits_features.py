@@ -1,9 +1,9 @@
 """
-Features of digits for a classifier
-===================================
+Classify digits with learned features
+=====================================
 
-A linear classifier on raw pixels is confused by a shift of one pixel. Features that a restricted
-Boltzmann machine learns, without any label, make up for much of that.
+A shift by one pixel misleads a linear classifier on raw pixels. The features of a restricted
+Boltzmann machine, learned without labels, recover most of the lost accuracy.
 """
 
 # %%
@@ -39,7 +39,7 @@ y, new_y = np.tile(y, 5), np.tile(new_y, 5)
 # %%
 # Pixels against features
 # -----------------------
-# The same linear classifier after both. The features are probabilities, so that they need no
+# The same linear classifier on both. The features are probabilities, so they need no
 # scaling.
 
 on_pixels = LinearSVC(tol=0.01).fit(X, y).score(new_X, new_y)
@@ -52,14 +52,14 @@ on_features = pipeline.fit(X, y).score(new_X, new_y)
 print(f"test accuracy on pixels {on_pixels:.3f}, on features {on_features:.3f}")
 
 # %%
-# What the features are
-# ---------------------
+# Weights of the hidden units
+# ---------------------------
 # Each small image shows the weights of one hidden unit: white where a bright pixel turns it on,
 # black where a bright pixel turns it off. Most are strokes and edges.
 
-display = ComponentsDisplay.from_estimator(pipeline[0], n_images=96, n_columns=16)
-display.figure_.set_size_inches(9, 3.9)
+display = ComponentsDisplay.from_estimator(pipeline[0], n_images=32, n_columns=8)
+display.figure_.set_size_inches(7, 4)
 display.ax_.set_title(
-    f"96 of 200 features. Test accuracy: {on_features:.3f}, of pixels {on_pixels:.3f}"
+    f"32 of 200 features. Test accuracy: {on_features:.3f}, of pixels {on_pixels:.3f}"
 )
 plt.show()

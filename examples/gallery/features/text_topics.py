@@ -8,8 +8,8 @@ Words that occur together turn on the same hidden unit. The rows stay a sparse m
 # %%
 # Texts
 # -----
-# The documentation of SciPy's functions: it is on every machine that runs this script. Labels are the
-# subpackages; the model does not see them.
+# The documentation of SciPy's functions: it is on every machine that runs this script. Labels are
+# the subpackages; the model does not see them.
 
 import importlib
 import inspect
@@ -49,8 +49,8 @@ activation = rbm.transform(X)
 # %%
 # Words and subpackages of each hidden unit
 # -----------------------------------------
-# A unit is named by the words that are more frequent in texts where it is on than in the others. The
-# picture shows in which share of each subpackage's texts it is on.
+# A unit is named by the words that are more frequent in texts where it is on than in the others.
+# The picture shows in which share of each subpackage's texts it is on.
 
 share = np.array([activation[labels == i].mean(axis=0) for i in range(len(packages))])
 with_unit = (activation.T @ X) / activation.sum(axis=0)[:, None]

@@ -1,15 +1,16 @@
 """
-Which spins act on which? Couplings of an Ising model
-=====================================================
+Infer the couplings of an Ising model
+=====================================
 
 Two spins can be correlated because they interact, or because both follow a third one.
-``effective_couplings`` tells the two apart.
+``effective_couplings`` separates the two.
 """
 
 # %%
 # Data from known couplings
 # -------------------------
-# Twelve spins on a ring with couplings of both signs: few enough to list all states and draw exactly.
+# Twelve spins on a ring with couplings of both signs: few enough to list all states and draw
+# exactly.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +28,7 @@ probability = np.exp(log_weight - log_weight.max())
 X = states[rng.choice(len(states), size=5000, p=probability / probability.sum())]
 
 # %%
-# Fit, and sum the hidden units out
+# Fit, and sum out the hidden units
 # ---------------------------------
 
 rbm = SpinRBM(24, n_iter=60, random_state=0).fit(X)

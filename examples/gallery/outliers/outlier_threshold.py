@@ -1,15 +1,15 @@
 """
-Outliers, and the threshold that tells them
-===========================================
+Set the threshold of an outlier detector
+========================================
 
-The free energy of a row says how unlikely a model finds it. A detector sets a threshold that a given
-share of its training rows exceeds.
+The free energy of a row is minus its log-probability, up to a constant. A detector sets a threshold
+that a given share of its training rows exceeds.
 """
 
 # %%
 # Learn one digit
 # ---------------
-# The detector sees zeros alone, and is asked about new zeros and about sixes.
+# The detector is trained on zeros, and tested on new zeros and on sixes.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -23,8 +23,8 @@ zeros, new_zeros = train_test_split(X[y == 0] / 16, test_size=0.3, random_state=
 sixes = X[y == 6] / 16
 
 detector = RBMOutlierDetector(contamination=0.05).fit(zeros)
-print(f"new zeros taken for outliers: {(detector.predict(new_zeros) == -1).mean():.2f}")
-print(f"sixes taken for outliers: {(detector.predict(sixes) == -1).mean():.2f}")
+print(f"new zeros labelled as outliers: {(detector.predict(new_zeros) == -1).mean():.2f}")
+print(f"sixes labelled as outliers: {(detector.predict(sixes) == -1).mean():.2f}")
 
 # %%
 # The picture
@@ -38,8 +38,8 @@ plt.show()
 # %%
 # Without a threshold
 # -------------------
-# The area under the ROC curve needs none: it is the probability that a new zero scores higher than
-# a six.
+# The area under the ROC curve needs no threshold: it is the probability that a new zero scores
+# higher than a six.
 
 is_zero = [1] * len(new_zeros) + [0] * len(sixes)
 scores = [*detector.score_samples(new_zeros), *detector.score_samples(sixes)]

@@ -1,9 +1,10 @@
 """
-Two layers, one after the other
-===============================
+Stack two RBMs (deep belief network)
+====================================
 
-A second machine learns the hidden units of a first one. Two layers are a better start of a network of
-logistic units than random weights are. As features for a linear classifier they are worse than one.
+A second RBM learns the hidden units of a first one. Two layers are better initial weights for a
+network of logistic units than random ones. As features for a linear classifier they are worse than
+one layer.
 """
 
 # %%
@@ -31,14 +32,14 @@ H, new_H = first.transform(X), first.transform(new_X)
 # %%
 # The second layer
 # ----------------
-# Its columns are the 200 hidden units of the first. It may begin as the first machine turned over: the
-# weights transposed, the biases exchanged. Assign the arrays, and ``fit`` with ``warm_start=True``
-# goes on from them.
+# Its columns are the 200 hidden units of the first. It can be initialised with the transposed
+# weights and exchanged biases of the first. Assign the arrays; ``fit`` with ``warm_start=True``
+# continues from them.
 
 
 def second_layer(turned_over, draw_states, n_components=64):
     rbm = BernoulliRBM(
-        n_components,  # 64 pixels are the hidden units of the machine that is turned over
+        n_components,  # 64 pixels are the hidden units with transposed weights
         learning_rate=0.1,
         n_iter=20,
         draw_states=draw_states,
@@ -53,8 +54,8 @@ def second_layer(turned_over, draw_states, n_components=64):
 
 
 seconds = {
-    "first turned over, bits": second_layer(True, True),
-    "first turned over, means": second_layer(True, False),
+    "transposed weights, bits": second_layer(True, True),
+    "transposed weights, means": second_layer(True, False),
     "new start, bits": second_layer(False, True),
     "new start, means": second_layer(False, False),
     "new start, bits, 200 units": second_layer(False, True, n_components=200),
@@ -63,8 +64,8 @@ seconds = {
 # %%
 # Features for a linear classifier
 # --------------------------------
-# The second layer learns from bits, drawn from the first layer's probabilities anew in every pass, or
-# from the probabilities as they are ("means").
+# The second layer learns from bits, drawn from the first layer's probabilities in every epoch, or
+# from the probabilities themselves ("means").
 
 
 def accuracy_of_features(features, new_features):
@@ -84,14 +85,14 @@ for name, value in accuracy.items():
     print(f"{name:38} {value:.3f}")
 
 # %%
-# Start of a neural network
-# -------------------------
-# ``MLPClassifier`` has the same layers: with ``activation="logistic"`` its hidden values are those of
-# ``transform``. A first call of ``partial_fit`` makes its arrays, which then take the weights of the
-# machines.
+# Initial weights of a neural network
+# -----------------------------------
+# ``MLPClassifier`` has the same layers: with ``activation="logistic"`` its hidden values are the
+# features of ``transform``. A first call of ``partial_fit`` creates its arrays, which then take the
+# weights of the RBMs.
 
 
-def accuracy_by_pass(layers, starts_from_them, activation, seed, n_passes=40):
+def accuracy_by_epoch(layers, is_initialised, activation, seed, n_epochs=40):
     network = MLPClassifier(
         [len(rbm.components_) for rbm in layers],
         activation=activation,
@@ -99,45 +100,45 @@ def accuracy_by_pass(layers, starts_from_them, activation, seed, n_passes=40):
         random_state=seed,
     )
     network.partial_fit(X[:10], y[:10], classes=np.unique(y))
-    if starts_from_them:
+    if is_initialised:
         for i, rbm in enumerate(layers):
             network.coefs_[i][...] = rbm.components_.T
             network.intercepts_[i][...] = rbm.intercept_hidden_
-    return [network.partial_fit(X, y).score(new_X, new_y) for _ in range(n_passes)]
+    return [network.partial_fit(X, y).score(new_X, new_y) for _ in range(n_epochs)]
 
 
-stack = [first, seconds["first turned over, bits"]]
+stack = [first, seconds["transposed weights, bits"]]
 curves = {
-    name: np.mean([accuracy_by_pass(*setting, seed) for seed in range(3)], axis=0)
+    name: np.mean([accuracy_by_epoch(*setting, seed) for seed in range(3)], axis=0)
     for name, *setting in (
         ("two layers, from the stack", stack, True, "logistic"),
-        ("one layer, from the machine", stack[:1], True, "logistic"),
+        ("one layer, from the RBM", stack[:1], True, "logistic"),
         ("one layer, random start", stack[:1], False, "logistic"),
         ("two layers, random start", stack, False, "logistic"),
         ("two layers, random start, relu", stack, False, "relu"),
     )
 }
 for name, curve in curves.items():
-    print(f"{name:31} after 5 passes {curve[4]:.3f}, after 40 {curve[-1]:.3f}")
+    print(f"{name:31} after 5 epochs {curve[4]:.3f}, after 40 {curve[-1]:.3f}")
 
 # %%
-# What pays
-# ---------
-# Bits are better than means for the second layer, and the first machine turned over is a better start
-# than a new one. One layer is still the best in front of a linear classifier. The network of logistic
-# units learns faster from the machines than from random weights, and ends higher. A network of
-# ``relu`` units, the default, needs no such start: it is ahead of all of them.
+# Conclusion
+# ----------
+# Bits are better than means for the second layer, and transposed weights are better initial weights
+# than random ones. For a linear classifier one layer is still the best. The network of logistic
+# units learns faster from the weights of the RBMs than from random weights, and ends higher. A
+# network of ``relu`` units, the default, is better than all of them without such weights.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), width_ratios=(1, 1.2))
 names = list(accuracy)[::-1]
 left.plot([accuracy[name] for name in names], names, "o")
 left.set(xlabel="test accuracy", title="Features, logistic regression")
 left.grid(axis="y", alpha=0.4)
-passes = np.arange(1, 41)
+epochs = np.arange(1, 41)
 styles = ("C0-", "C1-", "C1--", "C0--", "C2:")
 for (name, curve), style in zip(curves.items(), styles, strict=True):
-    right.plot(passes, curve, style, label=name)
-right.set(xlabel="passes of the network", ylabel="test accuracy", ylim=(0.6, 1))
+    right.plot(epochs, curve, style, label=name)
+right.set(xlabel="epochs of the network", ylabel="test accuracy", ylim=(0.6, 1))
 right.set_title("Network, mean of three runs")
 right.legend(loc="lower right")
 figure.tight_layout()

@@ -1,9 +1,9 @@
 """
-Which sites touch? Contacts of a family of sequences
-====================================================
+Predict contacts from aligned sequences
+=======================================
 
-Sites of a protein that touch evolve together. In a simulated family whose contacts are known,
-a fitted ``TabularRBM`` finds them again.
+Sites of a protein that touch evolve together. In a simulated family whose contacts are known, a
+fitted ``TabularRBM`` finds them again.
 """
 
 # %%
@@ -41,10 +41,10 @@ X = pd.DataFrame(letters[codes], columns=[str(i + 1) for i in range(n_sites)]).a
 X.head()
 
 # %%
-# Fit, and sum the hidden units out
+# Fit, and sum out the hidden units
 # ---------------------------------
-# ``read_fasta`` reads such a table from a file. Real families have crowds of relatives:
-# ``sequence_weights`` makes each crowd count as one. These sequences have none.
+# ``read_fasta`` reads such a table from a file. Real families contain groups of close relatives:
+# ``sequence_weights`` makes each group count as one sequence. Here there are no such groups.
 
 weights = sequence_weights(X)
 print(f"effective number of sequences: {weights.sum():.0f} of {n_rows}")
@@ -57,7 +57,8 @@ scores.head()
 # %%
 # The best scores are the contacts
 # --------------------------------
-# Of the twenty pairs with the best scores, nearly all are contacts. Below, the true contacts are circles.
+# Of the twenty pairs with the best scores, nearly all are contacts. Below, the true contacts are
+# circles.
 
 true = {(str(i + 1), str(j + 1)) for i, j in contacts}
 best = scores.head(n_contacts)
@@ -78,9 +79,10 @@ axes[1].legend()
 plt.show()
 
 # %%
-# The letters that a hidden unit looks for
+# Sequence logo of a hidden unit
 # ----------------------------------------
-# The strongest hidden unit, at the ten sites that it weighs most: letters above zero switch it on.
+# The strongest hidden unit, at the ten sites with the largest weights: letters above zero switch it
+# on.
 
 strongest = np.argmax(np.linalg.norm(rbm.components_, axis=1))
 LogoDisplay.from_estimator(rbm, strongest, n_columns=10)

@@ -1,9 +1,9 @@
 """
-A table of numbers and categories
-=================================
+Model a table of numbers and categories
+=======================================
 
 ``TabularRBM`` models all columns of a table at once: numbers, categories and flags. Then every
-column can be asked for, given the others.
+column has a conditional probability or mean, given the others.
 """
 
 # %%
@@ -29,8 +29,8 @@ train, unseen = table.iloc[order[:120]], table.iloc[order[120:]]
 print(train.head())
 
 # %%
-# One model, several questions
-# ----------------------------
+# Conditional probabilities
+# -------------------------
 # The probability of every cultivar, given all other columns. No classifier was trained for it.
 
 rbm = TabularRBM(20, n_iter=200, random_state=0).fit(train)

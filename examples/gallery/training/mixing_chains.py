@@ -1,15 +1,15 @@
 """
-Do the chains mix?
-==================
+Check that Gibbs chains mix
+===========================
 
-Samples are as good as the chains that draw them. ``chain_diagnostics`` runs several, and compares
-them.
+Samples are only as good as the chains that draw them. ``chain_diagnostics`` runs several, and
+compares them.
 """
 
 # %%
 # A model with two modes
 # ----------------------
-# Twenty spins that mostly agree. A chain at one temperature rarely turns all of them over.
+# Twenty spins that mostly agree. A chain at one temperature rarely flips all of them.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,8 +22,8 @@ for rbm, weight in ((weak, 0.12), (strong, 0.7)):
     rbm.intercept_visible_, rbm.intercept_hidden_ = np.zeros(20), np.zeros(1)
 
 # %%
-# What the diagnostics say
-# ------------------------
+# The report
+# ----------
 
 reports = {
     name: chain_diagnostics(rbm, n_chains=4, n_steps=1000, random_state=0)
@@ -35,7 +35,7 @@ for name, report in reports.items():
 # %%
 # The traces
 # ----------
-# Each colour is a chain. Chains that mix overlap; chains that do not stay apart.
+# Each colour is a chain. Chains that mix overlap; others stay apart.
 
 figure, axes = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, sharey=True)
 for ax, (name, report) in zip(axes, reports.items(), strict=True):

@@ -1,17 +1,16 @@
 """
-A run gone wrong, and mended
-============================
+Diagnose and repair a bad training run
+======================================
 
-A learning rate that is too large does not always end in an error. Two numbers of ``history_``
-show it: the pseudo-likelihood stops rising or jumps, and the chains drift away from the data.
+A learning rate that is too large does not always end in an error. Two numbers of ``history_`` show
+it: the pseudo-likelihood stops rising or jumps, and the chains drift away from the data.
 """
 
 # %%
 # Three runs
 # ----------
-# The first with a rate ten times too large that never falls: it ends with a warning that the fit is worse
-# than independent pixels. The second with the same rate, falling
-# to zero. The third by defaults.
+# The first has a constant rate, ten times too large: it ends with a warning that the fit is worse
+# than independent pixels. In the second the same rate falls to zero. The third has the defaults.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -39,14 +38,14 @@ for name, rbm in models.items():
     print(f"{name:30} {likelihood:8.1f} nats an unseen image")
 
 # %%
-# What the history says
-# ---------------------
-# ``chain_gap`` is by how many nats the chains' mean free energy is above the data's. Near zero the
-# chains look like the data to the model. Far below zero, they sit in states that the model likes
-# much better than any image: the model has a mode where there are no data.
+# The history of each run
+# -----------------------
+# ``chain_gap`` is the mean free energy of the chains minus that of the data, in nats. Near zero,
+# chains and data are about as probable. Far below zero, the chains are in states much more probable
+# than any image: the model has a mode without data.
 #
 # Note that the middle run has a better pseudo-likelihood than the last one, and a worse likelihood:
-# pseudo-likelihood asks only about the neighbourhood of the images.
+# pseudo-likelihood compares each image with its neighbours only.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6))
 for name, rbm in models.items():

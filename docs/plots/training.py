@@ -1,0 +1,26 @@
+"""A good and a bad run: learning curves."""
+
+import warnings
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+
+from skrbm import BernoulliRBM
+
+X = load_digits().data > 7
+runs = {
+    "defaults": {},
+    "rate ten times too large": {"learning_rate": 4.0, "learning_rate_schedule": "constant"},
+}
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3))
+for name, parameters in runs.items():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the second run warns, as it should
+        rbm = BernoulliRBM(30, n_iter=40, random_state=0, verbose=0, **parameters).fit(X)
+    history = rbm.history_
+    left.plot(history["n_iter"], history["pseudo_likelihood"], label=name)
+    right.plot(history["n_iter"], history["chain_gap"], label=name)
+left.set(xlabel="epoch", ylabel="nats", title="pseudo_likelihood")
+right.set(xlabel="epoch", ylabel="nats", title="chain_gap")
+right.legend()
+figure.tight_layout()
