@@ -579,11 +579,11 @@ def test_constant_numbers_are_drawn_as_they_are():
 def test_first_rows_of_a_stream_that_are_too_few_warn():
     """Slip: the scale of two rows, kept for good in silence: samples of deviation 12 for data of 100."""
     X, rbm = mixed()[["age", "fare"]], TabularRBM(2, random_state=0)
-    with pytest.warns(UserWarning, match=r"got 2 of them.* Pass at least 20 rows"):
+    with pytest.warns(UserWarning, match=r"got 2 rows.* Pass at least 20 rows"):
         stream = clone(rbm).partial_fit(X[:2])
     stream.partial_fit(X[2:7])
     clone(rbm).partial_fit(X[:20]).partial_fit(X[20:22])
-    with pytest.warns(UserWarning, match=r"got 2 of them"):
+    with pytest.warns(UserWarning, match=r"got 2 rows"):
         clone(rbm).partial_fit(X[:21], sample_weight=np.arange(21) > 18)
     clone(rbm).fit(X[:2])
 
