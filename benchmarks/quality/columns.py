@@ -120,7 +120,7 @@ def trial(name: str, scale: str, seed: int) -> tuple[float, float]:
     begin = time.perf_counter()
     rbm = TabularRBM(numeric_scale=scale, random_state=seed, **SETTINGS).fit(train)
     seconds = time.perf_counter() - begin
-    is_known = rbm._model.check_X(test, finite=False).known_units.all(axis=1)
+    is_known = rbm._model.check_X(test, finite=False).observed_units.all(axis=1)
     return float(likelihoods(rbm, train, test[is_known]).mean()), seconds
 
 
