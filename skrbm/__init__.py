@@ -3,7 +3,7 @@
 from skrbm._version import __version__
 from skrbm.core.couplings import EffectiveCouplings
 from skrbm.core.diagnostics import ChainDiagnostics
-from skrbm.core.hidden_units import HiddenUnitReport
+from skrbm.core.hidden_unit_reports import HiddenUnitReport
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay

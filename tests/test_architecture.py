@@ -29,7 +29,7 @@ FLOORS = (
         "core.labels",
         "core.couplings",
         "core.diagnostics",
-        "core.hidden_units",
+        "core.hidden_unit_reports",
     },
     {"core.training"},
     {"estimators", "testing"},

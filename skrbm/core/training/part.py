@@ -25,7 +25,7 @@ class Step:
     machine : Machine
         Plain machine before the update, in the precision of states.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Mini-batch; the gradient overwrites it.
+        Mini-batch; the gradient overwrites it, after `weigh_rows` and before `transform`.
     mean_hidden : ndarray of shape (n_hidden,)
         Weighted mean of the hidden units over the mini-batch, before the update.
     rate : float
@@ -53,7 +53,7 @@ class Part:
     Attributes
     ----------
     name : str
-        Key of the part in `TrainingState.parts`, and the name that leaves it out.
+        Key of the part in `TrainingState.parts`, and its name among the parts that can be left out.
     needs : frozenset of str
         Features of an update that the part requires, from `NegativePhase.offers`.
     data_rows : tuple of str
@@ -93,8 +93,15 @@ class Part:
         Called after both phases, before the gradient.
         """
 
+    def observe(self, step: Step) -> None:
+        """Read the mini-batch and the chains, after these have moved and before the gradient."""
+
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """Difference of the phases with changed row weights."""
+        """Difference of the phases with changed row weights.
+
+        Only for parts that need `ROW_WEIGHTS`: the exact gradient has no weights of rows. `machine` is
+        the machine in training before the update, in the precision of states.
+        """
         return difference
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:

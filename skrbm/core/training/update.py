@@ -87,11 +87,10 @@ class Trainer:
                 )
 
     @cached_property
-    def _hooks(self) -> tuple[Hooks, Hooks, Hooks, Hooks]:
+    def _hooks(self) -> tuple[Hooks, ...]:
         """Overridden hooks of an update, in the order of their calls."""
-        names = "move_chains", "weigh_rows", "transform", "after_step"
-        move, weigh, transform, after = (hooks(self.parts, name) for name in names)
-        return move, weigh, transform, after
+        names = "move_chains", "observe", "weigh_rows", "transform", "after_step"
+        return tuple(hooks(self.parts, name) for name in names)
 
     def update(
         self,
@@ -121,12 +120,9 @@ class Trainer:
             phase is a weighted mean, and the step is multiplied by the mean weight of the
             mini-batch.
         """
-        move_chains, weigh_rows, transform, after_step = self._hooks
-        buffers, rate = (
-            self.buffers,
-            self.learning_rate * state.rate_factor * self.schedule(progress),
-        )
-        state.learning_rate = rate
+        move_chains, observe, weigh_rows, transform, after_step = self._hooks
+        rate = self.learning_rate * state.rate_factor * self.schedule(progress)
+        state.learning_rate, buffers = rate, self.buffers
         centred = buffers.rounded(machine)
         plain = recenter(centred, None, None) if self.centering else centred
 
@@ -136,7 +132,7 @@ class Trainer:
             positive = positive.weighted((sample_weight / sample_weight.sum()).astype(v.dtype))
         means = positive.averages()
         step = Step(plain, v, means[1], rate, state, rng)
-        for hook in move_chains:
+        for hook in (*move_chains, *observe):
             hook(step)
 
         difference = positive - negative

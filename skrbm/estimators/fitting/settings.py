@@ -101,8 +101,11 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         optimizer=optimizer,
         schedule=SCHEDULES[rbm.learning_rate_schedule],
         preconditioner=preconditioner,
-        parts=tuple(
-            part for part in parts if part.needs <= phases.offers and part.name not in rbm._left_out
+        parts=tuple(  # an added part that the phases cannot serve is an error
+            part
+            for part in parts
+            if part.name not in rbm._left_out
+            and (part in rbm._added_parts or part.needs <= phases.offers)
         ),
         shuffle=rbm.shuffle,
         centering=rbm.centering,

@@ -8,7 +8,7 @@ from sklearn.utils._param_validation import validate_params
 
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
-from skrbm.core.hidden_units import HiddenUnitReport, histograms, importances
+from skrbm.core.hidden_unit_reports import HiddenUnitReport, histograms, importances
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.estimators.inference.sampling import COUNT

@@ -18,7 +18,7 @@ from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
 
-HOOKS = ("draw_rows", "move_chains", "weigh_rows", "transform", "after_step")
+HOOKS = ("draw_rows", "move_chains", "observe", "weigh_rows", "transform", "after_step")
 
 
 class Noted(Part):
@@ -39,6 +39,9 @@ class Noted(Part):
 
     def move_chains(self, step):
         self.calls.append("move_chains")
+
+    def observe(self, step):
+        self.calls.append("observe")
 
     def weigh_rows(self, step, machine, difference):
         self.calls.append("weigh_rows")
@@ -112,6 +115,18 @@ def test_an_estimator_trains_with_the_parts_that_a_subclass_adds(rng):
 
     rbm = WithNotes(3, n_iter=2, batch_size=10, random_state=0).fit(rng.integers(2, size=(40, 5)))
     assert rbm._training_state["parts"]["noted"] == {"n": 8}
+
+
+def test_an_added_part_that_the_algorithm_cannot_serve_is_refused(rng):
+    # Slip: a part that is dropped in silence, so that an experiment compares a fit with itself.
+    class Needy(Noted):
+        needs = frozenset({"persistent chains"})
+
+    class WithNeedy(BernoulliRBM):
+        _added_parts = (Needy([]),)
+
+    with pytest.raises(ValueError, match=r"'noted' needs .*persistent chains"):
+        WithNeedy(3, algorithm="exact").fit(rng.integers(2, size=(40, 5)))
 
 
 def test_a_part_that_nobody_knows_cannot_be_left_out(rng):

@@ -34,8 +34,8 @@ class HiddenScale(Part):
 
     preconditioner: Preconditioner
 
-    def move_chains(self, step: Step) -> None:
-        """Update the scale of the metric; the chains do not move."""
+    def observe(self, step: Step) -> None:
+        """Update the scale of the metric."""
         memory, hidden = self.memory(step.state), step.machine.hidden
         mean = step.machine.mean_hidden(every_kth_row(step.v, N_SCALE_ROWS))
         variance = np.square(mean - step.mean_hidden).mean(axis=0) + 1 / hidden.tail_curvature

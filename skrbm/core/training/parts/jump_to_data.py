@@ -90,7 +90,6 @@ class JumpToData(Part):
         n_groups = -(-n_particles // CHAINS_PER_TRY)
         group = int(n_groups * rng.random())
         members = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
-        chains = state.particles[members]
         offered, longest = [dense(every_kth_row(step.v, ROWS_PER_TRY))], MAX_TRY_PAUSE
         if "anchors" in memory:
             offered.append(self._lowest_anchors(step, memory))
@@ -102,9 +101,11 @@ class JumpToData(Part):
         if is_mixed:
             mixtures = mixed_rows(step.machine, rows, N_MIXED_ROWS, rng)
             rows = np.concatenate([rows, mixtures])
-        chains[...], has_jumped = self.kernel(step.machine, chains, rows, rng)
+        state.particles[members], has_jumped = self.kernel(
+            step.machine, state.particles[members], rows, rng
+        )
         if not is_mixed:
-            share = np.count_nonzero(has_jumped) / len(chains)
+            share = np.count_nonzero(has_jumped) / len(has_jumped)
             memory["acceptance"] = recent_success(memory.get("acceptance", 1.0), share)
         acceptance, least = memory.get("acceptance", 1.0), 0.5 * MIN_TRY_PAUSE
         memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)

@@ -87,11 +87,11 @@ def test_steps_are_measured_in_the_variance_of_the_hidden_states(rng):
     v = 10 * rng.normal(size=(16, 8))
     preconditioner, mean = Preconditioner(), machine.mean_hidden(v)
     step = step_of(machine, v, rng)
-    HiddenScale(preconditioner).move_chains(step)
+    HiddenScale(preconditioner).observe(step)
     _, metric = preconditioner.metrics(machine)
     np.testing.assert_allclose(metric.signal, 1 / (1 + mean.var(axis=0)))
     step.state.particles[:] = step.mean_hidden
     step.state.particles[:, 2] += 1e3  # chains that run away
-    HiddenScale(preconditioner).move_chains(step)
+    HiddenScale(preconditioner).observe(step)
     _, metric = preconditioner.metrics(machine)
     np.testing.assert_allclose(metric.signal, [*1 / (1 + mean.var(axis=0)[:2]), 1e-6])

@@ -5,7 +5,7 @@ import oracles
 import pytest
 from core.models import CASES, case_id, machine_from, model, visible_states
 
-from skrbm.core.hidden_units import histograms, importances
+from skrbm.core.hidden_unit_reports import histograms, importances
 from skrbm.core.machine import Machine
 from skrbm.core.units import Bernoulli
 
