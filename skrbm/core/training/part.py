@@ -94,7 +94,10 @@ class Part:
         """
 
     def observe(self, step: Step) -> None:
-        """Read the mini-batch and the chains, after these have moved and before the gradient."""
+        """Read the mini-batch and the chains, and change the rate of the step.
+
+        Called after the chains have moved, before the gradient.
+        """
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
         """Difference of the phases with changed row weights.

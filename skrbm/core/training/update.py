@@ -142,7 +142,7 @@ class Trainer:
         for hook in transform:
             hook(step, machine, gradient)
         direction = self.preconditioner.direction(machine, gradient)
-        self.optimizer.step(machine.parameters, direction, rate, state.memory)
+        self.optimizer.step(machine.parameters, direction, step.rate, state.memory)
         for hook in after_step:
             hook(step, machine)
 

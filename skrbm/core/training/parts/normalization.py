@@ -9,7 +9,6 @@ import numpy as np
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
 
 # Largest share of the layers' curvature that the weights may cancel. Chains decorrelate in about
@@ -33,15 +32,13 @@ class Normalization(Part):
 
     name: ClassVar[str] = "normalization"
 
-    def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Divide the gradient by the relaxation time of the chains.
+    def observe(self, step: Step) -> None:
+        """Divide the rate by the relaxation time of the chains.
 
         Close to the bound, it is about one Gibbs step divided by the remaining share of the
         curvature.
         """
-        kept = 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
-        for array in gradient.values():
-            array *= kept
+        step.rate *= 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
 
     def after_step(self, step: Step, machine: Machine) -> None:
         memory = self.memory(step.state)

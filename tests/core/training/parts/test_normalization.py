@@ -48,9 +48,9 @@ def test_singular_values_beyond_the_limit_are_lowered_and_no_others(shape, rng):
     assert after.max() < 1
     hold_normalizable(machine)
     assert machine.lost_curvature <= MAX_LOST_CURVATURE + 1e-12
-    gradient = {"weights": np.ones(shape)}
-    part.transform(step, machine, gradient)
-    np.testing.assert_allclose(gradient["weights"], 1 - MAX_LOST_CURVATURE, atol=0.02)
+    rate = step.rate
+    part.observe(step)
+    np.testing.assert_allclose(step.rate, rate * (1 - MAX_LOST_CURVATURE), atol=0.02 * rate)
 
 
 @pytest.mark.parametrize("n_large", [3, 8])
