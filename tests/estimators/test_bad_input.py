@@ -24,8 +24,12 @@ from skrbm import (
     BernoulliRBM,
     DomainWarning,
     GaussianBernoulliRBM,
+    RBMOutlierDetector,
     SpinRBM,
     TabularRBM,
+    chain_diagnostics,
+    effective_couplings,
+    hidden_unit_report,
     to_bernoulli,
     to_spin,
 )
@@ -576,3 +580,14 @@ def test_rows_of_nothing_known_are_refused(estimator, method):
     known = np.vstack([X[:3], np.eye(4).repeat(10, axis=0) * 2 - (estimator is SpinRBM) - 1])
     rbm = estimator(2, missing="marginalize", n_iter=1, check_input="ignore").fit(known)
     assert np.isfinite(rbm.set_params(check_input="raise").transform(X)).all()
+
+
+@pytest.mark.parametrize("function", [effective_couplings, chain_diagnostics, hidden_unit_report])
+def test_functions_of_a_model_refuse_other_objects_and_name_the_model_within(function):
+    # Slip: AttributeError about a private name.
+    rows = (np.eye(5),) if function is hidden_unit_report else ()
+    detector = RBMOutlierDetector(BernoulliRBM(2, n_iter=1, random_state=0)).fit(np.eye(5))
+    with pytest.raises(TypeError, match=r"got RBMOutlierDetector\. Pass its attribute estimator_"):
+        function(detector, *rows)
+    with pytest.raises(TypeError, match=r"Expected a BernoulliRBM.*, got Binarizer\.$"):
+        function(Binarizer(), *rows)

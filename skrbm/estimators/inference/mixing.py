@@ -12,7 +12,7 @@ from skrbm.core.chains.gibbs import gibbs, sample_scattered
 from skrbm.core.diagnostics import LAG, ChainDiagnostics, chain_memory, trace_chains
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import dense
-from skrbm.estimators.inference.model import ArrayModel
+from skrbm.estimators.inference.model import ArrayModel, model_of
 from skrbm.estimators.input.validation import RANDOM_STATE, warn_user
 
 MIN_TRACE_STEPS = 4  # steps, so that both halves of a chain have a variance
@@ -68,6 +68,8 @@ def chain_diagnostics(
 
     Raises
     ------
+    TypeError
+        If `rbm` is not an RBM.
     ValueError
         If `n_chains` is not the number of rows of `init`, or `init` has a single row.
 
@@ -98,7 +100,7 @@ def chain_diagnostics(
     >>> {name: trace.shape for name, trace in diagnostics.traces.items()}
     {'free_energy': (20, 1000), 'mean_activation': (20, 1000), 'principal_component': (20, 1000)}
     """
-    model = rbm._model
+    model = model_of(rbm)
     machine, rng = model.machine(), model.inference_rng(random_state)
     if init is None:
         v = sample_scattered(machine, n_chains or 20, rng)

@@ -318,6 +318,24 @@ class ModelMixin:
         return ArrayModel(self)
 
 
+def model_of(rbm: Any) -> ArrayModel:
+    """Model of an estimator that functions take as an argument.
+
+    Raises
+    ------
+    TypeError
+        If it is not an RBM: a wrapper of one, or another object.
+    """
+    model = getattr(rbm, "_model", None)
+    if not isinstance(model, ArrayModel):
+        advice = " Pass its attribute estimator_." if hasattr(rbm, "estimator_") else ""
+        raise TypeError(
+            f"Expected a BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM, got "
+            f"{type(rbm).__name__}.{advice}"
+        )
+    return model
+
+
 def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
     """Public arrays of the parameters of a hidden unit type besides the biases.
 

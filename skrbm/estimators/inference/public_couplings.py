@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import Options, StrOptions, validate_params
 
 from skrbm.core import couplings
 from skrbm.core.couplings import EffectiveCouplings
+from skrbm.estimators.inference.model import model_of
 
 
 @validate_params(
@@ -59,6 +60,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
 
     Raises
     ------
+    TypeError
+        If `rbm` is not an RBM.
     ValueError
         If a feature is a number without scaling, if `method` is "gaussian" and a feature is a
         number, or if `method` is "exact" and the hidden units are not binary.
@@ -90,7 +93,7 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     >>> print(result.fields.round(3) + 0.0)
     [ 0.   0.  -0.5]
     """
-    machine = rbm._model.machine()
+    machine = model_of(rbm).machine()
     if not (machine.visible.is_discrete or rbm._row_format.is_standardized):
         raise ValueError(
             f"Couplings need discrete features or scaled numbers, got {type(rbm).__name__} with "

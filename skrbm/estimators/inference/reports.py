@@ -11,6 +11,7 @@ from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.hidden_unit_reports import HiddenUnitReport, histograms, importances
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.estimators.inference.model import model_of
 from skrbm.estimators.inference.sampling import COUNT
 from skrbm.estimators.input.validation import RANDOM_STATE
 
@@ -65,6 +66,8 @@ def hidden_unit_report(
 
     Raises
     ------
+    TypeError
+        If `rbm` is not an RBM.
     ValueError
         If `n_temperatures` is 1.
 
@@ -84,7 +87,7 @@ def hidden_unit_report(
     """
     if n_temperatures < 2:
         raise ValueError(f"n_temperatures expected to be at least 2, got {n_temperatures}.")
-    model = rbm._model
+    model = model_of(rbm)
     machine, rng, v = model.machine(), model.inference_rng(random_state), model.check_X(X)
     path = TemperedPath.to(machine, *model.base_and_anchors(machine, rng))
     start = path.sample_base(n_samples, rng)
