@@ -37,8 +37,8 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     h : ndarray of shape (n_chains, n_hidden)
         Current hidden states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Visible states to jump to, chosen independently of the chains; each costs a row of a matrix
-        product.
+        Visible states to jump to, which must be chosen independently of the chains. The cost of a
+        jump is proportional to their number.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -66,12 +66,12 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
 def propose(
     machine: Any, v: Array, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    r"""Draw hidden states given random rows, with importance weights.
+    r"""Draw hidden states given random rows, and compute their importance weights.
 
     Parameters
     ----------
     machine : Machine or TemperedMachine
-        Target distribution of the weighted states.
+        Machine that defines the target distribution of the weighted states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
         Visible states in the modes of the machine.
     n_samples : int
@@ -82,7 +82,7 @@ def propose(
     Returns
     -------
     h : ndarray of shape (n_samples, n_hidden)
-        Hidden states drawn from :math:`q` of `jump`.
+        Hidden states drawn from the proposal distribution :math:`q` of `jump`.
     log_weights : ndarray of shape (n_samples,)
         Log-weights :math:`\log (Z p(h) / q(h))`, in nats. The expected weight is the partition
         function.
@@ -93,10 +93,11 @@ def propose(
 
 
 def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw visible states given hidden states that mix those of two distant rows.
+    """Draw visible states given mixtures of the hidden states of two distant rows.
 
-    A mode without data often has a hidden state that combines the hidden states of modes with data:
-    for instance, all units active, of which each row has a few. Mixtures of rows find such modes.
+    A mode without data often has a hidden state that combines the hidden states of modes with data.
+    For instance, all hidden units are active in such a mode, but only a few of them in each row of
+    data. Mixtures of two rows find such modes.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
 
 
 def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw hidden states given random rows of the field."""
+    """Draw hidden states given randomly chosen rows of `field`."""
     rows = (len(field) * rng.random(n_samples)).astype(np.intp)  # rng.integers takes twice as long
     return np.asarray(machine.hidden.sample(field[rows], rng))
 
