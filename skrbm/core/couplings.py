@@ -397,7 +397,7 @@ def _real_product(a: Array, b: Array) -> Array:
 
 
 def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
-    """Write averages into `sums` in which the sum of the other units is a normal variable."""
+    """Write averages into `sums` for normally distributed inputs from the other units."""
     if len(signals.reals.columns):
         raise ValueError(
             "Couplings of real values are computed exactly, got the method 'gaussian' for them."
