@@ -191,7 +191,7 @@ class Units(ABC):
         return values
 
     def take(self, index: Any) -> Units:
-        """Layer of one unit: the same for all samples, or one of a unit group for each sample."""
+        """Layer of one unit, the same for all samples or one of the same group for each sample."""
         columns = self.unit_columns(index)
         return self.map_arrays(lambda array: np.asarray(array[columns]))
 
@@ -350,7 +350,7 @@ class Units(ABC):
     def log_partition_change(
         self, other: Self, field: Array, other_field: Array, other_mean: Array
     ) -> Array:
-        """Log-normaliser of `other` given its field and mean, minus the one of this layer."""
+        """Change of the log-partition from this layer to `other`, given the mean of `other`."""
         return other.log_partition(other_field) - self.log_partition(field)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
@@ -363,7 +363,7 @@ class Units(ABC):
         return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        """Preconditioner of the gradient, given the moments of the data's columns where known."""
+        """Preconditioner of the gradient, from the moments of the data's columns if known."""
         return Metric()
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
