@@ -367,7 +367,7 @@ class Units(ABC):
         return Metric()
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
-        """Lower and upper bounds of parameters in training, by name, given the data's variance."""
+        """Lower and upper bounds of parameters in training, by name, from the data's variance."""
         return {}
 
     def gauge(self, rows: Array) -> Array:
@@ -400,5 +400,5 @@ class Units(ABC):
         return self if is_same else replace(layer, **images)
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Self:
-        """Layer in another dtype; arrays that have it already are shared unless `copy`."""
+        """Layer converted to another dtype; unless `copy`, arrays that have it are shared."""
         return self.map_arrays(lambda a: a if a.dtype == bool else a.astype(dtype, copy=copy))

@@ -124,7 +124,7 @@ class Categorical(WideUnits, LinearUnits):
         return np.repeat(values, self._table.repeats, axis=1)
 
     def _exponentiate(self, x: Array) -> tuple[Array, Array]:
-        """Exponentiate in place, minus the maximum of each unit; return the maxima and the sums."""
+        """Exponentiate in place relative to each unit's maximum; return the maxima and sums."""
         first = self._table.first_columns
         top = np.maximum.reduceat(x, first, axis=1)
         x -= self._spread(top)

@@ -45,7 +45,7 @@ class Composite(WideUnits):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Create every part; option `types` lists (type, number of columns, options) of each."""
+        """Create the parts; option `types` has (type, number of columns, options) for each."""
         parts, end = [], 0
         for kind, n_columns, further in options["types"]:
             columns, end = slice(end, end + n_columns), end + n_columns

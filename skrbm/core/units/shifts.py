@@ -38,7 +38,7 @@ class JointStates:
 
     @staticmethod
     def is_near(shifts: Array) -> Array:
-        """Mask of the shifts, (n_shifts, n_units), small enough for `log_mean_exponentials`."""
+        """Mask (n_shifts,) of the `shifts` that are small enough for `log_mean_exponentials`."""
         return np.asarray((_spans(_grouped(shifts)) <= RANGE).all(axis=0))
 
     def log_mean_exponentials(self, shifts: Array) -> Array:

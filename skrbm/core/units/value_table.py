@@ -53,7 +53,7 @@ class ValueTable:
 
     @cached_property
     def repeats(self) -> int | Array:
-        """Number of values of each unit; an int if equal, for which `numpy.repeat` is faster."""
+        """Number of values of each unit; one int if all are equal, since that is faster."""
         return self.widths[0] if len(set(self.widths)) == 1 else np.array(self.widths)
 
     @cached_property
