@@ -176,8 +176,8 @@ def contact_scores(
     Returns
     -------
     scores : ndarray of shape (n_features, n_features) or pandas.DataFrame
-        Symmetric matrix in nats with zero diagonal, or a table with columns "first", "second" and
-        "score" and one row per pair of sites, highest scores first.
+        Symmetric matrix in nats with a zero diagonal. With `as_frame`, a table with the columns
+        "first", "second" and "score" and one row per pair of sites, sorted by descending score.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def _letters(alphabet: str) -> str:
 
 
 def _content(path: Any) -> bytes:
-    """Content of a file, decompressed."""
+    """Read a file and decompress its content."""
     content = path.read() if hasattr(path, "read") else Path(path).read_bytes()
     content = content.encode() if isinstance(content, str) else content
     return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content

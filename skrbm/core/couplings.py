@@ -138,7 +138,8 @@ def effective_couplings(
     Each coefficient is an average over the states of all other units, which are independent and
     either uniformly distributed [1]_ or, for real values without bounds, standard normal. A hidden
     unit contributes :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k`
-    is the input from visible unit k. In its Fourier transform the average factorizes over units:
+    is the input from visible unit k. If this term is written as a Fourier integral, the average
+    factorizes over the units:
 
     .. math::
 
@@ -146,9 +147,9 @@ def effective_couplings(
         \prod_{k \ne i, j} \langle e^{i t u_k} \rangle \right)}{t \sinh(\pi t / 2)} \, dt,
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
-    The integrals are summed over the hidden units. The midpoint rule is exact to rounding, at a
-    cost that is proportional to the sum of the absolute weights and independent of the number of
-    states.
+    The integrals are summed over the hidden units. They are computed by the midpoint rule, which is
+    exact to rounding, at a cost that is proportional to the sum of the absolute weights and
+    independent of the number of states.
 
     Parameters
     ----------
@@ -338,7 +339,7 @@ class _RealSignals:
 
 
 def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
-    """Quadrature nodes of a unit's standardized value, their weights, and the unit's states."""
+    """Quadrature nodes of a unit's standardized value, their weights, and the states there."""
     (low,), (high,) = layer.column_bounds
     if np.isfinite(high - low):
         s, weights = leggauss(N_ENERGY_NODES)

@@ -33,7 +33,7 @@ class ChainDiagnostics:
     free_energy : ndarray of shape (n_chains, n_steps)
         Free energy of the visible states, in nats.
     mean_activation : ndarray of shape (n_chains, n_steps)
-        Mean of the expected hidden states over the hidden units.
+        Expected hidden states, averaged over the hidden units.
     principal_component : ndarray of shape (n_chains, n_steps)
         First principal component of the expected hidden states of all chains. It separates modes
         that have equal values of the other two traces.

@@ -112,7 +112,7 @@ def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Gene
 
 
 def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:
-    """Words of 64 random bits, without the overhead of `rng.integers`."""
+    """Draw words of 64 random bits, without the overhead of `rng.integers`."""
     if isinstance(rng.bit_generator, np.random.MT19937):  # its raw words have 32 bits
         return rng.integers(2**64, size=n_words, dtype=np.uint64)
     return rng.bit_generator.random_raw(n_words)

@@ -35,7 +35,7 @@ class HiddenUnitReport:
     columns : ndarray of shape (n_columns,)
         Names of the columns, such as "port=Southampton", or their indices.
     input_counts : ndarray of shape (n_hidden, n_bins)
-        Histogram of the inputs of each unit, including its bias, over the rows.
+        Histogram over the rows of the input of each unit; the input includes the bias.
     input_edges : ndarray of shape (n_hidden, n_bins + 1)
         Edges of the histogram bins, in nats.
 
@@ -53,7 +53,7 @@ class HiddenUnitReport:
     input_edges: Array
 
     def strongest_columns(self, unit: int, n_columns: int = N_PRINTED_COLUMNS) -> list[str]:
-        """Name the columns with the largest absolute weights of a unit, with the weights' signs.
+        """Return the signed names of the columns with the largest absolute weights of a unit.
 
         Parameters
         ----------

@@ -76,7 +76,7 @@ class Labels:
         return len(self._fields)
 
     def blocks(self, field: Array) -> Iterator[tuple[slice, Array]]:
-        """Iterate over blocks of rows, each with the total fields of its rows for every label.
+        """Iterate over blocks of rows, and compute the fields of the rows for every label.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ class Machine:
         E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h), \qquad
         p(v, h) = e^{-E(v, h)} / Z
 
-    with the energies and signals of :class:`~skrbm.core.units.Units`.
+    where the energies and signals are those of the layers, see :class:`~skrbm.core.units.Units`.
 
     Parameters
     ----------

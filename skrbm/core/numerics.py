@@ -128,14 +128,14 @@ def expm1(x: Array, largest: float) -> Array:
 
 
 def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
-    """Split the rows of an array into blocks of a multiple of four rows, except for the last one.
+    """Split the rows of an array into blocks of multiples of four rows; the last may be shorter.
 
     Parameters
     ----------
     array : ndarray of shape (n_rows, ...)
         Array to split.
     n_bytes : int, default=BLOCK_BYTES
-        Largest size of a block, unless four rows are larger: a block has at least four rows.
+        Largest size of a block in bytes. A block has at least four rows, even if these are larger.
 
     Returns
     -------

@@ -66,7 +66,7 @@ def map_blocks(
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
     n_workers = effective_n_jobs(n_jobs) if len(first) > 1 else 1
-    blocks, errors = chain(first, blocks), np.geterr()  # each thread has its error state
+    blocks, errors = chain(first, blocks), np.geterr()  # each thread has a separate error state
     with one_blas_thread():
         if n_workers == 1:
             return [function(*block) for block in blocks]

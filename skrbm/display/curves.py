@@ -63,8 +63,8 @@ class TrainingCurveDisplay(Display):
         estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
             Fitted estimator. `partial_fit` records a history only if `verbose` is set.
         names : sequence of str, default=None
-            Names of the quantities in `history_` to plot. If None, these are the log-likelihoods if
-            they were tracked, and otherwise the pseudo-likelihoods.
+            Names of the quantities in `history_` to plot. If None, the log-likelihoods are plotted
+            if they were tracked, and the pseudo-likelihoods otherwise.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 
@@ -172,7 +172,7 @@ class FreeEnergyDisplay(Display):
         estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM, TabularRBM or RBMOutlierDetector
             Fitted estimator. For a detector, its threshold is drawn as well.
         X, X_held_out : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows, or some of them, and held-out rows.
+            Training rows (all or some of them), and held-out rows.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 

@@ -24,8 +24,8 @@ class ComponentsDisplay(Display):
     Parameters
     ----------
     images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Weights. In each image, zero is grey, and weights of plus and minus the largest magnitude
-        are white and black. With three channels, this applies to each colour channel.
+        Weights. In each image, zero is grey, and plus and minus the largest absolute weight are
+        white and black. With three channels, this applies to each colour channel.
     n_columns : int, default=None
         Number of images per row. If None, the arrangement is square.
 
@@ -109,13 +109,13 @@ class ComponentsDisplay(Display):
 
 @final
 class SamplesDisplay(Display):
-    """Visible states as images: a row of images for samples, for data, for reconstructions...
+    """Visible states as images: one row of images for each kind, such as samples or data.
 
     Parameters
     ----------
     rows : dict of str to ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Images of each row, by the label of the row; missing pixels are NaN. The colour scale spans
-        all values.
+        Images of each row, with the label of the row as key; missing pixels are NaN. The colour
+        scale spans all values.
 
     Attributes
     ----------

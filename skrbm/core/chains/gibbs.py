@@ -14,7 +14,7 @@ MAX_INITIAL_FIELD = 8.0  # nats; fewer than one hidden unit in a thousand is the
 
 
 def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw visible states without coupling to the hidden units, to initialize chains.
+    """Draw initial visible states for chains, ignoring the coupling to the hidden units.
 
     Parameters
     ----------
@@ -167,9 +167,10 @@ def clamped_mean(
     *,
     values: Callable[[Array, Array], Array] | None = None,
 ) -> Array:
-    """Conditional mean of the unobserved visible units, or of a function, given the observed ones.
+    """Conditional mean of the unobserved visible units given the observed units.
 
-    The estimate is the average of the conditional means over the steps of clamped Gibbs chains.
+    The estimate is the average of the conditional means over the steps of clamped Gibbs chains. If
+    `values` is given, the mean of this function is estimated instead.
 
     Parameters
     ----------

@@ -11,10 +11,11 @@ from skrbm.core.numerics import Array
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
-    r"""Propose, for each chain, a hidden state given a random row; accept by the Metropolis rule.
+    r"""Move chains by a Metropolis step that proposes hidden states given random rows.
 
-    Gibbs sampling rarely moves between distant modes of a distribution; these independent proposals
-    do [1]_. With the rows :math:`v_1 \dots v_K`
+    Gibbs sampling rarely moves between distant modes of a distribution. Proposals that do not
+    depend on the current state can do so [1]_. For the rows :math:`v_1 \dots v_K`, the proposal
+    distribution and the acceptance probability are
 
     .. math::
 
@@ -22,8 +23,9 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
         \text{accept } h' \text{ with probability }
         \min\left(1, \frac{p(h')\, q(h)}{p(h)\, q(h')}\right)
 
-    This leaves the machine's distribution of :math:`h` invariant for any rows. The ratio is known
-    exactly: with the log-partitions :math:`L` of the layers and the fields :math:`f_k` of the rows,
+    The step leaves the machine's distribution of :math:`h` invariant for any rows. The ratio is
+    known exactly: with the log-partitions :math:`L` of the layers and the fields :math:`f_k` of the
+    rows,
 
     .. math::
 

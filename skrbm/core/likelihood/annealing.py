@@ -58,7 +58,7 @@ def n_block_chains(path: TemperedPath) -> int:
 
 
 def chains_at_base(path: TemperedPath, n_chains: int, rng: np.random.Generator) -> Starts:
-    """Draw blocks of independent chains at the base of a path, each with a random stream.
+    """Draw blocks of independent chains at the base of a path; each block has a random stream.
 
     Parameters
     ----------
@@ -145,8 +145,8 @@ def reversed_log_partition(
     path : TemperedPath
         Path to the machine.
     v : ndarray of shape (n_chains, n_visible)
-        Visible states, which must be independent samples of the model for the estimate to have this
-        property.
+        Visible states. The estimate has this property only if they are independent samples of the
+        model.
     n_temperatures : int
         Number of inverse temperatures, both ends included.
     rng : numpy.random.Generator

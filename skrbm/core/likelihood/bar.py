@@ -174,7 +174,7 @@ def _bridge(differences: Array, base: float) -> LogPartition:
 
 
 def _solve(at_upper: Array, at_lower: Array) -> float:
-    """Log-ratio of two partition functions, by bisection of a balance that increases with it."""
+    """Log-ratio of two partition functions, the zero of an increasing function, by bisection."""
     both = np.concatenate([at_upper, at_lower])
     low, high = both.min() - 1, both.max() + 1
     # Brent's method may stop early if the states do not overlap: the balance is then flat.

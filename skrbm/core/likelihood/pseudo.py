@@ -258,7 +258,7 @@ class _Rows:
         return np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
 
     def log_conditionals(self, rows: Array, units: Array) -> Array:
-        """Log-probabilities (n_pairs,) of one unit in one row each, from indices of both."""
+        """Log-probabilities (n_pairs,) of the unit `units[k]` in row `rows[k]`, for all pairs k."""
         log_probability = np.zeros(len(units))
         groups = self._machine.visible.unit_groups
         for group in groups:

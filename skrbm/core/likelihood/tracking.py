@@ -218,7 +218,7 @@ class PartitionTracker:
 
 @final
 class _Segment:
-    """Path between two natural models, linear in their parameters."""
+    """Path between two natural models, along which the parameters change linearly."""
 
     def __init__(self, first: Machine, last: Machine) -> None:
         self._first, self._last = first, last

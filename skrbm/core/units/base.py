@@ -20,7 +20,8 @@ class Units(ABC):
     r"""Layer of units that are conditionally independent given the other layer.
 
     A layer has an energy :math:`A(s)` and sends the other layer a `signal` :math:`\varphi(s)`,
-    affine in its states. Two layers and the weights between them form a machine with energy
+    which is affine in its states. Two layers and the weights between them form a machine with
+    energy
 
     .. math:: E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h)
 
@@ -333,7 +334,7 @@ class Units(ABC):
         return False
 
     def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
-        """Replace dense values, in place, by states with these means, if a row has valid means."""
+        """Replace dense values in place by states with these means, in rows of valid means."""
         return values
 
     def mean_and_sample(
@@ -400,5 +401,5 @@ class Units(ABC):
         return self if is_same else replace(layer, **images)
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Self:
-        """Layer converted to another dtype; unless `copy`, arrays that have it are shared."""
+        """Convert the layer to a dtype; arrays that have it are shared unless `copy` is True."""
         return self.map_arrays(lambda a: a if a.dtype == bool else a.astype(dtype, copy=copy))

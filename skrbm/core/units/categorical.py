@@ -69,7 +69,7 @@ class Categorical(WideUnits, LinearUnits):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Set the bias to log-frequencies; a value that does not occur counts as part of a row."""
+        """Set the bias to log-frequencies; an absent value counts as a fraction of a row."""
         units = cls(np.zeros_like(mean), **options)
         n_values = np.take(units.n_categories, units.unit_of_column)
         bias = np.log(np.clip(mean, 1 / (n_values * (n_samples + 1)), 1))

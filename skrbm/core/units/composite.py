@@ -41,7 +41,7 @@ class Composite(WideUnits):
 
     parts: tuple[Units, ...]
 
-    support = Support(-np.inf, np.inf)  # those of the parts may be narrower
+    support = Support(-np.inf, np.inf)  # the supports of the parts may be narrower
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
@@ -271,7 +271,7 @@ class Composite(WideUnits):
         return [slice(begin, end) for begin, end in pairwise(edges)]
 
     def _part_of(self, index: Any) -> tuple[Units, Any]:
-        """Part that contains the given units, all in the same part, and their indices in it."""
+        """Part that contains all the given units, and the indices of the units in this part."""
         p = int(np.searchsorted(self._first_units, np.max(index), side="right")) - 1
         return self.parts[p], index - self._first_units[p]
 

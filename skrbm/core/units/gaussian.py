@@ -35,7 +35,7 @@ class Parameterization:
     Parameters
     ----------
     power : float
-        Power of the variance by which the signal is divided.
+        Exponent of the variance in the divisor of the signal.
     subtracts_bias : bool
         True if the bias is subtracted from the states in the signal.
     """

@@ -64,7 +64,7 @@ class LinearUnits(Units):
 
     @abstractmethod
     def log_normaliser(self, x: Array) -> Array:
-        r"""Sum over units of :math:`L(x) = \log \sum_s e^{s x}`, (n_samples,), double precision."""
+        r"""Sum (n_samples,) over units of :math:`L(x) = \log \sum_s e^{s x}`, in double precision."""
 
     @abstractmethod
     def expectation(self, x: Array) -> Array:

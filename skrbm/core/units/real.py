@@ -165,17 +165,17 @@ class DReLU(RealUnits):
         \qquad \gamma_\pm = 1 \pm \eta
 
     where :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. Two of the four parameters of [1]_
-    are redundant, since their effect is the same as that of a scale of the states and of the bias.
-    Here, the curvatures therefore have a mean of one and the thresholds are opposite, so that the
-    energy is linear in all parameters. A positive threshold :math:`\theta` makes states near zero
-    more probable; a negative threshold gives two modes.
+    are redundant, since changing them is equivalent to changing the scale of the states and the
+    bias. Here, the curvatures therefore have a mean of one and the thresholds are opposite, so that
+    the energy is linear in all parameters. A positive threshold :math:`\theta` makes states near
+    zero more probable; a negative threshold gives two modes.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Linear coefficient of the negative energy, common to both sides of zero.
     threshold : ndarray of shape (n_columns,)
-        Threshold :math:`\theta`, which is the energy in nats that it adds to a state of one.
+        Threshold :math:`\theta`, the energy in nats that is added to a state of one.
     asymmetry : ndarray of shape (n_columns,)
         Asymmetry :math:`\eta` of the curvatures, between -1 and 1.
     offset : ndarray of shape (n_columns,), default=None

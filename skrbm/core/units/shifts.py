@@ -42,7 +42,7 @@ class JointStates:
         return np.asarray((_spans(_grouped(shifts)) <= RANGE).all(axis=0))
 
     def log_mean_exponentials(self, shifts: Array) -> Array:
-        r"""Logarithms of the expected exponentials of shifts, for all rows and shifts.
+        r"""Logarithms of expected exponentials, for all pairs of a row and a shift.
 
         .. math::
 

@@ -1,4 +1,4 @@
-"""Values of the columns of a layer (`Support`) and metric of its parameters (`Metric`)."""
+"""Values that columns can take (`Support`) and preconditioner of the gradient (`Metric`)."""
 
 from __future__ import annotations
 
