@@ -103,7 +103,7 @@ def expm1(x: Array, largest: float) -> Array:
     x : ndarray
         Overwritten.
     largest : float
-        Upper bound of the magnitude of the arguments.
+        Upper bound on the magnitude of the arguments.
 
     Returns
     -------

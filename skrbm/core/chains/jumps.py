@@ -40,7 +40,7 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
         Current hidden states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
         Visible states to jump to, which must be chosen independently of the chains. The cost of a
-        jump is proportional to their number.
+        jump is proportional to the number of these states.
     rng : numpy.random.Generator
         Source of random numbers.
 

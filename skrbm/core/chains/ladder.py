@@ -70,7 +70,7 @@ class Ladder:
         return self._accepted / max(self._n_steps, 1)
 
     def record(self, accepted: Array) -> None:
-        """Add the acceptance probabilities of one step, of shape (n_temperatures - 1,)."""
+        """Add the acceptance probabilities (n_temperatures - 1,) of one step to the statistics."""
         self._accepted += accepted
         self._n_steps += 1
 

@@ -150,7 +150,7 @@ def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> 
 
 
 def _n_low(marginal: Machine, max_elements: int) -> int:
-    """Number of joint states of the last units, of which as many are combined as fit a block."""
+    """Number of joint states of the largest group of last units that fits in one block."""
     n_low = 1
     for i in reversed(range(marginal.visible.n_units)):
         values: Any = marginal.visible.unit_values(i)

@@ -75,7 +75,7 @@ class Units(ABC):
 
         The parameters are finite for all statistics: means are kept away from the bounds by a
         margin that shrinks with `n_samples`. `mean` and `variance` are of shape (n_columns,);
-        `options` are further arguments of the constructor.
+        `options` are further arguments, which depend on the type.
         """
 
     @property
