@@ -36,18 +36,18 @@ def read_fasta(
     Parameters
     ----------
     path : str, path or file
-        Name of a file, or a file open for reading in text or binary mode, plain or compressed by
-        gzip.
+        Name of a file, or a file that is open for reading in text or binary mode. The file may be
+        compressed by gzip.
     alphabet : str, default="protein"
-        Letters of a site including the gap "-": "protein" for the twenty amino acids, "dna" or
-        "rna" for the four bases, or a string of the letters.
+        Letters that a site can have, including the gap "-". "protein" stands for the twenty amino
+        acids, and "dna" and "rna" for the four bases; any other string lists the letters.
     insertions : {"drop", "keep"}, default="drop"
         Treatment of lower-case letters and ".". "drop" removes them, since in A2M and A3M files
         they are insertions, which belong to no site. "keep" converts lower case to upper case and
         "." to "-", for other files in lower case.
     handle_unknown : {"error", "missing"}, default="error"
-        Treatment of letters outside the alphabet, such as "X": a ValueError, or a missing value,
-        which `TabularRBM` marginalizes over.
+        Treatment of letters outside the alphabet, such as "X". "error" raises a ValueError;
+        "missing" replaces each of them by a missing value, which `TabularRBM` marginalizes over.
 
     Returns
     -------
@@ -60,8 +60,8 @@ def read_fasta(
     ImportError
         If pandas is not installed.
     ValueError
-        If there is no record, a name occurs twice, sequences differ in length, or a letter is
-        unknown.
+        If there is no record, if a name occurs twice, if sequences differ in length, or if a letter
+        is unknown.
 
     Examples
     --------
@@ -108,20 +108,21 @@ def sequence_weights(X: Any, identity: float = 0.8) -> Array:
     Parameters
     ----------
     X : DataFrame or array-like of shape (n_sequences, n_sites)
-        Letters, or any other values. Gaps are letters, and missing values are equal to each other.
+        Letters, or any other values. Gaps count as letters, and missing values count as equal to
+        each other.
     identity : float, default=0.8
-        Threshold of sequence identity in (0, 1]: the smallest fraction of equal sites of similar
-        sequences.
+        Threshold of sequence identity, in (0, 1]. Two sequences are similar if they agree in at
+        least this fraction of the sites.
 
     Returns
     -------
     weights : ndarray of shape (n_sequences,)
-        Weights in (0, 1]; one for a sequence without similar ones.
+        Weights in (0, 1]. A sequence that is not similar to any other has a weight of one.
 
     Raises
     ------
     ValueError
-        If `X` is not a table, is empty, or `identity` is not in (0, 1].
+        If `X` is not a table or is empty, or if `identity` is not in (0, 1].
 
     References
     ----------
@@ -165,18 +166,18 @@ def contact_scores(
     couplings : EffectiveCouplings
         Result of `effective_couplings` for a fitted model, or couplings of another Potts model.
     ignored_letter : str, default=None
-        Letter to leave out of the sums, such as "-", because stretches of gaps couple neighbouring
-        sites. None to use all letters.
+        Letter to leave out of the sums, such as "-", since stretches of gaps couple neighbouring
+        sites. If None, all letters are used.
     correction : bool, default=True
-        Apply the average-product correction.
+        Whether to apply the average-product correction.
     as_frame : bool, default=False
-        Return a table of pairs instead of a matrix.
+        Whether to return a table of pairs instead of a matrix.
 
     Returns
     -------
     scores : ndarray of shape (n_features, n_features) or pandas.DataFrame
-        Symmetric matrix in nats with zero diagonal, or a table with columns "first", "second" and
-        "score" and one row per pair of sites, highest scores first.
+        Symmetric matrix in nats with a zero diagonal. With `as_frame`, a table with the columns
+        "first", "second" and "score" and one row per pair of sites, sorted by descending score.
 
     Raises
     ------
@@ -270,7 +271,7 @@ def _letters(alphabet: str) -> str:
 
 
 def _content(path: Any) -> bytes:
-    """Content of a file, decompressed."""
+    """Read a file and decompress its content."""
     content = path.read() if hasattr(path, "read") else Path(path).read_bytes()
     content = content.encode() if isinstance(content, str) else content
     return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
@@ -330,7 +331,7 @@ def _check_lengths(names: list[str], rows: list[bytes]) -> None:
 
 
 def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: str) -> Array:
-    """Codes of the letters (n_sequences, n_sites), -1 for unknown letters."""
+    """Codes (n_sequences, n_sites) of the letters; unknown letters have the code -1."""
     numbers = np.full(256, -1, dtype=np.int16)
     numbers[np.frombuffer(letters.encode(), np.uint8)] = np.arange(len(letters))
     sequences = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
@@ -348,7 +349,7 @@ def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: st
 
 
 def _site_codes(X: Any) -> Array:
-    """Codes of the values (n_sites, n_rows), in the smallest sufficient integer type."""
+    """Codes (n_sites, n_rows) of the values, in the smallest sufficient integer type."""
     X = np.asarray(X) if container_of(X) == "array" else X
     if len(X.shape) != 2 or 0 in X.shape:
         raise ValueError(
@@ -377,9 +378,10 @@ def _n_relatives(
 
 
 def _n_equal_sites(rows: Array, others: Array) -> Array:
-    """Number of sites at which rows agree with others, (n_rows, n_others).
+    """Number of sites at which each of `rows` agrees with each of `others`.
 
-    Both arguments have shape (n_sites, n), so that the values of a site are contiguous.
+    The result has shape (n_rows, n_others). Both arguments have shape (n_sites, n), so that the
+    values of a site are contiguous.
     """
     shape = rows.shape[1], others.shape[1]
     is_equal = np.empty(shape, dtype=bool)

@@ -31,15 +31,16 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
     Parameters
     ----------
     units : Units
-        Layer of a few units in double precision. Parameters should be of order one, and each
-        either learned or fixed for all units.
+        Layer of a few units in double precision. Its parameters should be of order one, and each of
+        them should be learned in all units or in none.
     rng : numpy.random.Generator
         Source of random fields and draws.
 
     Raises
     ------
     AssertionError
-        If a check fails, with the name of the method; also under ``python -O``.
+        If a check fails; the message names the method. The error is raised even under ``python
+        -O``.
 
     Examples
     --------
@@ -187,7 +188,7 @@ def _check_heated(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 
 def _check_rows(units: Units, field: Array, rng: np.random.Generator) -> None:
-    """Compare a layer with parameters for each row with separate layers."""
+    """Check that a layer whose parameters differ by row agrees with one separate layer per row."""
     natural, states = units.natural(), units.sample(field, rng)
     base, betas = natural.recentered(None, field[0]), np.linspace(0, 1, len(field))
     singles: list[Units] = [natural.tempered(base, float(beta)) for beta in betas]
@@ -297,7 +298,7 @@ def _check_start(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 
 def _integrals(units: Units, field: Array, power: int) -> Iterator[tuple[float, Array]]:
-    """Yield the log-normaliser and the mean of a power of each unit, by summation or quadrature."""
+    """Yield the log-partition of each unit and the mean of a power of its states."""
     for i in range(units.n_units):
         unit, unit_field = units.take(i), field[units.unit_columns(i)]
         values = unit.unit_values(0)
@@ -314,7 +315,7 @@ def _moment(units: Units, field: Array, power: int) -> Array:
 
 
 def _quadrature(unit: Units, unit_field: Array, power: int) -> tuple[float, Array]:
-    """Log-normaliser and mean of a power of a continuous unit, by quadrature plus its atoms."""
+    """Log-partition and mean of a power of a continuous unit, by quadrature and a sum of atoms."""
 
     def exponent(s: float) -> float:
         state = np.array([[s]])
@@ -335,13 +336,13 @@ def _quadrature(unit: Units, unit_field: Array, power: int) -> tuple[float, Arra
 
 
 def _moved(units: Units) -> Any:
-    """Layer with changed parameters."""
+    """Layer with 0.3 added to all learned parameters."""
     learned = {id(array) for array in units.parameters.values()}
     return units.map_arrays(lambda array: array + 0.3 if id(array) in learned else array)
 
 
 def _derivatives(function: Callable[[Units], float], units: Units, name: str) -> Array:
-    """Finite-difference derivatives of a function of the layer in one of its parameters."""
+    """Finite-difference derivatives of a function of a layer with respect to a parameter."""
     array = units.parameters[name]
 
     def at(moved: Array) -> float:

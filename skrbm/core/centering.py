@@ -1,9 +1,9 @@
 r"""Centering: offsets that change the parameters but not the distribution.
 
-A centered machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. Changes
-of the offsets leave the distribution unchanged if the biases compensate for them. Gradient ascent
-in the parameters of the centered machine makes learning invariant to the value of a unit's states:
-flipping 0 and 1 gives the same result [1]_ [2]_.
+A centered machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. A change
+of the offsets leaves the distribution unchanged if the biases compensate for it. Gradient ascent in
+the parameters of the centered machine is invariant to the coding of a unit's states: exchanging 0
+and 1 gives the same result [1]_ [2]_.
 
 References
 ----------
@@ -23,23 +23,23 @@ from skrbm.core.units import Units
 def recenter(
     machine: Machine, visible_offset: Array | None, hidden_offset: Array | None
 ) -> Machine:
-    """Machine of the same distribution with other offsets.
+    """Change the offsets of a machine, keeping its distribution.
 
     The signal of the hidden units must be their states minus the offset, as for all discrete units.
 
     Parameters
     ----------
     machine : Machine
-        With or without offsets.
+        Machine with or without offsets.
     visible_offset : ndarray of shape (n_visible,) or None
-        New offset; None for none.
+        New offset of the visible layer, or None to have no offset.
     hidden_offset : ndarray of shape (n_hidden,) or None
-        New offset; None for none.
+        New offset of the hidden layer, or None to have no offset.
 
     Returns
     -------
     machine : Machine
-        Shares its weights with the given machine.
+        New machine, which shares its weights with the given one.
     """
     layer, hidden_layer, weights = machine.visible, machine.hidden, machine.weights
     change = _offset_change(hidden_layer, hidden_offset)
@@ -49,7 +49,7 @@ def recenter(
 
 
 def _offset_change(layer: Units, offset: Array | None) -> Array:
-    """New offset minus the old one, (n_columns,); None counts as zero."""
+    """Change (n_columns,) from the old to the new offset; None counts as zero."""
     old = layer.offset
     if old is None:
         return layer.zero_field(1)[0] if offset is None else offset
@@ -57,21 +57,21 @@ def _offset_change(layer: Units, offset: Array | None) -> Array:
 
 
 def in_zero_sum_gauge(machine: Machine) -> Machine:
-    """Machine of the same distribution in the gauge of its layers.
+    """Remove the gauge freedom of the weights, keeping the distribution.
 
-    For units of several columns a part of the weights and biases has no effect on the distribution
-    (a constant added to all columns of a categorical unit). It is removed from the weights and
-    absorbed into the biases of the other layer.
+    In units with several columns, some components of the weights and biases have no effect on the
+    distribution, such as a constant added to all columns of a categorical unit. These components
+    are removed from the weights and absorbed into the biases of the other layer.
 
     Parameters
     ----------
     machine : Machine
-        With or without offsets.
+        Machine with or without offsets.
 
     Returns
     -------
     machine : Machine
-        The given machine itself if no layer has a gauge freedom.
+        Machine in the zero-sum gauge; the given machine itself if no layer has a gauge freedom.
     """
     half = _gauged_visible(machine)
     whole = _gauged_visible(half.transposed)

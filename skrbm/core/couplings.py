@@ -35,25 +35,26 @@ class EffectiveCouplings:
         \log p(v) = \mathrm{const} + \sum_i f_i s_i + \sum_{i < j} J_{ij} s_i s_j
         + \sum_{i < j < k} K_{ijk} s_i s_j s_k + \dots
 
-    where :math:`s` is -1 or +1 for the lower or higher state of a two-state unit, and 1 or 0 for
-    each column of a categorical unit; coefficients sum to zero over the columns of a categorical
-    unit. For a real-valued unit :math:`s` is its standardized value, with respect to a uniform
-    distribution if it has bounds and to a standard normal one if not; the coefficient is the part
-    of the interaction that is linear in :math:`s`.
+    where :math:`s` is -1 or +1 for the lower or higher state of a two-state unit, and 0 or 1 in
+    each column of a categorical unit. The coefficients sum to zero over the columns of a
+    categorical unit. For a real-valued unit, :math:`s` is its standardized value: with respect to a
+    uniform distribution if the unit has bounds, and to a standard normal distribution otherwise.
+    Its coefficient is the part of the interaction that is linear in :math:`s`.
 
     Parameters
     ----------
     fields : ndarray of shape (n_columns,)
         Fields, in nats.
     pairs : ndarray of shape (n_columns, n_columns)
-        Pair interactions, in nats; symmetric, zero between columns of the same unit.
+        Pair interactions, in nats. The matrix is symmetric, and zero between columns of the same
+        unit.
     triples : ndarray of shape (n_columns, n_columns, n_columns) or None
-        Triple interactions, in nats; symmetric, zero where two columns are of the same unit. None
-        for an order of 2.
+        Triple interactions, in nats. The array is symmetric, and zero if two of the columns belong
+        to the same unit. It is None if the order is 2.
     method : {"exact", "gaussian"}
         Method of computation.
     feature_of_column : ndarray of shape (n_columns,)
-        Index of the feature, which is one unit, of each column.
+        Index of the feature to which each column belongs; each feature is one unit.
     features : ndarray of shape (n_features,)
         Names of the features, or their indices.
     columns : ndarray of shape (n_columns,)
@@ -70,9 +71,10 @@ class EffectiveCouplings:
 
     @property
     def strengths(self) -> Array:
-        r"""Root mean square interactions of pairs of features, (n_features, n_features).
+        r"""Root mean square interactions between pairs of features, (n_features, n_features).
 
-        In nats, averaged over all pairs of states: :math:`|J_{ij}|` for two-state units and
+        In nats; the mean is over all pairs of states. The result is :math:`|J_{ij}|` for two-state
+        units and
 
         .. math:: \sqrt{\frac{1}{q_i q_j} \sum_{a, b} J_{ij}(a, b)^2}
 
@@ -82,17 +84,17 @@ class EffectiveCouplings:
         return self.norms() / np.sqrt(np.maximum(np.outer(counts, counts), 1))
 
     def norms(self, included: Array | None = None) -> Array:
-        r"""Compute Frobenius norms of the interactions of pairs of features.
+        r"""Compute Frobenius norms of the interactions between pairs of features.
 
         Parameters
         ----------
         included : ndarray of bool of shape (n_columns,), default=None
-            Columns to sum over; None for all.
+            Mask of the columns to sum over. If None, all columns are included.
 
         Returns
         -------
         norms : ndarray of shape (n_features, n_features)
-            Symmetric, in nats; zero on the diagonal.
+            Symmetric matrix of norms, in nats, with a zero diagonal.
         """
         belongs = self.feature_of_column[:, None] == np.arange(len(self.features))
         if included is not None:
@@ -111,7 +113,7 @@ class EffectiveCouplings:
         Returns
         -------
         pairs : ndarray of shape (n_columns_of_feature, n_columns_of_other)
-            In nats, in the order of `columns`.
+            Pair interactions in nats, in the order of `columns`.
 
         Raises
         ------
@@ -133,10 +135,11 @@ def effective_couplings(
 ) -> EffectiveCouplings:
     r"""Interactions of the visible units up to a given order, in the zero-sum gauge.
 
-    A coefficient is an average over independent states of all other units: uniform [1]_, or
-    standard normal for real values without bounds. A hidden unit contributes
-    :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k` is the input
-    from visible unit k. In its Fourier transform the average factorizes over units:
+    Each coefficient is an average over the states of all other units, which are independent and
+    either uniformly distributed [1]_ or, for real values without bounds, standard normal. A hidden
+    unit contributes :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k`
+    is the input from visible unit k. If this term is written as a Fourier integral, the average
+    factorizes over the units:
 
     .. math::
 
@@ -144,24 +147,25 @@ def effective_couplings(
         \prod_{k \ne i, j} \langle e^{i t u_k} \rangle \right)}{t \sinh(\pi t / 2)} \, dt,
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
-    summed over hidden units. The midpoint rule is exact to rounding, at a cost proportional to the
-    sum of the absolute weights and independent of the number of states.
+    The integrals are summed over the hidden units. They are computed by the midpoint rule, which is
+    exact to rounding, at a cost that is proportional to the sum of the absolute weights and
+    independent of the number of states.
 
     Parameters
     ----------
     machine : Machine
-        Machine with two-state, one-hot or real-valued visible units. Hidden units with other than
+        Machine with two-state, one-hot or real-valued visible units. Hidden units that do not have
         two states require the method "gaussian", which is exact if they are normal given the
         visible units, since their log-partition is then quadratic.
     order : {2, 3}, default=2
         Largest number of interacting units.
     method : {"auto", "exact", "gaussian"}, default="auto"
-        "gaussian" approximates the sum over the other units by a normal variable; it does not
-        support real-valued visible units. "auto" uses it if the exact integral would take more than
-        `max_products` multiplications.
+        "gaussian" approximates the sum of the inputs from the other units by a normal variable; it
+        does not support real-valued visible units. "auto" uses it if the exact integral would take
+        more than `max_products` multiplications.
     max_products : float, default=1e13
-        Largest number of complex multiplications of an exact integral with "auto"; 1e13 take
-        minutes.
+        Largest number of complex multiplications for which "auto" computes the exact integral; 1e13
+        of them take minutes.
 
     Returns
     -------
@@ -211,15 +215,15 @@ def effective_couplings(
 
 @final
 class _VisibleSignals:
-    """Inputs that every value of every visible unit sends to the hidden units.
+    """Inputs to the hidden units from every value of every visible unit.
 
-    The values of all discrete units are concatenated; `unit` is the index of a value's unit among
-    the discrete ones. Given inputs `sent`, the hidden units contribute
+    The values of all discrete units are concatenated; `unit` contains, for each value, the index of
+    its unit among the discrete units. Given inputs `sent`, the hidden units contribute
     ``log_partition(bias + sum of sent)`` to log p (for two states, log 2cosh of the argument) and a
     term linear in the inputs. `linear` contains this term and the energies of the visible units.
-    `columns` are the values that have a column in the layer, with indices `value_columns`: all
-    values of a categorical unit, the higher one of a two-state unit. `reals` are the real-valued
-    units.
+    `columns` are the indices of the values that have a column in the layer: all values of a
+    categorical unit, and the higher value of a two-state unit. `value_columns` are the indices of
+    these columns in the layer. `reals` contains the inputs from the real-valued units.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -279,9 +283,11 @@ class _VisibleSignals:
 class _RealSignals:
     """Inputs that the real-valued visible units send to the hidden units.
 
-    With s the standardized value of a unit, uniform if it has bounds and normal otherwise, the unit
-    sends `slope` times s to a hidden unit; `mean_sent` is the mean input of all these units.
-    `linear` is the average of s times the unit's energy term and linear term of log p.
+    Let s be the standardized value of a unit, uniform if the unit has bounds and normal otherwise.
+    Its input to a hidden unit is `slope` times s, plus a constant; `mean_sent` is the sum of these
+    constants over the units. `linear` is the coefficient of s in the other terms of log p: minus
+    the energy of the unit, and the linear terms of the hidden units. It is computed as the average
+    of s times these terms.
     """
 
     def __init__(self, machine: Machine, slope: Array, share: Array) -> None:
@@ -310,12 +316,12 @@ class _RealSignals:
 
     @property
     def largest_sent(self) -> Array:
-        """Bound of the sum of inputs to each hidden unit, exceeded with probability 1e-18."""
+        """Bound on the sum of the inputs to each hidden unit; exceeded with probability 1e-18."""
         largest = np.where(self.is_bounded, SPAN / 2, NORMAL_BOUND)
         return np.asarray(largest @ np.abs(self.slope))
 
     def transforms(self, t: Array, j: int) -> tuple[Array, Array]:
-        """Mean of exp(i t u), and mean of s exp(i t u) divided by the former, (n_reals, n_t).
+        """Means of exp(i t u), and means of s exp(i t u) divided by them, both (n_reals, n_t).
 
         u is the input of each real-valued unit to hidden unit j.
         """
@@ -347,7 +353,8 @@ def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
 def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
     """Coefficients of the log-partitions log 2cosh(slope x + bias) + share x + constant.
 
-    Returns slope, bias and share of each unit, or None if a unit does not have two states.
+    The function returns `slope`, `bias` and `share` of each unit, or None if a unit does not have
+    two states.
     """
     forms = []
     for j in range(hidden.n_units):
@@ -391,7 +398,7 @@ def _real_product(a: Array, b: Array) -> Array:
 
 
 def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
-    """Write averages into `sums` in which the sum of the other units is a normal variable."""
+    """Write averages into `sums` for normally distributed inputs from the other units."""
     if len(signals.reals.columns):
         raise ValueError(
             "Couplings of real values are computed exactly, got the method 'gaussian' for them."

@@ -25,15 +25,15 @@ MIN_EFFECTIVE_SAMPLES = 400  # with fewer, R-hat is unreliable
 class ChainDiagnostics:
     """Traces of Gibbs chains and mixing diagnostics.
 
-    Each diagnostic is the worst over the three traces. Diagnostics depend only on the states that
-    the chains have visited: they cannot reveal a mode that no chain has found.
+    Each diagnostic is the worst of its values for the three traces. Diagnostics depend only on the
+    states that the chains have visited: they cannot reveal a mode that no chain has found.
 
     Parameters
     ----------
     free_energy : ndarray of shape (n_chains, n_steps)
         Free energy of the visible states, in nats.
     mean_activation : ndarray of shape (n_chains, n_steps)
-        Mean of the expected hidden states over the hidden units.
+        Expected hidden states, averaged over the hidden units.
     principal_component : ndarray of shape (n_chains, n_steps)
         First principal component of the expected hidden states of all chains. It separates modes
         that have equal values of the other two traces.
@@ -54,7 +54,7 @@ class ChainDiagnostics:
 
     @cached_property
     def autocorrelation_time(self) -> float:
-        """Number of steps that are equivalent to one independent sample, rarely below one."""
+        """Number of steps that are equivalent to one independent sample; it is rarely below one."""
         return max(map(autocorrelation_time, self.traces.values()))
 
     @cached_property
@@ -64,7 +64,7 @@ class ChainDiagnostics:
 
     @cached_property
     def r_hat(self) -> float:
-        """Rank-normalized split R-hat; one for chains that agree."""
+        """Rank-normalized split R-hat; it is one if the chains agree."""
         return max(map(split_r_hat, self.traces.values()))
 
     @property
@@ -98,7 +98,7 @@ def trace_chains(
     v : ndarray of shape (n_chains, n_visible)
         Initial visible states.
     n_steps : int
-        Number of steps; the traces have a value for each.
+        Number of steps; each trace has one value per step.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -122,11 +122,11 @@ def trace_chains(
 
 
 def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Generator) -> float:
-    r"""Lower bound of the autocorrelation of Gibbs chains, extrapolated from short chains.
+    r"""Lower bound on the autocorrelation of Gibbs chains, extrapolated from short chains.
 
-    The chain of visible states is reversible without negative eigenvalues. An autocorrelation
-    :math:`\rho(n)` is therefore a mixture of powers :math:`\lambda^n` with
-    :math:`0 \le \lambda \le 1`; its logarithm is convex in n, and
+    The Markov chain of visible states is reversible and has no negative eigenvalues. An
+    autocorrelation :math:`\rho(n)` is therefore a mixture of powers :math:`\lambda^n` with :math:`0
+    \le \lambda \le 1`; its logarithm is convex in n, and
 
     .. math::
 
@@ -148,7 +148,7 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
     Returns
     -------
     memory : float
-        Lower bound of the correlation between states `n_steps` apart, from 0 to 1.
+        Lower bound, between 0 and 1, on the correlation of states that are `n_steps` apart.
     """
     states = [v]
     for _ in range(2):
@@ -164,7 +164,7 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
 def _first_coordinate(activations: Array) -> Array:
     """First principal component, in double precision.
 
-    It has shape (n, m) for activations of shape (n, m, n_hidden).
+    The result has shape (n, m) for activations of shape (n, m, n_hidden).
     """
     flat = activations.reshape(-1, activations.shape[-1])
     flat = flat - flat[0]  # makes constant columns exactly zero
@@ -182,9 +182,9 @@ def autocorrelation_time(trace: Array) -> float:
 
     .. math:: \tau = 1 + 2 \sum_{t = 1}^{M} \rho(t), \qquad M = \min \{M : M \ge 5 \tau(M)\}
 
-    Autocorrelations are about the mean of all chains and averaged over chains, so chains that stay
-    in different modes have a long autocorrelation time. The window M is chosen self-consistently
-    [1]_.
+    Autocorrelations are computed about the mean of all chains and averaged over the chains, so that
+    chains that stay in different modes have a long autocorrelation time. The window M is chosen
+    self-consistently [1]_.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def autocorrelation_time(trace: Array) -> float:
     Returns
     -------
     time : float
-        In steps, at least 0.01; one for a constant quantity.
+        Autocorrelation time in steps, at least 0.01. It is one for a constant quantity.
 
     References
     ----------
@@ -217,17 +217,19 @@ def autocorrelation_time(trace: Array) -> float:
 
 
 def split_r_hat(trace: Array) -> float:
-    """Rank-normalized split R-hat: maximum over the values and their distances from the median.
+    """Rank-normalized split R-hat.
+
+    This is the larger of two R-hats: of the values, and of their distances from the median.
 
     Parameters
     ----------
     trace : ndarray of shape (n_chains, n_steps)
-        Trace of a quantity; at least one chain and four steps.
+        Trace of a quantity, with at least one chain and four steps.
 
     Returns
     -------
     r_hat : float
-        Split R-hat; one for a constant quantity.
+        Split R-hat, which is one for a constant quantity.
 
     References
     ----------

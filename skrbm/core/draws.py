@@ -14,12 +14,13 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     """Draw independent Bernoulli variables with the given probabilities.
 
     Single and double precision use the same random numbers, and no probability is rounded. Each
-    draw uses 16 bits; the few draws that remain undecided use a double-precision number as well.
+    draw compares the probability with 16 random bits; the few draws that these bits do not decide
+    use a double-precision number as well.
 
     Parameters
     ----------
     probability : ndarray
-        Probabilities, of at least one dimension.
+        Probabilities, in an array of at least one dimension.
     rng : numpy.random.Generator
         Source of random numbers.
     out : ndarray, default=None
@@ -28,7 +29,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     Returns
     -------
     draws : ndarray of bool, or of the dtype of `out`
-        Draws, of the same shape.
+        Draws, of the same shape as `probability`.
     """
     out = np.empty(probability.shape, dtype=bool) if out is None else out
     size = probability.size
@@ -48,7 +49,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
             rests.append(exact - threshold.ravel()[undecided])
         np.less(words, threshold, out=out[rows])
         first += scaled.size
-    # As many for every precision, and far more than the expected number of undecided draws.
+    # The number is the same for every precision, and far above the expected undecided draws.
     spare = _random_bits(rng, 16 + size // 2**14)
     if places:
         rest = np.concatenate(rests)
@@ -61,7 +62,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
 def draw_normal(
     mean: Array, standard_deviation: Array, rng: np.random.Generator, out: Array | None = None
 ) -> Array:
-    """Independent normal draws; noise is drawn in double precision and cast to that of `mean`.
+    """Draw independent normal variables; their noise is drawn in double precision and then cast.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def draw_normal(
     rng : numpy.random.Generator
         Source of random numbers.
     out : ndarray of shape (n_samples, n_units), default=None
-        Output array; it may be `mean`.
+        Output array, which may be `mean` itself.
 
     Returns
     -------
@@ -91,8 +92,8 @@ def draw_normal(
 def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Generator]:
     """Independent random streams, seeded by draws from `rng`.
 
-    `Generator.spawn` is not reproducible for copies of a generator: before NumPy 2, copies lose
-    the seed sequence.
+    `Generator.spawn` is not used, since it is not reproducible for copies of a generator: before
+    NumPy 2, copies lose the seed sequence.
 
     Parameters
     ----------
@@ -104,14 +105,14 @@ def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Gene
     Returns
     -------
     streams : list of numpy.random.Generator
-        Streams, determined by the state of `rng`.
+        Streams, which are determined by the state of `rng`.
     """
     seeds = rng.integers(2**32, size=(n_streams, 4), dtype=np.uint64)
     return [np.random.default_rng(seed) for seed in seeds]
 
 
 def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:
-    """Words of 64 random bits, without the overhead of `rng.integers`."""
+    """Draw words of 64 random bits, without the overhead of `rng.integers`."""
     if isinstance(rng.bit_generator, np.random.MT19937):  # its raw words have 32 bits
         return rng.integers(2**64, size=n_words, dtype=np.uint64)
     return rng.bit_generator.random_raw(n_words)

@@ -29,15 +29,15 @@ class HiddenUnitReport:
         Monte-Carlo standard error of the importance, in nats; infinite if the effective number of
         samples is too small.
     mean_activation : ndarray of shape (n_hidden,)
-        Mean over the rows of the expected hidden states.
+        Expected hidden states, averaged over the rows.
     weights : ndarray of shape (n_hidden, n_columns)
-        Weights; those of a categorical column sum to zero over its categories.
+        Weights. The weights of a categorical column sum to zero over its categories.
     columns : ndarray of shape (n_columns,)
         Names of the columns, such as "port=Southampton", or their indices.
     input_counts : ndarray of shape (n_hidden, n_bins)
-        Histogram over the rows of the unit's inputs, bias included.
+        Histogram over the rows of the input of each unit; the input includes the bias.
     input_edges : ndarray of shape (n_hidden, n_bins + 1)
-        Edges of the bins, in nats.
+        Edges of the histogram bins, in nats.
 
     See Also
     --------
@@ -53,7 +53,7 @@ class HiddenUnitReport:
     input_edges: Array
 
     def strongest_columns(self, unit: int, n_columns: int = N_PRINTED_COLUMNS) -> list[str]:
-        """Name the columns with the largest weights of a unit, with their signs.
+        """Return the signed names of the columns with the largest absolute weights of a unit.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class HiddenUnitReport:
         Returns
         -------
         names : list of str
-            Signed names such as "+port=Southampton", in descending order of magnitude.
+            Signed names such as "+port=Southampton", in descending order of the absolute weight.
         """
         weights = self.weights[unit]
         order = np.argsort(-np.abs(weights), kind="stable")[:n_columns]
@@ -86,9 +86,9 @@ class HiddenUnitReport:
 def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Array, Array]:
     r"""Decrease of the log-likelihood when a hidden unit is removed, for each unit.
 
-    With :math:`L_j(v)` the log-partition of hidden unit j given the visible states, the
-    log-likelihood of the machine without it is
-    :math:`\log p(v) - L_j(v) + \log Z - \log Z_{-j}`, so that
+    Let :math:`L_j(v)` be the log-partition of hidden unit j given the visible states. The
+    log-likelihood of the machine without this unit is :math:`\log p(v) - L_j(v) + \log Z - \log
+    Z_{-j}`, so that
 
     .. math::
 
@@ -100,15 +100,15 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     machine : Machine
         Any unit types.
     field : ndarray of shape (n_samples, n_hidden)
-        Hidden fields of rows of data.
+        Fields on the hidden units, given rows of data.
     model_field : ndarray of shape (n_draws, n_hidden)
-        Hidden fields of independent draws of visible states from the machine.
+        Fields on the hidden units, given visible states drawn independently from the machine.
 
     Returns
     -------
     importance, std_error : ndarray of shape (n_hidden_units,)
-        In nats. The error is infinite if the effective number of draws is too small, as for a unit
-        that is active in nearly all draws.
+        Importances and their standard errors, in nats. An error is infinite if the effective number
+        of draws is too small, as for a unit that is active in nearly all draws.
     """
     hidden = machine.hidden
     losses, errors = [], []
@@ -125,6 +125,6 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
 
 
 def histograms(inputs: Array) -> tuple[Array, Array]:
-    """Histogram of each column: counts, (n_columns, n_bins), and edges, (n_columns, n_bins + 1)."""
+    """Histogram of each column: counts (n_columns, n_bins) and edges (n_columns, n_bins + 1)."""
     counts, edges = zip(*(np.histogram(column, N_BINS) for column in inputs.T), strict=True)
     return np.array(counts), np.array(edges)

@@ -38,7 +38,7 @@ class Interrupts:
 
 @contextmanager
 def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrupts]:
-    """Defer Ctrl-C and SIGTERM until the body checks for them, or has ended.
+    """Defer Ctrl-C and SIGTERM until the body of the context checks for them or ends.
 
     Python interrupts the main thread only; in other threads this context does nothing. Signals that
     are ignored or kill the process are not deferred. If the body raises, its error is raised and
@@ -49,12 +49,12 @@ def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrup
     stops_for_sigterm : bool, default=False
         Whether a SIGTERM that would kill the process raises KeyboardInterrupt instead, as Ctrl-C
         does. Processes started by `multiprocessing` are still killed, since their parents wait for
-        their end.
+        them to end.
 
     Yields
     ------
     interrupts : Interrupts
-        Call its `check` where the work may stop.
+        Deferred signals; call `check` at points where the work may stop.
     """
     is_main = threading.current_thread() is threading.main_thread()
     before: dict[int, Any] = {n: signal.getsignal(n) for n in SIGNALS} if is_main else {}

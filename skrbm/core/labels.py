@@ -16,26 +16,26 @@ from skrbm.core.numerics import Array
 class Labels:
     r"""Distribution of the last visible unit of a machine given the other visible units.
 
-    With :math:`f` the field of the other units on the hidden units, :math:`f_k` the field of label
-    :math:`k` and :math:`A(k)` its energy,
+    Let :math:`f` be the field of the other units on the hidden units, :math:`f_k` the field of
+    label :math:`k` and :math:`A(k)` the energy of this label. Then
 
     .. math:: \log p(k \mid v) = -A(k) + L(f + f_k) - \log \sum_l e^{-A(l) + L(f + f_l)}
 
-    where :math:`L` is the log-partition of the hidden layer [1]_. Rows are processed in blocks to
-    bound the memory of the array over rows, labels and hidden units.
+    where :math:`L` is the log-partition of the hidden layer [1]_. Rows are processed in blocks, to
+    limit the memory of an array with an element for each row, label and hidden unit.
 
     Parameters
     ----------
     machine : Machine
-        Plain machine; its last visible unit is one-hot encoded.
+        Plain machine whose last visible unit is one-hot encoded.
 
     Attributes
     ----------
     columns : ndarray of shape (n_labels,)
-        Columns of the label.
+        Columns of the label in the visible layer.
     n_block_elements : int
-        Largest number of rows times labels times hidden units in a block, which then fits the
-        cache.
+        Largest number of elements of a block: its number of rows times labels times hidden units. A
+        block of this size fits the cache.
 
     References
     ----------
@@ -76,7 +76,7 @@ class Labels:
         return len(self._fields)
 
     def blocks(self, field: Array) -> Iterator[tuple[slice, Array]]:
-        """Iterate over blocks of rows, with the total field for every label.
+        """Iterate over blocks of rows, and compute the fields of the rows for every label.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Labels:
         rows : slice
             Rows of `field` in the block.
         fields : ndarray of shape (n_rows * n_labels, n_hidden)
-            Field for every row and label; the labels of a row are adjacent.
+            Field of all visible units for every row and label; the labels of a row are adjacent.
         """
         n_rows = max(1, self.n_block_elements // self._fields.size)
         for begin in range(0, len(field), n_rows):
@@ -104,7 +104,7 @@ class Labels:
     def log_joint(self, field: Array) -> Array:
         """Unnormalized joint log-probability of every label and the other units.
 
-        The energy of the other units, a constant of each row, is left out.
+        The energy of the other units is left out, since it is the same for all labels of a row.
 
         Parameters
         ----------
@@ -114,8 +114,8 @@ class Labels:
         Returns
         -------
         log_joint : ndarray of shape (n_samples, n_labels)
-            In nats. The log-sum-exp over the labels, minus the energy of the other units, is minus
-            their free energy.
+            Log-probabilities in nats. Their log-sum-exp over the labels, minus the energy of the
+            other units, is the negative free energy of the other units.
         """
         return np.concatenate([self.log_odds(fields) for _, fields in self.blocks(field)])
 
@@ -148,7 +148,7 @@ class Labels:
         return result
 
     def without(self, v: Array, field: Array) -> Array:
-        """Field without the contribution of the label.
+        """Subtract the contribution of the label from a field.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ class Machine:
         E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h), \qquad
         p(v, h) = e^{-E(v, h)} / Z
 
-    with the energies and signals of :class:`~skrbm.core.units.Units`.
+    where the energies and signals are those of the layers, see :class:`~skrbm.core.units.Units`.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Machine:
 
     @cached_property
     def parameters(self) -> dict[str, Array]:
-        """Arrays that training changes, not copied: the weights and the layers' parameters."""
+        """Arrays that training changes (weights and parameters of the layers), not copied."""
         return _named(self.weights, self.visible.parameters, self.hidden.parameters)
 
     @cached_property
@@ -75,7 +75,8 @@ class Machine:
         Parameters
         ----------
         arrays : dict of str to ndarray
-            New values of some of `arrays`, by name and of the same shapes.
+            New values of some of `arrays`, by name. Each has the shape of the array that it
+            overwrites.
         """
         for name, array in arrays.items():
             target = self.arrays[name]
@@ -84,7 +85,7 @@ class Machine:
 
     @cached_property
     def transposed(self) -> Machine:
-        """Machine of the same distribution with visible and hidden layer exchanged."""
+        """Machine with the same distribution, in which the layers are exchanged."""
         return Machine(self.hidden, self.visible, self.weights.T)
 
     @property
@@ -98,15 +99,15 @@ class Machine:
     def lost_curvature(self) -> float:
         r"""Largest fraction by which the coupling reduces the curvature of the energy.
 
-        Zero if all units of a layer are bounded. For two unbounded layers of curvatures
-        :math:`\kappa` and signal slopes :math:`s`, it is the square of the largest singular value
-        of
+        The fraction is zero if all units of a layer are bounded. For two unbounded layers with
+        curvatures :math:`\kappa` and signal slopes :math:`s`, it is the square of the largest
+        singular value of
 
         .. math:: S_{ij} = \frac{s_i W_{ij} s_j}{\sqrt{\kappa_i \kappa_j}}
 
-        along whose singular vectors the energy grows slowest. The partition function is finite if
-        the fraction is below one; for states bounded on one side this is sufficient but not
-        necessary.
+        The energy grows most slowly along the corresponding singular vectors. The partition
+        function is finite if the fraction is below one; for states that are bounded on one side,
+        this condition is sufficient but not necessary.
         """
         left, right = self.curvature_scales
         if not (left.any() and right.any()):
@@ -121,7 +122,7 @@ class Machine:
         Raises
         ------
         NormalizationError
-            If the energy may be unbounded below far from zero.
+            If the energy may not be bounded below.
         """
         for layer in (self.visible, self.hidden):
             if not (layer.tail_curvature > 0).all():
@@ -139,19 +140,19 @@ class Machine:
             )
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Machine:
-        """Machine with arrays of another dtype, or with copies of its arrays.
+        """Convert the arrays of the machine to another dtype, or copy them.
 
         Parameters
         ----------
         dtype : dtype
             Floating-point dtype.
         copy : bool, default=False
-            Whether to copy arrays that have the dtype already; weights are copied to C order.
+            Whether to copy arrays that already have the dtype. Copied weights are in C order.
 
         Returns
         -------
         machine : Machine
-            Machine that shares the arrays that were not copied.
+            Machine with the new arrays; arrays that were not copied are shared.
         """
         if not copy and self.weights.dtype == dtype:
             return self
@@ -169,12 +170,12 @@ class Machine:
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
         out : ndarray of shape (n_samples, n_hidden), default=None
-            Output array, as in the other methods; None for a new array.
+            Output array, as in the other methods. If None, a new array is allocated.
 
         Returns
         -------
         field : ndarray of shape (n_samples, n_hidden)
-            Field, hidden bias excluded.
+            Field, without the hidden bias.
         """
         return matrix_product(self.visible.signal(v), self.weights, out)
 
@@ -234,7 +235,7 @@ class Machine:
         h : ndarray of shape (n_samples, n_hidden)
             Hidden states.
         field : ndarray of shape (n_samples, n_hidden), default=None
-            The `hidden_field` of `v`, computed if None.
+            The `hidden_field` of `v`. If None, it is computed.
 
         Returns
         -------
@@ -246,7 +247,7 @@ class Machine:
         return np.asarray(self.visible.energy(v) + self.hidden.energy(h) - coupling)
 
     def free_energy(self, v: Any) -> Array:
-        r"""Free energy of visible states: minus the log of their unnormalized probability.
+        r"""Free energy of visible states: the negative log of their unnormalized probability.
 
         .. math:: F(v) = -\log \sum_h e^{-E(v, h)}
 
@@ -270,7 +271,7 @@ class Machine:
         sample_weight: Array | None = None,
         out: Array | None = None,
     ) -> dict[str, Array]:
-        r"""Average over visible states of the gradient of minus the free energy.
+        r"""Gradient of the negative free energy, averaged over visible states.
 
         .. math::
 
@@ -278,21 +279,21 @@ class Machine:
             \left\langle -\frac{\partial E(v, h)}{\partial \theta}
             \right\rangle_{v,\; h \sim p(h \mid v)}
 
-        The average over data is the positive phase, the average over samples of the model is the
-        negative phase; their difference is the gradient of the log-likelihood.
+        The average over data is the positive phase, and the average over samples of the model is
+        the negative phase. Their difference is the gradient of the log-likelihood.
 
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
         mean : ndarray of shape (n_samples, n_hidden), default=None
-            Expected hidden states given `v`, computed if None.
+            Expected hidden states given `v`. If None, they are computed.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the states; of both signs for a difference of averages, None for equal
-            weights.
+            Weights of the states, which may have both signs, as for a difference of two averages.
+            If None, the states are averaged with equal weights.
         out : ndarray of shape (n_visible, n_hidden), default=None
-            Output array of the gradient of the weights. Dense `v` and `mean` are then overwritten
-            by their signals.
+            Output array for the gradient of the weights. If it is given, dense `v` and `mean` are
+            overwritten by their signals.
 
         Returns
         -------
@@ -322,11 +323,11 @@ class Machine:
     def assembled_gradient(
         self, weights: Array, visible: dict[str, Array], hidden: dict[str, Array], signal: Array
     ) -> dict[str, Array]:
-        """Gradient from the weighted sums of signal products and of the layers' moments.
+        """Assemble the gradient from weighted sums of signal products and of the layers' moments.
 
-        If the visible signal depends on parameters, their gradient terms are added to `visible`, in
-        place; they follow from `signal`, the hidden signals times the weights of the samples,
-        (n_samples, n_hidden).
+        If the visible signal depends on parameters, their gradient terms are computed from `signal`
+        and added to `visible`, in place. `signal`, of shape (n_samples, n_hidden), contains the
+        hidden signals multiplied by the weights of the samples.
         """
         if not self.visible.is_signal_fixed:
             total_field = self.weights @ signal.sum(axis=0)
@@ -344,12 +345,12 @@ class Machine:
         h : ndarray of shape (n_samples, n_hidden)
             Weighted hidden signals.
         out : ndarray of shape (n_visible, n_hidden), default=None
-            Output array. Dense `v` is then overwritten.
+            Output array. If it is given, dense `v` is overwritten.
 
         Returns
         -------
         product : ndarray of shape (n_visible, n_hidden)
-            Sum over samples of the outer products.
+            Sum over samples of the outer products of their signals.
         """
         if not is_sparse(v):
             signal = self.visible.signal(v, out=None if out is None else v)
@@ -369,7 +370,7 @@ def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
 
 
 def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
-    """Merge the arrays of the weights and the layers, named like the machine's parameters."""
+    """Merge the arrays of the weights and layers under the names of the machine's parameters."""
     named = {"weights": weights}
     for layer, arrays in zip(("visible", "hidden"), layers, strict=True):
         for name, array in arrays.items():
@@ -385,9 +386,9 @@ def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
     rows : {ndarray, sparse matrix} of shape (n_rows, n)
         Left factor.
     matrix : ndarray of shape (n, n_columns)
-        Right factor, of the same dtype; in C or Fortran order.
+        Right factor, of the same dtype and in C or Fortran order.
     out : ndarray of shape (n_rows, n_columns), default=None
-        Output array; None for a new array.
+        Output array. If None, a new array is allocated.
 
     Returns
     -------

@@ -22,7 +22,8 @@ def sum_log_two_cosh(x: Array) -> Array:
 
     .. math:: \sum_j \log(2 \cosh x_j) = \sum_j |x_j| + \log \prod_j (1 + e^{-2|x_j|})
 
-    Every factor is between 1 and 2, so one logarithm is taken of the product of many factors.
+    Every factor is between 1 and 2, so that many factors can be multiplied before the logarithm of
+    their product is taken.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ def sum_log_two_cosh(x: Array) -> Array:
     Returns
     -------
     sums : ndarray of shape (n_rows,)
-        In double precision, since differences of these sums are taken.
+        Sums in double precision, since the callers use differences of these sums.
 
     Examples
     --------
@@ -53,7 +54,8 @@ def sum_log(factors: Array) -> Array:
     Parameters
     ----------
     factors : ndarray of shape (n_rows, n_columns)
-        Products of `SHARED_FACTORS` factors of a row must neither overflow nor underflow.
+        Positive factors. A product of `SHARED_FACTORS` factors of a row must neither overflow nor
+        underflow.
 
     Returns
     -------
@@ -92,7 +94,7 @@ def logistic(x: Array) -> Array:
 
 
 def expm1(x: Array, largest: float) -> Array:
-    """Exponential minus one, in place, by a short series where that is exact.
+    """Exponential minus one, in place; a short series is used if it is exact to rounding.
 
     On most processors `numpy.expm1` has no vectorized kernel and is slow.
 
@@ -101,7 +103,7 @@ def expm1(x: Array, largest: float) -> Array:
     x : ndarray
         Overwritten.
     largest : float
-        Upper bound of the magnitude of the arguments.
+        Upper bound on the magnitude of the arguments.
 
     Returns
     -------
@@ -126,14 +128,14 @@ def expm1(x: Array, largest: float) -> Array:
 
 
 def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
-    """Split the rows of an array into blocks; all but the last have a multiple of four rows.
+    """Split the rows of an array into blocks of multiples of four rows; the last may be shorter.
 
     Parameters
     ----------
     array : ndarray of shape (n_rows, ...)
         Array to split.
     n_bytes : int, default=BLOCK_BYTES
-        Largest size of a block; a block has at least four rows.
+        Largest size of a block in bytes. A block has at least four rows, even if these are larger.
 
     Returns
     -------
@@ -155,12 +157,12 @@ def copy_into(answer: Array, out: Array | None) -> Array:
     answer : ndarray
         Result.
     out : ndarray or None
-        Output array, or None for no copy.
+        Output array. If None, nothing is copied.
 
     Returns
     -------
     answer : ndarray
-        `out`, or the result itself if that is None.
+        `out`, or the result itself if `out` is None.
     """
     if out is None or answer is out:
         return answer
@@ -169,7 +171,7 @@ def copy_into(answer: Array, out: Array | None) -> Array:
 
 
 def last_rows(rows: Array, other: Array | None) -> Array:
-    """Last `len(other)` rows; all rows if `other` is None."""
+    """Last `len(other)` of the rows, or all rows if `other` is None."""
     return rows if other is None else rows[len(rows) - len(other) :]
 
 
@@ -195,14 +197,14 @@ def dense(rows: Any) -> Array:
 
 
 def weighted_mean(values: Array, sample_weight: Array | None = None) -> float:
-    """Weighted mean of values, one for each row, in double precision.
+    """Weighted mean of one value per row, in double precision.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples,)
         Values to average.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights with a positive sum; None for equal weights.
+        Weights with a positive sum. If None, all weights are equal.
 
     Returns
     -------
@@ -227,6 +229,6 @@ def every_kth_row(rows: Any, n_rows: int) -> Any:
     Returns
     -------
     spread : {ndarray, sparse matrix} of shape (n_spread, n_columns)
-        Chosen rows; a view of an array.
+        Chosen rows, which are a view if `rows` is an array.
     """
     return rows[:: -(-rows.shape[0] // n_rows)]

@@ -36,20 +36,22 @@ def map_blocks(
 ) -> list[T]:
     """Apply a function to blocks of arguments, serially or in parallel; results are in order.
 
-    Matrix products use one BLAS thread, so jobs do not compete for threads and results do not
+    Matrix products use one BLAS thread, so that jobs do not compete for threads and results do not
     depend on the number of threads.
 
     Parameters
     ----------
     function : callable
-        Must have no side effects, except, with threads, on arguments that no other block shares.
+        Function without side effects. In threads, it may change arguments that no other block
+        shares.
     blocks : iterable of tuple
         Positional arguments of each call.
     n_jobs : int or None
-        Number of workers, as in joblib. None: the number in ``joblib.parallel_config``; if that is
-        one, as many threads as BLAS would use, or one process.
+        Number of workers, as in joblib. If None, it is the number set by
+        ``joblib.parallel_config``; if this number is one, there are as many threads as BLAS would
+        use, or one process.
     n_products : float, default=infinity
-        Number of multiplications of a matrix product of a call. If it is small, `n_jobs=None` uses
+        Number of multiplications in a matrix product of a call. If it is small, `n_jobs=None` uses
         one worker, since threads would wait for the interpreter.
     processes : bool, default=False
         Whether workers are processes rather than threads.
@@ -64,7 +66,7 @@ def map_blocks(
     blocks = iter(blocks)
     first = list(islice(blocks, 2))
     n_workers = effective_n_jobs(n_jobs) if len(first) > 1 else 1
-    blocks, errors = chain(first, blocks), np.geterr()  # each thread has its error state
+    blocks, errors = chain(first, blocks), np.geterr()  # each thread has a separate error state
     with one_blas_thread():
         if n_workers == 1:
             return [function(*block) for block in blocks]
@@ -111,8 +113,8 @@ _BLAS_LIMIT = _BlasLimit()
 def one_blas_thread() -> Iterator[None]:
     """Context in which matrix products use one BLAS thread.
 
-    The number of BLAS threads is global to the process. It is restored when the last context of all
-    threads ends, in any order.
+    The number of BLAS threads is global to the process. It is restored when the last of the
+    contexts in all threads ends.
 
     Yields
     ------

@@ -1,4 +1,4 @@
-"""Base class of the displays; matplotlib is imported by `plot`."""
+"""Base class of the displays, which import matplotlib only in `plot`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_LEVEL_NAMES = 12  # tick labels that fit below an axis without rotation
 
 
 class Display(ABC):
-    """Data of a plot with a method to draw it.
+    """Data of a plot, with a method that draws the plot.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Display(ABC):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. None for a new figure.
+            Axes to draw in. If None, a new figure is created.
 
         Returns
         -------
@@ -57,6 +57,6 @@ class Display(ABC):
         return ax
 
     def _entitle(self, title: str) -> None:
-        """Set a title unless the axes have one."""
+        """Set the title of the axes, unless they already have one."""
         if not self.ax_.get_title():
             self.ax_.set_title(title)

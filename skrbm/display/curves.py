@@ -25,11 +25,11 @@ class TrainingCurveDisplay(Display):
     Parameters
     ----------
     history : dict of str to list of float
-        Quantities after the recorded epochs.
+        Values of each quantity, one per recorded epoch.
     errors : dict of str to list of float, default=None
-        Standard errors of some of the quantities, drawn as bands.
+        Standard errors of some of the quantities, which are drawn as bands.
     passes : list of int, default=None
-        Numbers of the recorded epochs. None for 1, 2, 3...
+        Numbers of the recorded epochs. If None, the epochs are 1, 2, 3...
 
     Attributes
     ----------
@@ -61,12 +61,12 @@ class TrainingCurveDisplay(Display):
         Parameters
         ----------
         estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
-            Fitted estimator. `partial_fit` records a history only if `verbose`.
+            Fitted estimator. `partial_fit` records a history only if `verbose` is set.
         names : sequence of str, default=None
-            Quantities of `history_`. None for the log-likelihoods if they were tracked, else the
-            pseudo-likelihoods.
+            Names of the quantities in `history_` to plot. If None, the log-likelihoods are plotted
+            if they were tracked, and the pseudo-likelihoods otherwise.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. None for a new figure.
+            Axes to draw in. If None, a new figure is created.
 
         Returns
         -------
@@ -80,7 +80,7 @@ class TrainingCurveDisplay(Display):
         NotFittedError
             If the model is not fitted.
         ValueError
-            If the history is empty, or a name is not in it.
+            If the history is empty, or if it does not contain one of the names.
         """
         check_is_fitted(estimator)
         history = getattr(estimator, "history_", {})
@@ -131,15 +131,16 @@ class FreeEnergyDisplay(Display):
     """Histograms of the free energies of training and held-out rows, to detect overfitting.
 
     The free energy is the negative log-likelihood up to a constant of the model. Overfitting raises
-    it for held-out rows relative to training rows [1]_. Outliers are counted in the legend and in
-    the outermost bins, so that they do not compress the histograms.
+    it for held-out rows relative to training rows [1]_. Energies outside the plotted range are
+    counted in the legend and in the outermost bins, so that outliers do not compress the
+    histograms.
 
     Parameters
     ----------
     train, held_out : ndarray of shape (n_rows,)
         Free energies in nats.
     threshold : float, default=None
-        Free energy above which a row is an outlier, drawn as a line.
+        Free energy above which a detector classifies a row as an outlier; it is drawn as a line.
 
     Attributes
     ----------
@@ -169,11 +170,11 @@ class FreeEnergyDisplay(Display):
         Parameters
         ----------
         estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM, TabularRBM or RBMOutlierDetector
-            Fitted estimator. The threshold of a detector is drawn as well.
+            Fitted estimator. For a detector, its threshold is drawn as well.
         X, X_held_out : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows, or some of them, and held-out rows.
+            Training rows (all or some of them), and held-out rows.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. None for a new figure.
+            Axes to draw in. If None, a new figure is created.
 
         Returns
         -------
@@ -200,7 +201,7 @@ class FreeEnergyDisplay(Display):
 
     @property
     def gap(self) -> float:
-        """Mean free energy of held-out rows minus that of training rows, in nats."""
+        """Mean free energy of held-out rows minus the mean of training rows, in nats."""
         return float(self.held_out.mean() - self.train.mean())
 
     def plot(self, ax: Any = None) -> Self:
@@ -226,7 +227,7 @@ class FreeEnergyDisplay(Display):
 
 
 def _edges(kinds: Sequence[Array]) -> Array:
-    """Edges of bins without outliers, by the Freedman-Diaconis rule with at most `MAX_BINS`."""
+    """Bin edges that exclude outliers, by the Freedman-Diaconis rule with at most `MAX_BINS`."""
     lows, highs = zip(*map(_range, kinds), strict=True)
     low, high = min(lows), max(highs)
     pad = MIN_RELATIVE_RANGE * max(abs(low), abs(high))
@@ -240,7 +241,7 @@ def _edges(kinds: Sequence[Array]) -> Array:
 
 
 def _range(energies: Array) -> tuple[float, float]:
-    """Smallest and largest energy that is no outlier."""
+    """Smallest and largest energies that are not outliers."""
     low, high = np.quantile(energies, OUTLIER_QUANTILES)
     margin = 2 * (high - low) or np.inf  # no outliers if most energies are equal
     return max(energies.min(), low - margin), min(energies.max(), high + margin)

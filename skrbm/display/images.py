@@ -19,15 +19,15 @@ MIN_WEIGHT_SHARE = 0.05  # of the largest weight; units with smaller weights are
 class ComponentsDisplay(Display):
     """Weights of the hidden units as images, each with a separate grey scale.
 
-    Unused units, with all weights below a twentieth of the largest, are grey.
+    Unused units, whose weights are all below a twentieth of the largest weight, are grey.
 
     Parameters
     ----------
     images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Weights. Grey is zero, white the largest positive and black the largest negative value. For
-        three channels this applies to each colour.
+        Weights. In each image, zero is grey, and plus and minus the largest absolute weight are
+        white and black. With three channels, this applies to each colour channel.
     n_columns : int, default=None
-        Number of images per row. None for a square arrangement.
+        Number of images per row. If None, the arrangement is square.
 
     Attributes
     ----------
@@ -58,14 +58,15 @@ class ComponentsDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
             Fitted estimator.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Shape of grey or colour images whose pixels are the features. None for square grey
-            images.
+            Shape of the grey or colour images whose pixels are the features. If None, the images
+            are square and grey.
         n_images : int, default=100
-            Largest number of hidden units, those with the largest weight norms.
+            Largest number of hidden units to plot. The units with the largest weight norms are
+            chosen.
         n_columns : int, default=None
-            Number of images per row. None for a square arrangement.
+            Number of images per row. If None, the arrangement is square.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. None for a new figure.
+            Axes to draw in. If None, a new figure is created.
 
         Returns
         -------
@@ -108,13 +109,13 @@ class ComponentsDisplay(Display):
 
 @final
 class SamplesDisplay(Display):
-    """Visible states as images, such as samples, data and reconstructions, one row for each.
+    """Visible states as images: one row of images for each kind, such as samples or data.
 
     Parameters
     ----------
     rows : dict of str to ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Images of each row by its label, with NaN for missing pixels. The colour scale spans all
-        values.
+        Images of each row, with the label of the row as key; missing pixels are NaN. The colour
+        scale spans all values.
 
     Attributes
     ----------
@@ -148,26 +149,27 @@ class SamplesDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
             Fitted estimator.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Rows to plot with their reconstructions. None for samples alone. Pixels that are not
-            observed according to `mask` may be NaN; reconstructions are then those of the inpainted
-            rows.
+            Rows to plot with their reconstructions. If None, only samples are plotted. Pixels that
+            are not observed according to `mask` may be NaN; the inpainted rows are then
+            reconstructed.
         mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
-            Mask of the observed features, to plot the result of `inpaint` for the others.
+            Mask of the observed features. If it is given, the result of `inpaint` for the other
+            features is plotted as well.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Shape of grey or colour images whose pixels are the features. None for square grey
-            images.
+            Shape of the grey or colour images whose pixels are the features. If None, the images
+            are square and grey.
         n_images : int, default=10
             Number of samples, and largest number of rows of `X`.
         n_gibbs_steps : int, default=1000
-            Number of Gibbs steps of each sample.
+            Number of Gibbs steps for each sample.
         method : {"sample", "mean"}, default="sample"
-            "sample" plots samples, "mean" the means of the visible units given the hidden units of
-            the samples, which have less noise.
+            "sample" plots the samples. "mean" plots their reconstructions, which have less noise:
+            the expected visible states given the expected hidden states of the samples.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator of samples and inpainting. None continues the random stream of the
-            estimator.
+            Seed or generator for samples and inpainting. If None, the random stream of the
+            estimator is continued.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. None for a new figure.
+            Axes to draw in. If None, a new figure is created.
 
         Returns
         -------
@@ -179,8 +181,8 @@ class SamplesDisplay(Display):
         ImportError
             If matplotlib is not installed.
         ValueError
-            If the number of features does not match `image_shape`, `mask` is given without `X`, or
-            `method` is unknown.
+            If the number of features does not match `image_shape`, if `mask` is given without `X`,
+            or if `method` is unknown.
         """
         if X is None and mask is not None:
             raise ValueError("X expected to be rows if mask is given, got None.")
@@ -220,7 +222,7 @@ class SamplesDisplay(Display):
 
 
 def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
-    """Rows as images."""
+    """Reshape rows to images."""
     n_features = v.shape[1]
     shape = (math.isqrt(n_features),) * 2 if image_shape is None else tuple(image_shape)
     if math.prod(shape) != n_features or not (len(shape) == 2 or shape[2:] == (3,)):
@@ -233,7 +235,7 @@ def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
 
 
 def _renewed(X: Any, values: Array) -> Any:
-    """Values in the type of `X`: a frame with its column names, or the array."""
+    """Convert values to the type of `X`: a data frame with its column names, or an array."""
     return type(X)(dict(zip(X.columns, values.T, strict=True))) if hasattr(X, "columns") else values
 
 

@@ -17,20 +17,20 @@ PALETTE = "tab20"  # of matplotlib; colours repeat after twenty letters
 
 @final
 class LogoDisplay(Display):
-    """Weights of a hidden unit to the values of categorical columns, as a sequence logo.
+    """Weights between a hidden unit and the values of categorical columns, as a sequence logo.
 
-    The values of each column of the table are stacked as letters with heights equal to their
-    weights: positive weights above zero, negative weights below, the largest farthest from zero
-    [1]_.
+    The values of each column of the table are stacked as letters whose heights are the magnitudes
+    of their weights [1]_. Positive weights are above zero and negative weights below it, with the
+    largest farthest from zero.
 
     Parameters
     ----------
     weights : ndarray of shape (n_values,)
         Weights of all values, in nats.
     letters : sequence of str of length n_values
-        Letters or words for the values.
+        Letters or words that stand for the values.
     column_of_value : ndarray of shape (n_values,)
-        Index of the column of each value, from 0.
+        Index, from 0, of the column to which each value belongs.
     names : sequence of length n_columns
         Names of the columns.
 
@@ -69,10 +69,10 @@ class LogoDisplay(Display):
         unit : int
             Index of the hidden unit, from 0.
         n_columns : int, default=None
-            Largest number of columns, those with the largest weight norms, in the order of the
-            table. None for all.
+            Largest number of columns to draw. The columns with the largest weight norms are chosen,
+            and drawn in the order of the table. If None, all columns are drawn.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. None for a new figure.
+            Axes to draw in. If None, a new figure is created.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class LogoDisplay(Display):
         NotFittedError
             If the model is not fitted.
         ValueError
-            If there are no binary or categorical columns, or no such hidden unit.
+            If there are no binary or categorical columns, or if there is no such hidden unit.
         """
         check_is_fitted(estimator)
         categories = getattr(estimator, "categories_", ())
@@ -150,7 +150,7 @@ class LogoDisplay(Display):
 
 
 def _fitted(path: Any, x: float, y: float, width: float, height: float) -> Any:
-    """Path of a letter, scaled to a box."""
+    """Path of a letter, scaled to fill a box."""
     from matplotlib.transforms import Affine2D
 
     box = path.get_extents()

@@ -50,9 +50,10 @@ class CouplingsDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or TabularRBM
             Fitted estimator.
         n_columns : int, default=None
-            Largest number of columns, those with the largest total coupling strength. None for all.
+            Largest number of columns to draw. The columns with the largest total coupling strength
+            are chosen. If None, all columns are drawn.
         ax : matplotlib.axes.Axes, default=None
-            Axes to draw in. None for a new figure.
+            Axes to draw in. If None, a new figure is created.
 
         Returns
         -------

@@ -14,12 +14,12 @@ MAX_INITIAL_FIELD = 8.0  # nats; fewer than one hidden unit in a thousand is the
 
 
 def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw visible states without coupling to the hidden units, to initialize chains.
+    """Draw initial visible states for chains, ignoring the coupling to the hidden units.
 
     Parameters
     ----------
     machine : Machine
-        Only its visible layer is used.
+        Machine, of which only the visible layer is used.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
@@ -34,10 +34,10 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
 
 
 def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw overdispersed visible states, given hidden states from all low to all high.
+    """Draw overdispersed visible states, given hidden states that range from all low to all high.
 
-    Hidden biases are not used, so initial states are in modes of all probabilities, including modes
-    far from the data.
+    The hidden biases are ignored, so that states are drawn in both probable and improbable modes,
+    including modes far from the data.
 
     Parameters
     ----------
@@ -88,21 +88,21 @@ def posterior_draws(
 ) -> Array:
     r"""Draw a hidden state for each row given its observed units, by importance resampling.
 
-    State k of `h` is drawn with probability proportional to
-    :math:`p(v_\text{observed} \mid h_k)`: an approximate draw from the posterior distribution if
-    `h` is a sample of the machine [1]_. Chains are thus initialized in modes that agree with the
-    observed units, which Gibbs steps might not reach.
+    State k of `h` is drawn with probability proportional to :math:`p(v_\text{observed} \mid h_k)`.
+    This is an approximate draw from the posterior distribution if `h` is a sample of the machine
+    [1]_. Chains that are initialized with the drawn states are in modes that agree with the
+    observed units; Gibbs steps might not reach these modes.
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states; finite, also where they are unobserved.
+        Visible states, which must be finite even in unobserved units.
     is_observed : ndarray of bool of shape (n_samples, n_units)
         Mask of the observed visible units.
     h : ndarray of shape (n_states, n_hidden)
-        Hidden states of the machine, such as those of persistent chains.
+        Sample of hidden states of the machine, such as the persistent chains.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -167,9 +167,10 @@ def clamped_mean(
     *,
     values: Callable[[Array, Array], Array] | None = None,
 ) -> Array:
-    """Expected unobserved visible units, or a function of them, given the observed units.
+    """Conditional mean of the unobserved visible units given the observed units.
 
-    The estimate is the average of conditional means along a chain of `clamped_gibbs`.
+    The estimate is the average of the conditional means over the steps of clamped Gibbs chains. If
+    `values` is given, the mean of this function is estimated instead.
 
     Parameters
     ----------
@@ -184,13 +185,14 @@ def clamped_mean(
     rng : numpy.random.Generator
         Source of random numbers.
     values : callable, default=None
-        Function of conditional means and draws, both (n_samples, n_visible), whose values of the
-        same shape are averaged; None to average the means.
+        Function that takes the conditional means and the draws, both of shape (n_samples,
+        n_visible), and returns the array of the same shape that is averaged. If None, the
+        conditional means are averaged.
 
     Returns
     -------
     mean : ndarray of shape (n_samples, n_visible)
-        Averages; observed units are unchanged.
+        Averages in the unobserved units, and the given states in the observed units.
     """
     total: Array = np.zeros((), v.dtype)
     is_clamped = machine.visible.by_column(is_observed)

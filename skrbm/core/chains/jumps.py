@@ -11,10 +11,11 @@ from skrbm.core.numerics import Array
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
-    r"""Propose, for each chain, a hidden state given a random row; accept by the Metropolis rule.
+    r"""Move chains by a Metropolis step that proposes hidden states given random rows.
 
-    Gibbs sampling rarely moves between distant modes of a distribution; these independent proposals
-    do [1]_. With the rows :math:`v_1 \dots v_K`
+    Gibbs sampling rarely moves between distant modes of a distribution. Proposals that do not
+    depend on the current state can do so [1]_. For the rows :math:`v_1 \dots v_K`, the proposal
+    distribution and the acceptance probability are
 
     .. math::
 
@@ -22,8 +23,9 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
         \text{accept } h' \text{ with probability }
         \min\left(1, \frac{p(h')\, q(h)}{p(h)\, q(h')}\right)
 
-    This leaves the machine's distribution of :math:`h` invariant for any rows. The ratio is known
-    exactly: with the log-partitions :math:`L` of the layers and the fields :math:`f_k` of the rows,
+    The step leaves the machine's distribution of :math:`h` invariant for any rows. The ratio is
+    known exactly: with the log-partitions :math:`L` of the layers and the fields :math:`f_k` of the
+    rows,
 
     .. math::
 
@@ -37,8 +39,8 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     h : ndarray of shape (n_chains, n_hidden)
         Current hidden states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Visible states to jump to, chosen independently of the chains; each costs a row of a matrix
-        product.
+        Visible states to jump to, which must be chosen independently of the chains. The cost of a
+        jump is proportional to the number of these states.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -66,12 +68,12 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
 def propose(
     machine: Any, v: Array, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    r"""Draw hidden states given random rows, with importance weights.
+    r"""Draw hidden states given random rows, and compute their importance weights.
 
     Parameters
     ----------
     machine : Machine or TemperedMachine
-        Target distribution of the weighted states.
+        Machine that defines the target distribution of the weighted states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
         Visible states in the modes of the machine.
     n_samples : int
@@ -82,7 +84,7 @@ def propose(
     Returns
     -------
     h : ndarray of shape (n_samples, n_hidden)
-        Hidden states drawn from :math:`q` of `jump`.
+        Hidden states drawn from the proposal distribution :math:`q` of `jump`.
     log_weights : ndarray of shape (n_samples,)
         Log-weights :math:`\log (Z p(h) / q(h))`, in nats. The expected weight is the partition
         function.
@@ -93,10 +95,11 @@ def propose(
 
 
 def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw visible states given hidden states that mix those of two distant rows.
+    """Draw visible states given mixtures of the hidden states of two distant rows.
 
-    A mode without data often has a hidden state that combines the hidden states of modes with data:
-    for instance, all units active, of which each row has a few. Mixtures of rows find such modes.
+    A mode without data often has a hidden state that combines the hidden states of modes with data.
+    For instance, all hidden units are active in such a mode, but only a few of them in each row of
+    data. Mixtures of two rows find such modes.
 
     Parameters
     ----------
@@ -122,7 +125,7 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
 
 
 def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw hidden states given random rows of the field."""
+    """Draw hidden states given randomly chosen rows of `field`."""
     rows = (len(field) * rng.random(n_samples)).astype(np.intp)  # rng.integers takes twice as long
     return np.asarray(machine.hidden.sample(field[rows], rng))
 

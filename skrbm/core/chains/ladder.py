@@ -17,7 +17,7 @@ def communication_barrier(acceptance: Array) -> Array:
     Parameters
     ----------
     acceptance : ndarray of shape (n_temperatures - 1,)
-        Mean acceptance probability of swaps of each pair of neighbours.
+        Mean acceptance probability of swaps between neighbouring temperatures.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def equal_acceptance_ladder(betas: Array, barrier: Array, n_temperatures: int) -
     Returns
     -------
     betas : ndarray of shape (n_temperatures,)
-        New inverse temperatures between the same ends.
+        New inverse temperatures; the first and the last are unchanged.
     """
     return np.interp(np.linspace(0, barrier[-1], n_temperatures), barrier, betas)
 
@@ -61,16 +61,16 @@ class Ladder:
 
     @classmethod
     def of(cls, n_temperatures: int) -> Self:
-        """Evenly spaced ladder of at least two temperatures."""
+        """Create a ladder of at least two evenly spaced inverse temperatures."""
         return cls(np.linspace(1.0, 0.0, n_temperatures))
 
     @property
     def acceptance(self) -> Array:
-        """Mean acceptance of swaps of each pair since the last `adapt`, (n_temperatures - 1,)."""
+        """Mean acceptance (n_temperatures - 1,) of each pair's swaps since the last `adapt`."""
         return self._accepted / max(self._n_steps, 1)
 
     def record(self, accepted: Array) -> None:
-        """Add the acceptance probabilities, (n_temperatures - 1,), of one step."""
+        """Add the acceptance probabilities (n_temperatures - 1,) of one step to the statistics."""
         self._accepted += accepted
         self._n_steps += 1
 

@@ -26,11 +26,12 @@ class TemperedPath:
         p_\beta(v, h) \propto e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}, \qquad
         0 \le \beta \le 1
 
-    with :math:`E_0` the energy of the base, two layers without coupling, and :math:`E_1` the energy
-    of the machine. At :math:`\beta = 0` the units are independent and the partition function is
-    known. Both ends are natural (signals equal states), so intermediate distributions are machines
-    of the same unit types. The hidden units must be tempered exactly, since absolute energies of
-    the hidden layer enter free energies.
+    where :math:`E_0` is the energy of the base, which consists of two layers without coupling, and
+    :math:`E_1` is the energy of the machine. At :math:`\beta = 0` the units are independent and the
+    partition function is known. Both ends must be natural (their signals equal their states), so
+    that the intermediate distributions can be represented by machines with the same unit types. The
+    hidden units must be tempered exactly, since free energies depend on the absolute energy of the
+    hidden layer.
 
     Parameters
     ----------
@@ -39,9 +40,10 @@ class TemperedPath:
     visible_base, hidden_base : Units
         Natural layers at :math:`\beta = 0`.
     energy_shift : float
-        Energy of the natural machine minus that of the original machine, in nats.
+        Energy of the natural machine minus the energy of the original machine, in nats.
     anchors : ndarray of shape (n_rows, n_visible), default=None
-        Visible states in the modes of the machine, to which chains may jump; None for no jumps.
+        Visible states in the modes of the machine, to which chains may jump. If None, chains do not
+        jump.
     annealing_jump_pause : int, default=20
         Number of temperatures between jumps of annealed chains to the anchors.
 
@@ -60,15 +62,15 @@ class TemperedPath:
 
     @classmethod
     def to(cls, machine: Machine, visible_base: Units, anchors: Array | None = None) -> Self:
-        """Path to a machine from a visible base and hidden units with all parameters zero.
+        """Create a path to a machine from `visible_base` and hidden units with zero parameters.
 
         Parameters
         ----------
         machine : Machine
             Machine of any parameterization, with or without offsets.
         visible_base : Units
-            Layer of the visible type. Without a field, its distribution should be close to that of
-            the data.
+            Layer of the same type as the visible layer. Without a field, its distribution should be
+            close to the distribution of the data.
         anchors : ndarray of shape (n_rows, n_visible), default=None
             Visible states in the modes of the machine, from any source.
 
@@ -114,12 +116,13 @@ class TemperedPath:
         Parameters
         ----------
         beta : float or ndarray of shape (n_samples, 1)
-            Inverse temperature between 0 and 1, or one for each sample.
+            Inverse temperature between 0 and 1, common to all samples or one for each sample.
 
         Returns
         -------
         machine : TemperedMachine
-            Distribution :math:`p_\beta`, or one for each sample.
+            Distribution :math:`p_\beta`; with an array of inverse temperatures, a separate
+            distribution for each sample.
         """
         return TemperedMachine(
             self,
@@ -168,7 +171,7 @@ class TemperedPath:
         return jump(machine, h, self.anchors, rng)[0]
 
     def energy_gap(self, v: Array, h: Array, *, field: Array | None = None) -> Array:
-        r"""Derivative of the energy in :math:`\beta`: :math:`E_1(v, h) - E_0(v, h)`.
+        r"""Derivative of the energy with respect to :math:`\beta`: :math:`E_1(v, h) - E_0(v, h)`.
 
         Parameters
         ----------
@@ -177,7 +180,7 @@ class TemperedPath:
         h : ndarray of shape (n_samples, n_hidden)
             Hidden states.
         field : ndarray of shape (n_samples, n_hidden), default=None
-            The machine's `hidden_field` of `v`, computed if None.
+            The machine's `hidden_field` of `v`. If None, it is computed.
 
         Returns
         -------
@@ -191,17 +194,17 @@ class TemperedPath:
 @final
 @dataclass(frozen=True, eq=False)
 class TemperedMachine:
-    """Distribution of a path at an inverse temperature, or at one for each sample.
+    """Distribution of a path at one inverse temperature, or at a separate one for each sample.
 
     Parameters
     ----------
     path : TemperedPath
-        Path of the distribution.
+        Path to which the distribution belongs.
     beta : float or ndarray of shape (n_samples, 1)
         Inverse temperature.
     visible, hidden : Units
-        Natural layers at this inverse temperature; their fields are `beta` times those in the
-        machine.
+        Natural layers at this inverse temperature. Their fields are the fields in the machine,
+        multiplied by `beta`.
     """
 
     path: TemperedPath
@@ -210,22 +213,22 @@ class TemperedMachine:
     hidden: Units
 
     def hidden_field(self, v: Array) -> Array:
-        """Field of visible states, (n_samples, n_visible), on the hidden units."""
+        """Field on the hidden units, given visible states of shape (n_samples, n_visible)."""
         return self.beta * self.path.machine.hidden_field(v)
 
     def visible_field(self, h: Array, out: Array | None = None) -> Array:
-        """Field of hidden states, (n_samples, n_hidden), on the visible units."""
+        """Field on the visible units, given hidden states of shape (n_samples, n_hidden)."""
         field = self.path.transposed.hidden_field(h, out=out)
         field *= self.beta
         return field
 
     def jump(self, v: Array, rng: np.random.Generator) -> Array:
-        """Advance chains by a Gibbs step with a jump to the anchors of the path in between.
+        """Advance chains by a Gibbs step in which the hidden states may jump to the anchors.
 
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_visible)
-            Visible states; all at the same inverse temperature.
+            Visible states, all at the same inverse temperature.
         rng : numpy.random.Generator
             Source of random numbers.
 
@@ -256,9 +259,9 @@ class TemperedMachine:
         rng : numpy.random.Generator
             Source of random numbers.
         field : ndarray of shape (n_samples, n_hidden), default=None
-            The natural machine's `hidden_field` of `v`, computed if None.
+            The natural machine's `hidden_field` of `v`. If None, it is computed.
         out : ndarray of shape (n_samples, n_hidden), default=None
-            Output array; None for a new array.
+            Output array. If None, a new array is allocated.
 
         Returns
         -------
@@ -279,7 +282,7 @@ class TemperedMachine:
         rng : numpy.random.Generator
             Source of random numbers.
         out : ndarray of shape (n_samples, n_visible), default=None
-            Output array; None for a new array.
+            Output array. If None, a new array is allocated.
 
         Returns
         -------
@@ -297,9 +300,9 @@ class PathChains:
     Parameters
     ----------
     path : TemperedPath
-        Path of the chains.
+        Path along which the chains are annealed.
     v : ndarray of shape (n_samples, n_visible)
-        Initial visible states, copied.
+        Initial visible states; they are copied.
     """
 
     def __init__(self, path: TemperedPath, v: Array) -> None:
@@ -317,17 +320,17 @@ class PathChains:
         Parameters
         ----------
         current, target : TemperedMachine
-            Distributions of the path before and after, each at one inverse temperature for all
-            samples.
+            Distributions of the path before and after the change. Each has one inverse temperature
+            for all samples.
         rng : numpy.random.Generator
             Source of random numbers.
 
         Returns
         -------
         change : ndarray of shape (n_samples,)
-            Free energy of the visible states at the target minus that at the current inverse
-            temperature, in nats, with
-            :math:`F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}`.
+            Change of the free energy of the visible states from the current to the target inverse
+            temperature, in nats, where :math:`F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) -
+            \beta E_1(v, h)}`.
         """
         path, v = self.path, self.v
         field = path.machine.hidden_field(v, out=self._field)
@@ -342,24 +345,24 @@ class PathChains:
 
 
 def heated_machine(machine: Machine, temperature: float) -> Machine:
-    r"""Return the machine of the distribution :math:`p(v, h)^{1/T} / Z_T`.
+    r"""Return a machine with the distribution :math:`p(v, h)^{1/T} / Z_T`.
 
     Parameters
     ----------
     machine : Machine
         Machine of any parameterization, with or without offsets.
     temperature : float
-        Temperature T, positive; below one, likely states become likelier.
+        Positive temperature T. If it is below one, probable states become more probable.
 
     Returns
     -------
     heated : Machine
-        Natural machine; for T = 1, the given machine itself.
+        Natural machine, or the given machine itself if T = 1.
 
     Raises
     ------
     ValueError
-        If the units of a layer have no distribution at another temperature.
+        If the unit type of a layer does not support other temperatures.
     """
     if temperature == 1:
         return machine
@@ -369,7 +372,7 @@ def heated_machine(machine: Machine, temperature: float) -> Machine:
 
 
 def natural_machine(machine: Machine) -> tuple[Machine, float]:
-    """Return the natural machine of the same distribution: plain, with signals equal to states.
+    """Return the natural form of a machine: without offsets, and with signals equal to states.
 
     Parameters
     ----------
@@ -381,7 +384,7 @@ def natural_machine(machine: Machine) -> tuple[Machine, float]:
     natural : Machine
         Natural machine with the same unit types.
     energy_shift : float
-        Energy of the natural machine minus that of the given one, in nats.
+        Energy of the natural machine minus the energy of the given machine, in nats.
     """
     v_signal, v_slope = machine.visible.affine_signal
     h_signal, h_slope = machine.hidden.affine_signal

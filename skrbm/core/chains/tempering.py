@@ -12,10 +12,10 @@ from skrbm.core.numerics import Array
 def parallel_tempering(
     path: TemperedPath, h: Array, ladder: Ladder, n_gibbs_steps: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    r"""Advance ladders of chains; each Gibbs step is followed by swaps of neighbours.
+    r"""Advance ladders of chains; after each Gibbs step, neighbours may swap their states.
 
-    With :math:`E_\beta` the energy of the tempered model of a chain, the states of two neighbours
-    are swapped with probability
+    Let :math:`E_\beta` be the energy of the tempered model at inverse temperature :math:`\beta`.
+    The states of two neighbours are swapped with probability
 
     .. math::
 
@@ -28,9 +28,9 @@ def parallel_tempering(
     h : ndarray of shape (n_temperatures, n_chains, n_hidden)
         Current hidden states.
     ladder : Ladder
-        Inverse temperatures; records the swap rates.
+        Ladder of inverse temperatures, which records the swap rates.
     n_gibbs_steps : int
-        Number of steps, at least one; each draws v, then h, then swaps.
+        Number of steps, at least one. Each step draws v, draws h, and then swaps states.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -39,7 +39,8 @@ def parallel_tempering(
     v : ndarray of shape (n_temperatures, n_chains, n_visible)
         Visible states after the last step.
     h : ndarray of shape (n_temperatures, n_chains, n_hidden)
-        Hidden states after the last step; (v, h) is a sample of the model at each temperature.
+        Hidden states after the last step. At each temperature, (v, h) is a sample of the tempered
+        model.
 
     References
     ----------
@@ -73,9 +74,9 @@ def sample_tempered(
 ) -> Array:
     """Draw visible states by parallel tempering, with one ladder for each sample.
 
-    The ladder is adapted after rounds of 1, 2, 4... steps and fixed for at least the second half
-    of the steps. Every `LADDER_JUMP_PAUSE` steps the chains at inverse temperature 1 may jump to
-    the anchors of the path.
+    The inverse temperatures are adapted after rounds of 1, 2, 4... steps, and are fixed for at
+    least the second half of the steps. Every `LADDER_JUMP_PAUSE` steps the chains at inverse
+    temperature 1 may jump to the anchors of the path.
 
     Parameters
     ----------
@@ -85,14 +86,14 @@ def sample_tempered(
         Initial visible states of the chains at inverse temperature 1; the other chains are
         initialized from the base.
     n_temperatures : int
-        Number of temperatures of a ladder, at least two.
+        Number of temperatures in a ladder, at least two.
     n_gibbs_steps : int
         Number of steps.
     rng : numpy.random.Generator
         Source of random numbers.
     n_warm_steps : int, default=0
-        Number of preceding steps of the other chains only. Until these have equilibrated, swaps
-        would disturb the chains at inverse temperature 1.
+        Number of preliminary steps in which only the other chains are advanced. Until these have
+        equilibrated, swaps would disturb the chains at inverse temperature 1.
 
     Returns
     -------
@@ -119,8 +120,9 @@ def sample_tempered(
 def _swap(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Order of the rows after swaps of all even and then all odd pairs of neighbours.
 
-    `gap`, of shape (n_temperatures, n_chains), is the derivative of the energy in the inverse
-    temperature. The second result is the mean acceptance of every pair, (n_temperatures - 1,).
+    `gap`, of shape (n_temperatures, n_chains), is the derivative of the energy with respect to the
+    inverse temperature. The second result is the mean acceptance of every pair, (n_temperatures -
+    1,).
     """
     gap = gap.astype(np.float64)
     order = np.arange(gap.size).reshape(gap.shape)

@@ -58,7 +58,7 @@ def n_block_chains(path: TemperedPath) -> int:
 
 
 def chains_at_base(path: TemperedPath, n_chains: int, rng: np.random.Generator) -> Starts:
-    """Blocks of independent chains at the base of a path, each with a random stream.
+    """Draw blocks of independent chains at the base of a path; each block has a random stream.
 
     Parameters
     ----------
@@ -92,10 +92,10 @@ def annealed_log_partition(
         \log \hat Z = \log Z_0 + \log \frac1M \sum_m w_m, \qquad
         \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
 
-    with :math:`v_0` drawn from the base and :math:`v_k` from :math:`v_{k - 1}` by one Gibbs step
-    at :math:`\beta_k`; at every `annealing_jump_pause` temperatures the chains may jump to the
-    anchors of the path. :math:`\hat Z` is unbiased, so :math:`\log \hat Z` tends to be too low and
-    likelihoods too high.
+    where :math:`v_0` is drawn from the base, and :math:`v_k` is drawn from :math:`v_{k - 1}` by one
+    Gibbs step at :math:`\beta_k`. Once every `annealing_jump_pause` temperatures, the chains may
+    jump to the anchors of the path. :math:`\hat Z` is unbiased, so :math:`\log \hat Z` tends to be
+    too low and likelihoods too high.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def annealed_log_partition(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads over blocks of chains; the result does not depend on it.
+        Number of threads that process the blocks of chains; the result does not depend on it.
 
     Returns
     -------
@@ -137,21 +137,22 @@ def reversed_log_partition(
 
     .. math:: \log \hat Z = \log Z_0 - \log \frac1M \sum_m w_m^{-1}
 
-    :math:`1 / \hat Z` is unbiased, so :math:`\log \hat Z` tends to be too high: together with
-    `annealed_log_partition` it brackets the true value.
+    :math:`1 / \hat Z` is unbiased, so :math:`\log \hat Z` tends to be too high. Together with
+    `annealed_log_partition`, it brackets the true value.
 
     Parameters
     ----------
     path : TemperedPath
         Path to the machine.
     v : ndarray of shape (n_chains, n_visible)
-        Independent samples of the model; without them the estimate has no guarantee.
+        Visible states. The estimate has this property only if they are independent samples of the
+        model.
     n_temperatures : int
         Number of inverse temperatures, both ends included.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads over blocks of chains; the result does not depend on it.
+        Number of threads that process the blocks of chains; the result does not depend on it.
 
     Returns
     -------
@@ -168,10 +169,11 @@ def reversed_log_partition(
 
 
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
-    """Lower bound of the partition function from hidden states drawn given the path's anchors.
+    """Lower bound on the partition function from hidden states drawn given the path's anchors.
 
-    The larger of two bounds: the sum over these states only, and an importance sampling estimate
-    minus `BOUND_MARGIN`, which exceeds the true value with a probability of at most 1/1000.
+    The result is the larger of two bounds. The first is the sum over these states only. The second
+    is an importance sampling estimate minus `BOUND_MARGIN`, which exceeds the true value with a
+    probability of at most 1/1000.
 
     Parameters
     ----------
@@ -212,13 +214,13 @@ def tempered_states(
     n_chains : int
         Number of states; each is drawn with a separate ladder.
     n_temperatures : int
-        Number of temperatures of a ladder.
+        Number of temperatures in a ladder.
     n_gibbs_steps : int
         Number of steps of every chain.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads over blocks of chains; the result does not depend on it.
+        Number of threads that process the blocks of chains; the result does not depend on it.
 
     Returns
     -------
@@ -234,7 +236,7 @@ def tempered_states(
 def _estimate(
     method: str, path: TemperedPath, starts: Starts, betas: list[float], n_jobs: int | None
 ) -> LogPartition:
-    """Partition function from blocks of chains annealed along `betas`, from 0 to 1 or 1 to 0."""
+    """Estimate the partition function from chains annealed along `betas`, in either direction."""
     blocks = ((path, v, betas, stream) for v, stream in starts)
     n_products = n_block_chains(path) * path.machine.weights.size
     log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs, n_products=n_products))
@@ -255,7 +257,7 @@ def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Gen
 def _average(
     method: str, base: float, log_weights: Array, n_temperatures: int, direction: float
 ) -> LogPartition:
-    """Log-partition from the mean weight, with the standard error of its logarithm."""
+    """Log-partition from the mean of the weights, with its standard error."""
     n_chains = len(log_weights)
     log_mean = logsumexp(log_weights) - np.log(n_chains)
     relative = np.exp(log_weights - log_mean)  # weights with a mean of one

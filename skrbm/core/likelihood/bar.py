@@ -28,19 +28,20 @@ def bridged_log_partition(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> LogPartition:
-    r"""Estimate the partition function by ratios between neighbouring temperatures.
+    r"""Estimate the partition function from its ratios between neighbouring temperatures.
 
-    The samples come from parallel tempering at inverse temperatures from 1 to 0. Between two
-    neighbours with free energies :math:`F_0` and :math:`F_1`, with :math:`D = F_1 - F_0`, the
-    estimate of :math:`\Delta = \log Z_0 - \log Z_1` of least variance [1]_ solves
+    The samples come from parallel tempering at inverse temperatures from 1 to 0. Let :math:`F_0`
+    and :math:`F_1` be the free energies at two neighbours, and :math:`D = F_1 - F_0`. The estimate
+    of :math:`\Delta = \log Z_0 - \log Z_1` with the least variance [1]_ solves
 
     .. math::
 
         \langle \sigma(\Delta - D) \rangle_0 = \langle \sigma(D - \Delta) \rangle_1, \qquad
         \sigma(x) = \frac{1}{1 + e^{-x}}
 
-    The number and spacing of the temperatures are adapted to the rejection rates of swaps [2]_. The
-    standard error is that of the mean over ladders, which are independent: it includes the
+    where the averages are over the samples at the two neighbours. The number and spacing of the
+    temperatures are adapted to the rejection rates of swaps [2]_. The standard error is computed
+    from the variance between ladders, which are independent. It therefore includes the
     autocorrelation of the chains and the correlation between neighbours. If the two halves of the
     steps differ significantly, the chains have not equilibrated, and the standard error includes
     their difference.
@@ -52,16 +53,17 @@ def bridged_log_partition(
     n_chains : int
         Number of independent ladders, at least two.
     n_temperatures : int
-        Total number of steps of all chains of a ladder.
+        Number of steps of a ladder, summed over its chains.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads over blocks of ladders; the result does not depend on it.
+        Number of threads that process the blocks of ladders; the result does not depend on it.
 
     Returns
     -------
     log_partition : LogPartition
-        Estimate with its standard error; its `n_temperatures` is that of the final ladder.
+        Estimate with its standard error. Its `n_temperatures` is the number of temperatures of the
+        final ladder.
 
     References
     ----------
@@ -104,14 +106,14 @@ def _advance(
 
 
 def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array) -> Array:
-    """Hidden states after jumps at all temperatures; few swaps alone would not spread modes."""
+    """Let the chains at all temperatures jump to the anchors; swaps alone spread modes slowly."""
     return np.stack(
         [path.jump(states, rng, beta) for states, beta in zip(h, betas.tolist(), strict=True)]
     )
 
 
 def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
-    """Ladder for equal rejection rates of about `TARGET_REJECTION` between all neighbours."""
+    """Inverse temperatures with rejection rates of about `TARGET_REJECTION` between neighbours."""
     barrier = communication_barrier(acceptance)
     n_betas = int(np.clip(1 + np.ceil(barrier[-1] / TARGET_REJECTION), 2, max_betas))
     return equal_acceptance_ladder(betas, barrier, n_betas)
@@ -120,10 +122,11 @@ def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
 def _sample(
     path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array, n_steps: int
 ) -> Array:
-    """Free energy differences between neighbouring temperatures, at the states of both.
+    """Free energy differences between neighbouring temperatures, for the states at both.
 
-    The result has shape (2, n_betas - 1, n_steps, n_chains): the free energy at ``betas[k + 1]``
-    minus that at ``betas[k]``, first at the states of the chain k, then at those of k + 1.
+    The result has shape (2, n_betas - 1, n_steps, n_chains). It contains the free energy at
+    ``betas[k + 1]`` minus the free energy at ``betas[k]``: first for the states of chain k, then
+    for the states of chain k + 1.
     """
     n_betas, n_chains, _ = h.shape
     ladder, differences = Ladder(betas), np.empty((2, n_betas - 1, n_steps, n_chains))
@@ -147,7 +150,7 @@ def _sample(
 
 
 def _bridge(differences: Array, base: float) -> LogPartition:
-    """Log-partition from the free energy differences of all neighbours."""
+    """Log-partition from the free energy differences between all neighbours."""
     n_chains = differences.shape[-1]
     ratios = np.array([_solve(*pair) for pair in differences.swapaxes(0, 1)])
     at_upper = expit(ratios[:, None, None] - differences[0])
@@ -171,7 +174,7 @@ def _bridge(differences: Array, base: float) -> LogPartition:
 
 
 def _solve(at_upper: Array, at_lower: Array) -> float:
-    """Log-ratio of two partition functions, by bisection; the balance increases with it."""
+    """Log-ratio of two partition functions, the zero of an increasing function, by bisection."""
     both = np.concatenate([at_upper, at_lower])
     low, high = both.min() - 1, both.max() + 1
     # Brent's method may stop early if the states do not overlap: the balance is then flat.

@@ -15,12 +15,12 @@ CURVATURE_ROUNDING = 1e-3  # tolerance of curvature times largest variance <= 1 
 
 
 def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
-    r"""Ranges of the fields of the hidden units on each visible unit, given the other units.
+    r"""Ranges of the hidden units' field on each visible unit, given the other visible units.
 
-    For bounded hidden units the bounds of the field are the same for all states. For unbounded ones
-    the variance of a hidden unit is at most :math:`s_j^2` given any field. The distribution of a
-    visible unit with signal slope :math:`\sigma_i` and curvature :math:`\kappa_i` given the others
-    is then no wider than a normal distribution of precision
+    If the hidden units are bounded, the bounds of the field are the same for all visible states.
+    Otherwise, let :math:`s_j^2` be an upper bound on the variance of hidden unit j given any field.
+    The conditional distribution of a visible unit with signal slope :math:`\sigma_i` and curvature
+    :math:`\kappa_i` is then no wider than a normal distribution with the precision
 
     .. math:: \kappa_i - \sigma_i^2 q_i, \qquad q_i = \sum_j W_{ij}^2 s_j^2
 
@@ -37,7 +37,8 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     Returns
     -------
     low, high : ndarray of shape (n_visible,) or (n_samples, n_visible)
-        Bounds of the fields: for all samples, or for each sample if hidden units are unbounded.
+        Bounds of the field on each visible unit. They are common to all samples if the hidden units
+        are bounded, and computed for each sample otherwise.
 
     Raises
     ------
@@ -87,18 +88,19 @@ def conditional_distribution(
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states; those of the unit are ignored but must be finite.
+        Visible states. The states of the unit itself do not matter, but must be finite.
     number : int
         Index of the unit.
     refinement : int, default=1
-        Factor of the number of nodes of an evenly spaced quadrature.
+        Factor by which the number of nodes of an evenly spaced quadrature is increased.
 
     Returns
     -------
     values : ndarray of shape (n_values, n_samples or 1, width)
         States of a discrete unit, or quadrature nodes of a continuous one.
     probability : ndarray of shape (n_values, n_samples)
-        Probabilities, including the quadrature weights of nodes; their sum is one for each sample.
+        Probabilities of the values, multiplied by the quadrature weights for a continuous unit.
+        They sum to one for each sample.
 
     Raises
     ------

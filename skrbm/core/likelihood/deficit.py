@@ -20,12 +20,12 @@ N_STD_ERRORS = 3  # of the lower confidence bound
 def likelihood_deficit(
     machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
 ) -> float:
-    """Lower confidence bound of the likelihood deficit against independent columns, in nats.
+    """Lower confidence bound on the likelihood deficit against independent columns, in nats.
 
-    Instead of the partition function a lower bound is used: the sum over the hidden states of the
-    chains and of draws given the data, which contribute most. For continuous hidden units it is an
-    importance sampling estimate minus `BOUND_MARGIN`, which exceeds the true value with a probability
-    of at most 1/1000.
+    The partition function is replaced by a lower bound. For discrete hidden units, this is the sum
+    over the hidden states of the chains and over hidden states drawn given the data, which
+    contribute most. For continuous hidden units, it is an importance sampling estimate minus
+    `BOUND_MARGIN`, which exceeds the true value with a probability of at most 1/1000.
 
     Parameters
     ----------
@@ -38,13 +38,14 @@ def likelihood_deficit(
     particles : ndarray of shape (n_chains, n_hidden)
         Hidden states of the persistent chains.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows; None for equal weights.
+        Weights of the rows. If None, all rows have a weight of one.
 
     Returns
     -------
     likelihood_deficit : float
-        Mean log-likelihood of the independent model minus an upper bound of that of the machine,
-        minus three standard errors, in nats. A positive value is significant.
+        Mean log-likelihood of the independent model, minus an upper bound on the mean
+        log-likelihood of the machine and three standard errors of the difference, in nats. A
+        positive value is significant.
     """
     machine, base = machine.astype(np.float64), base.astype(np.float64)
     rows = every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)

@@ -13,7 +13,7 @@ from skrbm.core.parallel import map_blocks
 from skrbm.core.units import Units
 
 MAX_STATES = 2**25  # of the smaller layer; the sum takes seconds to minutes
-MIN_PROCESS_STATES = 2**22  # the sum takes seconds, more than starting processes
+MIN_PROCESS_STATES = 2**22  # the sum takes seconds, longer than starting processes
 # Elements of a temporary array (one megabyte, which fits the cache); blocks of a worker's task.
 MAX_SUMMED_ELEMENTS, N_TASK_BLOCKS = BLOCKS = 2**17, 2**9
 
@@ -38,11 +38,12 @@ def log_partition(
     machine : Machine
         Machine with at least one layer of at most `MAX_STATES` states.
     n_jobs : int, default=None
-        Number of workers over blocks of states; the result does not depend on it.
+        Number of workers that process the blocks of states; the result does not depend on it.
     marginal : Machine, default=None
-        The machine or its transpose, whose visible states are summed; None for the one with fewer.
+        The machine or its transpose; the sum is over its visible states. If None, the one with
+        fewer visible states is used.
     blocks : tuple of int, default=BLOCKS
-        Elements of a block, and blocks of a worker's task.
+        Number of elements in a block, and number of blocks in the task of a worker.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def smaller_discrete(machine: Machine) -> Machine:
 
 
 def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
-    """Return the machine or its transpose, such that the visible layer can be enumerated.
+    """Return the machine of `smaller_discrete`, or raise an error if it has too many states.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
     Raises
     ------
     TooManyStatesError
-        If both layers have more states.
+        If both layers have more than `max_states` states.
     """
     smallest = smaller_discrete(machine)
     if smallest.visible.n_states > max_states:
@@ -149,7 +150,7 @@ def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> 
 
 
 def _n_low(marginal: Machine, max_elements: int) -> int:
-    """Number of joint states of as many of the last units as fit a block."""
+    """Number of joint states of the largest group of last units that fits in one block."""
     n_low = 1
     for i in reversed(range(marginal.visible.n_units)):
         values: Any = marginal.visible.unit_values(i)
@@ -160,11 +161,11 @@ def _n_low(marginal: Machine, max_elements: int) -> int:
 
 
 def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
-    """Log-sum-exp of minus the free energies of a range of blocks of states.
+    """Log-sum-exp of the negative free energies of the states in a range of blocks.
 
-    A block contains all `n_low` states of the last units. Energy and field are sums over units, so
-    in a block they are those of its first state plus contributions of the last units, which are the
-    same for every block.
+    A block contains all `n_low` joint states of the last units. Energy and field are sums over
+    units. In a block, they are therefore equal to the energy and field of its first state plus
+    contributions of the last units, and these contributions are the same for every block.
     """
     units = marginal.visible
     low = units.states(0, n_low)
@@ -179,7 +180,7 @@ def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
 
 
 def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
-    """Convert parameters, or a gradient, of the transposed machine to those of the machine.
+    """Convert the parameters or gradient of the transposed machine to those of the machine.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class LogPartition:
     method : {"exact", "ais", "reverse_ais", "bar", "tracked"}
         Method of computation.
     n_chains, n_temperatures : int or None
-        Size of the simulation; None for an exact sum.
+        Numbers of chains and temperatures of the simulation; None for an exact sum.
     effective_sample_size : float or None
         Equivalent number of equally weighted chains, between 1 and `n_chains`; None for an exact
         sum.
@@ -70,7 +70,7 @@ class LogPartition:
 
 
 def log_partition_at_least(machine: Machine, h: Array) -> float:
-    r"""Lower bound of a partition function: the sum over a subset S of the hidden states.
+    r"""Lower bound on a partition function: the sum over a subset S of the hidden states.
 
     .. math:: \log Z \ge \log \sum_{h \in S} \int e^{-E(v, h)} dv
 

@@ -1,4 +1,4 @@
-"""Pseudo-likelihood: exact, and estimates for monitoring."""
+"""Exact pseudo-likelihood, and estimates of it for monitoring."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from skrbm.core.parallel import map_blocks
 from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
 MONITOR_ROWS = 100, 1000  # smallest and largest number of rows
-MONITOR_FLIPS = 8  # units of each row, before the number of rows is increased
-MONITOR_EVALUATIONS = 2**15, 2**22  # smallest and largest number, of a unit's log-partition
+MONITOR_FLIPS = 8  # units in each row, before the number of rows is increased
+MONITOR_EVALUATIONS = 2**15, 2**22  # smallest and largest number, of a hidden unit's log-partition
 MONITOR_OVERHEAD = 32  # fixed cost of a row and unit, in evaluations
 MONITOR_NODES = 1000  # of a quadrature; wider distributions occur only if training diverges
-MONITOR_SHARE = 1536  # products of states and weights in an epoch per evaluation: about 3 % of it
+MONITOR_SHARE = 1536  # multiplications in an epoch for each evaluation; about 3 % of the cost
 DENSE_ELEMENTS = 2**22  # of a block of sparse data that is converted to an array
 
 
@@ -40,14 +40,14 @@ def pseudo_likelihood(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Visible states.
     n_jobs : int, default=None
-        Number of threads over blocks of rows; the result does not depend on it.
+        Number of threads that process the blocks of rows; the result does not depend on it.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
-        Mask of the terms in the sum; None for all.
+        Mask of the terms that enter the sum. If None, all terms do.
 
     Returns
     -------
     pseudo_likelihood : ndarray of shape (n_samples,)
-        In nats, summed over the visible units.
+        Log pseudo-likelihood in nats, summed over the visible units.
 
     References
     ----------
@@ -81,8 +81,8 @@ def estimate_pseudo_likelihood(
 ) -> Array:
     """Unbiased estimate of the log pseudo-likelihood from a few units of each row.
 
-    The units of a row are evenly spaced, with a random offset, so none is used twice. If `n_flips`
-    is the number of visible units, the estimate is exact.
+    The units of each row are evenly spaced, starting at a random unit, so that no unit is used
+    twice. If `n_flips` is the number of visible units, the estimate is exact.
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ def estimate_pseudo_likelihood(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Visible states.
     n_flips : int
-        Number of visible units of each row, at most all.
+        Number of visible units to evaluate in each row, between 1 and the number of units.
     rng : numpy.random.Generator
         Source of random numbers.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
-        Mask of the terms in the sum; None for all.
+        Mask of the terms that enter the sum. If None, all terms do.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def monitor(
 ) -> float:
     """Estimate the mean pseudo-likelihood for a training curve, at bounded cost.
 
-    Rows and units are the same in every call, so the curve is smooth, and the random stream of
+    Every call uses the same rows and units, so that the curve is smooth. The random stream of
     training is not used.
 
     Parameters
@@ -146,20 +146,20 @@ def monitor(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data.
     n_samples : int, default=None
-        Number of rows of an epoch; the cost is a small share of that of an epoch. None for the
-        number of rows of `v`.
+        Number of rows in an epoch, which limits the cost to a small fraction of the cost of the
+        epoch. If None, it is the number of rows of `v`.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows; None for equal weights.
+        Weights of the rows. If None, all rows have a weight of one.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
-        Mask of the terms in the sum; None for all.
+        Mask of the terms that enter the sum. If None, all terms do.
     evaluations : tuple of int, default=MONITOR_EVALUATIONS
         Smallest and largest number of evaluations of a hidden unit's log-partition.
 
     Returns
     -------
     score : float
-        In nats per row; NaN if the distribution of a continuous unit is too wide for the
-        quadrature.
+        Mean pseudo-likelihood per row, in nats; NaN if the distribution of a continuous unit is too
+        wide for the quadrature.
     """
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
@@ -182,7 +182,7 @@ def monitor(
 
 
 class _Rows:
-    """Conditional log-probabilities of the units of visible states, with shared fields."""
+    """Conditional log-probabilities of visible units, from fields that all units share."""
 
     max_elements: ClassVar[int] = 2**19  # of a temporary array; below, NumPy's overhead dominates
     max_paired: ClassVar[int] = 10  # values of a unit; with more, values are not compared in pairs
@@ -208,7 +208,7 @@ class _Rows:
         return self._machine.hidden.log_partition(self._field)
 
     def of_units(self, units: Array) -> Array:
-        """Log-probabilities of the units of a block given the others, (n_units, n_rows)."""
+        """Log-probabilities (n_units, n_rows) of some units, each given all other units."""
         columns = self._machine.visible.unit_columns(units)
         values, states = self._machine.visible.unit_values(units[0]), self._v.T[columns]
         log_probability = np.zeros((len(units), len(self)))
@@ -230,9 +230,9 @@ class _Rows:
     def _from_pairs(self, units: Array, columns: Array, values: Array, index: Array) -> Array:
         """Log-probabilities from the log-odds of all pairs of values.
 
-        `index`, of shape (n_units, n_rows), contains the indices of the current values. Changes
-        between all pairs of values are computed for all rows, of which one in n_values is used: one
-        matrix product is faster than selecting the rows of each value.
+        `index`, of shape (n_units, n_rows), contains the indices of the current values. The changes
+        between all pairs of values are computed for all rows, although a row needs only the pairs
+        with its current value: one matrix product is faster than selecting the rows of each value.
         """
         layer, weights = self._machine.visible.take(units), self._machine.weights[columns]
         others = np.array([np.delete(np.arange(len(values)), k) for k in range(len(values))])
@@ -246,7 +246,7 @@ class _Rows:
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0, initial=0))
 
     def _from_rest(self, number: int, columns: Array, values: Array, index: Array) -> Array:
-        """Log-probabilities of one unit, from the field of the other units plus that of each value.
+        """Log-probabilities of one unit, from the total field for each of its values.
 
         `index`, of shape (n_rows,), contains the indices of the current values.
         """
@@ -258,7 +258,7 @@ class _Rows:
         return np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
 
     def log_conditionals(self, rows: Array, units: Array) -> Array:
-        """Log-probabilities of pairs of a row and a unit, given by their indices, (n_pairs,)."""
+        """Log-probabilities (n_pairs,) of the unit `units[k]` in row `rows[k]`, for all pairs k."""
         log_probability = np.zeros(len(units))
         groups = self._machine.visible.unit_groups
         for group in groups:
@@ -271,7 +271,7 @@ class _Rows:
         return log_probability
 
     def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:
-        """Log-probabilities of one unit of each row, from a sum over all of its values."""
+        """Log-probabilities of one unit in each row, from a sum over all of its values."""
         weights, (low, high) = self._machine.weights[columns], self._bounds
         places: Any = columns if low.ndim == 1 else (rows[:, None], columns)
         values, log_measure = unit.conditional_values(states, low[places], high[places])
@@ -290,7 +290,7 @@ class _Rows:
 
 
 def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
-    """Blocks of unit indices: units of one group, as many as `max_elements` allows."""
+    """Yield blocks of unit indices, each of one group and as large as `max_elements` allows."""
     for group in machine.visible.unit_groups:
         values = machine.visible.unit_values(group[0])
         n_pairs = 1 if values is None else max(1, len(values) * (len(values) - 1))
@@ -299,7 +299,7 @@ def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
 
 
 def _products(change: Array, weights: Array) -> Array:
-    """Change of the field, (n_samples, n_hidden); weights are common or one set per sample."""
+    """Change of the field (n_samples, n_hidden), for common weights or one set per sample."""
     return change @ weights if weights.ndim == 2 else np.einsum("nc,nch->nh", change, weights)
 
 
@@ -311,7 +311,7 @@ def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
 
 
 def _most_others(machine: Machine, bounds: tuple[Array, Array]) -> int:
-    """Largest number of other values, or quadrature nodes, of a visible unit."""
+    """Largest number of alternative values, or of quadrature nodes, of a visible unit."""
     counts = []
     for group in machine.visible.unit_groups:
         columns = machine.visible.unit_columns(group)

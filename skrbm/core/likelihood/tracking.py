@@ -22,10 +22,10 @@ CHAINS_FACTOR = 4  # growth of the number of chains when they are replaced, up t
 
 @final
 class PartitionTracker:
-    r"""Sequential Monte Carlo estimate of the partition function along a training run.
+    r"""Sequential Monte Carlo estimate of the partition function during training.
 
-    For a change of the parameters from :math:`\theta` to :math:`\theta'`, the weights of the chains
-    are updated, and a Gibbs step follows:
+    When the parameters change from :math:`\theta` to :math:`\theta'`, the weights of the chains are
+    updated, and the chains take a Gibbs step:
 
     .. math::
 
@@ -33,23 +33,25 @@ class PartitionTracker:
         \log \hat Z_{\theta'} = \log \hat Z_\theta + \log \langle w \rangle
 
     :math:`\hat Z` is unbiased for changes of any size [1]_. Large changes are split into steps,
-    linear in the natural parameters, to keep the variance of the weights small, and chains are
+    linear in the natural parameters, to keep the variance of the weights small. Chains are
     resampled if their effective sample size is too small [2]_.
 
-    Chains do not move between distant modes, whose probabilities change in training. So the chains
-    may jump to given rows, the anchors. Draws given the anchors (importance sampling) replace the
-    chains if they are a good sample and if their estimate is larger (chains that miss a mode
-    underestimate Z) or agrees with a smaller error. They also replace the chains if their estimate
-    is larger by `BOUND_MARGIN`: then the chains miss a mode.
+    Gibbs steps do not move chains between distant modes, whose probabilities change during
+    training. Chains may therefore jump to given rows, the anchors. States drawn given the anchors
+    (importance sampling) replace the chains if their effective sample size is large enough and
+    their estimate is either larger (chains that miss a mode underestimate Z) or equally large with
+    a smaller error. If their estimate is larger by `BOUND_MARGIN`, they always replace the chains,
+    which then miss a mode.
 
     In the first epochs the parameters may change faster than the chains equilibrate. If the
-    standard error is large, more chains are annealed from the base, and replace the current ones if
-    their estimate is larger. The next attempt follows after twice as many models.
+    standard error is large, more chains are annealed from the base, and these replace the current
+    chains if their estimate is larger. The next attempt is made after twice as many models.
 
     Parameters
     ----------
     base : Units
-        Visible layer of the machine's type, without a field, from which the chains are initialized.
+        Visible layer of the same type as the machine's. The chains are initialized with states
+        drawn from it without a field.
     machine : Machine
         First model; its hidden units must be tempered exactly.
     rng : numpy.random.Generator
@@ -59,9 +61,11 @@ class PartitionTracker:
     n_chains : int
         Number of chains, at least two.
     max_chains : int, default=None
-        Largest number of chains if their standard error is large; None for `n_chains`.
+        Number to which the number of chains may grow if the standard error is large. If None, the
+        number does not grow.
     anchors : ndarray of shape (n_rows, n_visible), default=None
-        Visible states that chains may jump to, such as rows of the data; None for no jumps.
+        Visible states that chains may jump to, such as rows of the data. If None, chains do not
+        jump.
 
     Attributes
     ----------
@@ -69,15 +73,17 @@ class PartitionTracker:
         Sum of the changes of the log-partition when chains were replaced, in nats: earlier
         estimates were too low by about this amount.
     min_ess_share : float
-        Effective share of the chains below which they are resampled.
+        Effective sample size, as a fraction of the number of chains, below which the chains are
+        resampled.
     max_std_error : float
         Standard error, in nats, beyond which more chains are annealed from the base.
     jump_pause : int
         Number of steps between jumps.
     n_mixed_rows : int
-        Number of mixtures of two anchors that are added to the anchors.
+        Number of mixtures of two anchors that are proposed in addition to the anchors.
     base_step_factor : int
-        Largest number of steps from the base, relative to that between two models.
+        Largest number of steps from the base, as a multiple of the largest number of steps between
+        two models.
 
     References
     ----------
@@ -122,12 +128,12 @@ class PartitionTracker:
         Parameters
         ----------
         machine : Machine
-            Next model, of the same unit types as the first; copied.
+            Next model, with the same unit types as the first. It is copied.
         max_steps : int
-            Largest number of Gibbs steps, at least one; fewer are used if the variance of the
-            weights stays small.
+            Largest number of Gibbs steps, at least one. Fewer steps are taken if the variance of
+            the weights stays small.
         anchors : ndarray of shape (n_rows, n_visible), default=None
-            New anchors; None for the current ones.
+            New anchors. If None, the current anchors are kept.
 
         Returns
         -------
@@ -174,7 +180,7 @@ class PartitionTracker:
         self._chains = chains
 
     def _better(self, chains: Population, anchors: Array) -> Population:
-        """Return the chains, or draws given the anchors if these give the better estimate."""
+        """Return the chains, or states drawn given the anchors if their estimate is better."""
         rows = self._offered(self._current, anchors)
         h, log_weights = propose(self._current, rows, self._n_chains, self._rng)
         draws = Population(self._current.sample_visible(h, self._rng), log_weights.astype(float))
@@ -188,7 +194,7 @@ class PartitionTracker:
         return draws if is_better else chains
 
     def _offered(self, machine: Machine, anchors: Array) -> Array:
-        """Anchors and mixtures of two anchors; these often find modes without data."""
+        """Anchors and mixtures of two anchors; the mixtures often find modes without data."""
         return np.concatenate([anchors, mixed_rows(machine, anchors, self.n_mixed_rows, self._rng)])
 
     def _go(self, first: Machine, chains: Population, last: Machine, max_steps: int) -> None:
@@ -212,14 +218,14 @@ class PartitionTracker:
 
 @final
 class _Segment:
-    """Path between two natural models, linear in their parameters."""
+    """Path between two natural models, along which the parameters change linearly."""
 
     def __init__(self, first: Machine, last: Machine) -> None:
         self._first, self._last = first, last
         self._change = last.weights - first.weights
 
     def fields(self, v: Array) -> tuple[Array, Array]:
-        """Hidden fields in the first model, and their change to the last model."""
+        """Hidden fields in the first model, and their changes from the first to the last model."""
         return v @ self._first.weights, v @ self._change
 
     def free_energy(self, v: Array, fields: tuple[Array, Array], beta: float) -> Array:
@@ -232,7 +238,7 @@ class _Segment:
     def next(
         self, chains: Population, fields: tuple[Array, Array], beta: float, least: float
     ) -> tuple[float, Array]:
-        """Choose the next `beta` by the spread of the log-weights; return it with these."""
+        """Return the next `beta`, chosen by the spread of the log-weights, and their change."""
         shares = chains.shares
         current = self.free_energy(chains.v, fields, beta)
         log_ratio = current - self.free_energy(chains.v, fields, 1.0)

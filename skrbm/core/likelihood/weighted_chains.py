@@ -18,8 +18,8 @@ MIN_ANCESTOR_SHARE = 0.25  # of the chains; with fewer ancestors the variance es
 class Population:
     """Population of weighted chains with resampling.
 
-    The standard error comes from the variance between the descendants of different initial chains
-    [1]_, which includes the error of chains that do not mix.
+    The standard error is estimated from the variance between the descendants of different initial
+    chains [1]_. It therefore includes the error of chains that do not mix.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Population:
 
     @property
     def _family_variance(self) -> float:
-        """Relative variance of the mean weight, from the total weight of each ancestor's chains."""
+        """Relative variance of the mean weight, from the weight of each ancestor's descendants."""
         n = len(self._ancestors)
         shares = np.bincount(self._ancestors, self.shares, minlength=n)
         return float(np.sum((shares - 1 / n) ** 2) * n / (n - 1))

@@ -20,29 +20,31 @@ class Units(ABC):
     r"""Layer of units that are conditionally independent given the other layer.
 
     A layer has an energy :math:`A(s)` and sends the other layer a `signal` :math:`\varphi(s)`,
-    affine in its states. Two layers and the weights between them form a machine with energy
+    which is affine in its states. Two layers and the weights between them form a machine with
+    energy
 
     .. math:: E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h)
 
     A layer depends on the other one only through the `field` :math:`f = W \psi(h)` or
     :math:`W^T \varphi(v)`: :math:`p(s \mid f) \propto \exp(-A(s) + \varphi(s)^T f)`.
 
-    A unit takes one or several columns of states, fields and parameters. Every type implements
-    the abstract methods. The other methods have default implementations, which a type overrides
-    for speed or to support more. Throughout, `states`, `field` and `mean` are of shape
+    A unit takes one or several columns of states, fields and parameters. Every type implements the
+    abstract methods. The other methods have default implementations, which a type overrides for
+    speed or to support further operations. Throughout, `states`, `field` and `mean` are of shape
     (n_samples, n_columns); energies and log-partitions are of shape (n_samples,), in nats. Arrays
     of a layer have an entry for each column. In layers returned by `take` and `tempered`, they may
     also have a row for each sample.
 
-    As in NumPy, `out` is the array that receives the result, and may be an input; None allocates
-    a new array.
+    As in NumPy, `out` is the array that receives the result, and it may be one of the inputs. If it
+    is None, a new array is allocated.
 
     Attributes
     ----------
     bias : ndarray of shape (n_columns,)
         Bias of each column.
     offset : ndarray of shape (n_columns,) or None
-        Constant subtracted from the states in the energy; None for a plain (uncentered) layer.
+        Constant that is subtracted from the states in the energy; None if the layer is plain
+        (uncentered).
     support : Support
         Values that every column can take.
     is_signal_fixed : bool
@@ -69,11 +71,11 @@ class Units(ABC):
     @classmethod
     @abstractmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Plain layer that, without a field, matches the column statistics of data.
+        """Create a plain layer that, without a field, matches the column statistics of data.
 
         The parameters are finite for all statistics: means are kept away from the bounds by a
-        margin that shrinks with `n_samples`. The statistics are of shape (n_columns,); options are
-        further arguments of the type.
+        margin that shrinks with `n_samples`. `mean` and `variance` are of shape (n_columns,);
+        `options` are further arguments, which depend on the type.
         """
 
     @property
@@ -83,10 +85,10 @@ class Units(ABC):
 
     @abstractmethod
     def signal(self, states: Any, out: Array | None = None) -> Any:
-        """Signal that the layer sends through the weights, affine in each column of its states.
+        """Signal that the layer sends through the weights; it is affine in each column of states.
 
-        Sparse for sparse states, if the type supports them. If the signal equals the states, they
-        are returned without a copy and `out` is not used.
+        The signal of sparse states is sparse if the type supports it. If the signal equals the
+        states, they are returned without a copy and `out` is not used.
         """
 
     @abstractmethod
@@ -95,7 +97,7 @@ class Units(ABC):
 
     @abstractmethod
     def log_partition(self, field: Array) -> Array:
-        """Log-normaliser of the layer given its field."""
+        """Log-partition (logarithm of the normalization constant) of the layer given its field."""
 
     @abstractmethod
     def mean(self, field: Array, out: Array | None = None) -> Array:
@@ -107,19 +109,19 @@ class Units(ABC):
 
     @abstractmethod
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
-        """Weighted sum over samples of the derivatives of -A(s) in the layer's parameters.
+        """Weighted sum over samples of the derivatives of -A(s) with respect to the parameters.
 
         Parameters
         ----------
         states : {ndarray, sparse matrix} of shape (n_samples, n_columns)
             States.
         sample_weight : ndarray of shape (n_samples,)
-            Weights of the samples; any sign and any sum.
+            Weights of the samples, which may have any sign and any sum.
 
         Returns
         -------
         moments : dict of str to ndarray of shape (n_columns,)
-            Same keys as `parameters`.
+            Sums, with the same keys as `parameters`.
         """
 
     @abstractmethod
@@ -128,23 +130,23 @@ class Units(ABC):
     ) -> dict[str, Array]:
         """Expectation of `moments` given the field and the conditional mean.
 
-        The field may be None if `is_mean_sufficient`.
+        The field may be None if `is_mean_sufficient` is True.
         """
 
     @abstractmethod
     def recentered(self, offset: Array | None, field: Array) -> Self:
-        """Layer with another offset and a constant field, (n_columns,), absorbed into its bias.
+        """Layer with another offset, and with a constant field (n_columns,) absorbed into its bias.
 
         Up to a constant, its energy is the old energy minus the new signal times the field.
         """
 
     @abstractmethod
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        r"""Layer between `base` and this one, both natural, at an inverse temperature.
+        r"""Layer at an inverse temperature between `base` and this layer, both of them natural.
 
-        Its energy is :math:`(1 - \beta) A_\text{base} + \beta A`: exactly if
-        `is_tempered_exactly`, otherwise up to a constant. The inverse temperature is a number, or
-        of shape (n_samples, 1).
+        Its energy is :math:`(1 - \beta) A_\text{base} + \beta A`: exactly if `is_tempered_exactly`
+        is True, otherwise up to a constant. The inverse temperature is a number or an array of
+        shape (n_samples, 1).
         """
 
     @property
@@ -156,10 +158,11 @@ class Units(ABC):
 
     @property
     def value_step(self) -> float | None:
-        """Distance of the two values of every column; 0 for reals of learned variance; else None.
+        """Distance between the two values of every column; 0 or None for other types of units.
 
-        Initialization looks for clusters unless it is None: in columns with a few values, gaps
-        between the values would pass for gaps between clusters.
+        It is 0 for real values with a learned variance, and None for all other types.
+        Initialization searches for clusters unless it is None: in columns with a few values, the
+        gaps between these values would be mistaken for gaps between clusters.
         """
         return None
 
@@ -177,19 +180,19 @@ class Units(ABC):
 
     @property
     def unit_groups(self) -> list[Array]:
-        """Indices of the units, grouped: `take` accepts units of one group together."""
+        """Groups of unit indices; `take` accepts several units if they belong to the same group."""
         return [np.arange(self.n_units)]
 
     def unit_columns(self, index: Any) -> Array:
-        """Columns of a unit, (width,), or of one unit for each sample, (n_samples, width)."""
+        """Columns (width,) of a unit, or columns (n_samples, width) of one unit for each sample."""
         return np.asarray(index)[..., None]
 
     def by_column(self, values: Array) -> Array:
-        """Repeat the value of each unit, along the last axis, for all of its columns."""
+        """Repeat the value of each unit for all of its columns, along the last axis."""
         return values
 
     def take(self, index: Any) -> Units:
-        """Layer of one unit: the same for all samples, or one of a unit group for each sample."""
+        """Layer of one unit, the same for all samples or one of the same group for each sample."""
         columns = self.unit_columns(index)
         return self.map_arrays(lambda array: np.asarray(array[columns]))
 
@@ -199,7 +202,7 @@ class Units(ABC):
         return values[:, None] if len(values) else None
 
     def unit_atoms(self, index: int) -> Array:
-        """Atoms of a continuous unit, values of positive probability, of shape (n_atoms,)."""
+        """Atoms (n_atoms,) of a continuous unit, which are values with a positive probability."""
         return np.empty(0, dtype=self.bias.dtype)
 
     @property
@@ -223,8 +226,9 @@ class Units(ABC):
     def tail_curvature(self) -> Array:
         """Smallest second derivative of the energy far from zero, (n_columns,).
 
-        Infinite for bounded units. Types without bounds define it: a machine of two such layers has
-        a normalizable distribution only if the curvature exceeds the effect of the weights.
+        The curvature is infinite for bounded units. Unit types without bounds must define it, since
+        a machine of two such layers has a normalizable distribution only if the curvature exceeds
+        the effect of the weights.
         """
         low, high = self.column_bounds
         if not np.isfinite(high - low).all():
@@ -236,7 +240,7 @@ class Units(ABC):
 
     @property
     def largest_variance(self) -> Array:
-        """Upper bound, over all fields, of the variance of each column, (n_columns,)."""
+        """Upper bound (n_columns,) on the variance of each column given any field."""
         low, high = self.column_bounds
         return np.asarray(((high - low) / 2) ** 2)
 
@@ -247,7 +251,7 @@ class Units(ABC):
         return np.full(shape, self.support.low, dtype), np.full(shape, self.support.high, dtype)
 
     def field_bounds(self, weights: Array) -> tuple[Array, Array]:
-        """Bounds, (n,) each, of the field of this layer through weights of shape (n, n_columns)."""
+        """Bounds (n,) on the field that this layer causes through weights (n, n_columns)."""
         low, high = (self.signal(bound[None])[0] for bound in self.column_bounds)
         if not np.isfinite(high - low).all():
             infinite = np.full(len(weights), np.inf, dtype=weights.dtype)
@@ -258,9 +262,9 @@ class Units(ABC):
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         """Values over which the conditional distribution of a layer of one unit is summed.
 
-        Discrete units: every state, including the current one. Continuous units: nodes of a
-        quadrature that is exact to rounding for every field between `low` and `high`, of shape
-        (n_columns,) or (n_samples, n_columns).
+        For a discrete unit, these are all states, including the current one. For a continuous unit,
+        they are the nodes of a quadrature that is exact to rounding for every field between `low`
+        and `high`. These bounds have the shape (n_columns,) or (n_samples, n_columns).
 
         Returns
         -------
@@ -282,18 +286,18 @@ class Units(ABC):
     # Methods with a default implementation.
 
     def natural(self) -> Self:
-        """Plain layer in natural form: its signal is its states, its distribution unchanged."""
+        """Plain layer with the same distribution, whose signal equals its states (natural form)."""
         return self.recentered(None, self.zero_field(1)[0])
 
     def heated(self, temperature: float) -> Self:
-        """Layer whose energy is that of this natural layer divided by a temperature.
+        """Layer whose energy is the energy of this natural layer divided by a temperature.
 
-        The energies agree up to a constant.
+        The energy of the new layer may differ by a constant.
 
         Raises
         ------
         ValueError
-            If the type has no layer of that energy.
+            If the type has no layer with this energy.
         """
         raise ValueError(
             f"{type(self).__name__} units have no distribution at another temperature."
@@ -311,34 +315,35 @@ class Units(ABC):
         return origin, one - origin
 
     def signal_shift(self, after: Self) -> Array:
-        """Constant, (n_columns,), by which the signal of this layer exceeds that of `after`.
+        """Difference (n_columns,) between the signal of this layer and the signal of `after`.
 
-        `after` is the same layer with another offset or bias.
+        `after` is the same layer with another offset or bias, so that the difference is constant.
         """
         return self.affine_signal[0] - after.affine_signal[0]
 
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
-        """Gradient terms of the signal's parameters, which `moments` leaves out.
+        """Gradient terms of the parameters in the signal, which `moments` does not include.
 
-        `field` is the average of the field, `work` that of signal times field, both (n_columns,).
+        `field` is the weighted sum of the field over samples, and `work` is the weighted sum of the
+        signal times the field, both of shape (n_columns,).
         """
         return {}
 
     def has_means(self, values: Any) -> bool:
-        """True if some of the dense values are means, which `draw_states_of_means` replaces."""
+        """True if dense values include means, which `draw_states_of_means` replaces by states."""
         return False
 
     def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
-        """Replace dense values, in place, by states with these means; other rows stay unchanged."""
+        """Replace dense values in place by states with these means, in rows of valid means."""
         return values
 
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
-        """Expected states and draws; types whose mean defines the distribution draw from the mean.
+        """Expected states and draws; if the mean determines the distribution, it is used to draw.
 
-        The first array of `out` may be the field. The second sets the number of draws: states are
-        drawn for the last rows of the field only.
+        The first array of `out` may be the field. The length of the second array is the number of
+        draws: states are drawn only for as many of the last rows of the field.
         """
         states = self.sample(last_rows(field, out[1]), rng, out=out[1])
         return self.mean(field, out=out[0]), states
@@ -346,38 +351,39 @@ class Units(ABC):
     def log_partition_change(
         self, other: Self, field: Array, other_field: Array, other_mean: Array
     ) -> Array:
-        """Log-normaliser of `other` given its field and mean, minus the one of this layer."""
+        """Change of the log-partition from this layer to `other`, given the mean of `other`."""
         return other.log_partition(other_field) - self.log_partition(field)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
-        """Function of the changes of the log-normaliser when all samples' fields are shifted.
+        """Function that computes the changes of the log-partition if the fields are shifted.
 
-        It maps shifts of shape (n_shifts, n_columns) to changes of shape (n_shifts, n_samples).
+        It maps shifts of shape (n_shifts, n_columns), each of which is added to the fields of all
+        samples, to changes of shape (n_shifts, n_samples).
         """
         before = self.log_partition(field)
         return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        """Preconditioner of the gradient, given the moments of the data's columns where known."""
+        """Preconditioner of the gradient, from the moments of the data's columns if known."""
         return Metric()
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
-        """Lower and upper bounds of parameters in training, by name, given the data's variance."""
+        """Lower and upper bounds of parameters in training, by name, from the data's variance."""
         return {}
 
     def gauge(self, rows: Array) -> Array:
-        """Weights, (n_columns, n), in a fixed gauge: components without effect are removed."""
+        """Weights (n_columns, n) without the components that do not affect the distribution."""
         return rows
 
     def in_zero_sum_gauge(self) -> Self:
-        """Layer of the same distribution whose bias is in that gauge."""
+        """Layer with the same distribution, whose bias has no component that `gauge` removes."""
         return self
 
     # Conversion to and from arrays.
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
-        """Layer of the given `arrays`; the options are those of `start`."""
+        """Create a layer from its `arrays`; the options are those of `start`."""
         return cls(**arrays, **options)
 
     @property
@@ -395,5 +401,5 @@ class Units(ABC):
         return self if is_same else replace(layer, **images)
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Self:
-        """Layer in another dtype; arrays that have it already are shared unless `copy`."""
+        """Convert the layer to a dtype; arrays that have it are shared unless `copy` is True."""
         return self.map_arrays(lambda a: a if a.dtype == bool else a.astype(dtype, copy=copy))

@@ -25,7 +25,8 @@ class Categorical(WideUnits, LinearUnits):
     .. math:: p(s_k = 1 \mid x) = e^{x_k} / \sum_{c \in \text{unit}} e^{x_c}, \qquad
         L(x) = \log \sum_{c \in \text{unit}} e^{x_c}
 
-    Adding a constant to all columns of a unit changes no probability: `gauge` subtracts the mean.
+    Adding a constant to all columns of a unit does not change the probabilities; `gauge` subtracts
+    the mean of the columns.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class Categorical(WideUnits, LinearUnits):
     n_categories : tuple of int
         Number of values of each unit.
     offset : ndarray of shape (n_columns,), default=None
-        Constant subtracted from the states in the energy; None for a plain layer.
+        Constant that is subtracted from the states in the energy; None if the layer is plain.
 
     References
     ----------
@@ -68,7 +69,7 @@ class Categorical(WideUnits, LinearUnits):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Bias from the log-frequencies; a value without data counts as a fraction of a row."""
+        """Set the bias to log-frequencies; an absent value counts as a fraction of a row."""
         units = cls(np.zeros_like(mean), **options)
         n_values = np.take(units.n_categories, units.unit_of_column)
         bias = np.log(np.clip(mean, 1 / (n_values * (n_samples + 1)), 1))
@@ -123,7 +124,7 @@ class Categorical(WideUnits, LinearUnits):
         return np.repeat(values, self._table.repeats, axis=1)
 
     def _exponentiate(self, x: Array) -> tuple[Array, Array]:
-        """Exponentiate in place, minus the maximum of each unit; return the maxima and the sums."""
+        """Exponentiate in place relative to each unit's maximum; return the maxima and sums."""
         first = self._table.first_columns
         top = np.maximum.reduceat(x, first, axis=1)
         x -= self._spread(top)

@@ -20,7 +20,7 @@ from skrbm.core.units.support import Metric, Support
 @final
 @dataclass(frozen=True, eq=False)
 class Composite(WideUnits):
-    r"""Layer of several layers, its parts, whose columns are concatenated.
+    r"""Layer composed of several layers, its parts, whose columns are concatenated.
 
     .. math:: A(s) = \sum_p A_p(s_p), \qquad \varphi(s) = (\varphi_1(s_1), \varphi_2(s_2), \dots)
 
@@ -29,7 +29,7 @@ class Composite(WideUnits):
     Parameters
     ----------
     parts : tuple of Units
-        At least one; all plain or all with an offset, and all of one dtype.
+        One or more layers. Either all or none of them have an offset, and all have the same dtype.
 
     Examples
     --------
@@ -41,11 +41,11 @@ class Composite(WideUnits):
 
     parts: tuple[Units, ...]
 
-    support = Support(-np.inf, np.inf)  # those of the parts may be narrower
+    support = Support(-np.inf, np.inf)  # the supports of the parts may be narrower
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Create every part; option `types` lists (type, number of columns, options) of each."""
+        """Create the parts; option `types` has (type, number of columns, options) for each."""
         parts, end = [], 0
         for kind, n_columns, further in options["types"]:
             columns, end = slice(end, end + n_columns), end + n_columns
@@ -54,7 +54,7 @@ class Composite(WideUnits):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
-        """Create every part from its columns of the arrays; options as for `start`."""
+        """Create every part from its columns of the arrays; the options are those of `start`."""
         ends, parts = dict.fromkeys(arrays, 0), []
         for kind, n_columns, further in options["types"]:
             names = {f.name for f in fields(kind)} & arrays.keys()
@@ -68,7 +68,7 @@ class Composite(WideUnits):
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """Arrays of the parts, concatenated over the parts that have an array of that name."""
+        """Arrays of the parts; arrays with the same name are concatenated."""
         arrays = [part.arrays for part in self.parts]
         names = sorted(set().union(*arrays))
         return {
@@ -271,12 +271,12 @@ class Composite(WideUnits):
         return [slice(begin, end) for begin, end in pairwise(edges)]
 
     def _part_of(self, index: Any) -> tuple[Units, Any]:
-        """Part of some units, all of the same part, and their indices in it."""
+        """Part that contains all the given units, and the indices of the units in this part."""
         p = int(np.searchsorted(self._first_units, np.max(index), side="right")) - 1
         return self.parts[p], index - self._first_units[p]
 
     def _split(self, *arrays: Any) -> Iterator[Any]:
-        """Yield each part with its columns of the arrays, None for an array that is None."""
+        """Yield each part with its columns of each array, or with None if an array is None."""
         for part, columns in zip(self.parts, self._columns, strict=True):
             yield part, *(None if array is None else array[..., columns] for array in arrays)
 

@@ -35,9 +35,9 @@ class Parameterization:
     Parameters
     ----------
     power : float
-        Power of the variance by which the signal is divided.
+        Exponent of the variance in the divisor of the signal.
     subtracts_bias : bool
-        True if the bias is subtracted from the signal.
+        True if the bias is subtracted from the states in the signal.
     """
 
     power: float
@@ -64,8 +64,8 @@ class Gaussian(Units):
         v_i \mid f \sim \mathcal{N}\left(
             a_i + o_i + \sigma_i^{2 - 2\,\text{power}} f_i,\; \sigma_i^2 \right)
 
-    with bias :math:`a`, offset :math:`o` and the learned parameter :math:`z = \log \sigma^2`.
-    :class:`Parameterization` defines the signal.
+    where :math:`a` is the bias, :math:`o` is the offset, and the learned parameter is :math:`z =
+    \log \sigma^2`. :class:`Parameterization` defines the signal.
 
     Parameters
     ----------
@@ -74,14 +74,15 @@ class Gaussian(Units):
     log_variance : ndarray of shape (n_columns,)
         Logarithm of the variance of each unit given the other layer.
     parameterization : {"krizhevsky", "cho", "goodfellow", "natural"}
-        Signal: [1]_ divides the states by :math:`\sigma`, [2]_ by :math:`\sigma^2`,
-        [3]_ also subtracts the bias; "natural" leaves the states unchanged.
+        Definition of the signal. "krizhevsky" [1]_ divides the states by :math:`\sigma`, and "cho"
+        [2]_ by :math:`\sigma^2`. "goodfellow" [3]_ subtracts the bias and divides by
+        :math:`\sigma^2`; "natural" leaves the states unchanged.
     learn_variance : bool or ndarray of shape (n_columns,), default=True
         Mask of the variances that are learned.
     variance_rate : float, default=1.0
-        Learning rate of :math:`z` relative to that of the other parameters.
+        Learning rate of :math:`z` relative to the learning rate of the other parameters.
     offset : ndarray of shape (n_columns,), default=None
-        Constant subtracted from the states in the energy; None for a plain layer.
+        Constant that is subtracted from the states in the energy; None if the layer is plain.
 
     References
     ----------
@@ -275,7 +276,7 @@ class Gaussian(Units):
 
     @property
     def _gain(self) -> Array:
-        """Derivative of the mean in the field."""
+        """Derivative of the mean with respect to the field."""
         return np.exp((1 - self._kind.power) * self.log_variance)
 
     @property

@@ -31,7 +31,7 @@ class Interval(LinearUnits):
     bias : ndarray of shape (n_columns,)
         Slope of the log-density without a field; zero gives a uniform distribution.
     offset : ndarray of shape (n_columns,), default=None
-        Constant subtracted from the states in the energy; None for a plain layer.
+        Constant that is subtracted from the states in the energy; None if the layer is plain.
 
     References
     ----------
@@ -82,6 +82,6 @@ class Interval(LinearUnits):
 
 @functools.cache
 def _gauss_legendre(n_nodes: int) -> tuple[Any, Any]:
-    """Nodes between 0 and 1, and the logarithms of their weights."""
+    """Nodes of a Gauss-Legendre rule between 0 and 1, and the logarithms of their weights."""
     nodes, weights = roots_legendre(n_nodes)
     return (nodes + 1) / 2, np.log(weights / 2)

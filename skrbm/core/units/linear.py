@@ -39,16 +39,16 @@ class LinearUnits(Units):
 
     .. math:: A(s) = -(s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
-    with bias :math:`b` and offset :math:`o`, so that the distribution given the field depends on
-    :math:`x` alone. A subclass defines its `support` and three functions of :math:`x`, an array of
-    shape (n_samples, n_columns) that they may overwrite.
+    where :math:`b` is the bias and :math:`o` the offset. The distribution given the field depends
+    only on :math:`x`. A subclass defines its `support` and three functions of :math:`x`, an array
+    of shape (n_samples, n_columns). These functions may overwrite :math:`x`.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Bias of each column.
     offset : ndarray of shape (n_columns,), default=None
-        Constant subtracted from the states in the energy; None for a plain layer.
+        Constant that is subtracted from the states in the energy; None if the layer is plain.
     """
 
     bias: Array
@@ -64,19 +64,19 @@ class LinearUnits(Units):
 
     @abstractmethod
     def log_normaliser(self, x: Array) -> Array:
-        r"""Sum over units of :math:`L(x) = \log \sum_s e^{s x}`, double precision (n_samples,)."""
+        r"""Sum (n_samples,) over units of :math:`L(x) = \log \sum_s e^{s x}`, in double precision."""
 
     @abstractmethod
     def expectation(self, x: Array) -> Array:
-        """Expected states, the derivative of `log_normaliser`: (n_samples, n_columns)."""
+        """Expected states (n_samples, n_columns), the derivatives of `log_normaliser`."""
 
     @abstractmethod
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        """States in the precision of `x`: (n_samples, n_columns)."""
+        """Draw states (n_samples, n_columns), in the dtype of `x`."""
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Find the bias of each mean by bisection; the mean increases with the bias."""
+        """Find the bias for each mean by bisection; the mean increases with the bias."""
         units = cls(np.zeros_like(mean), **options)
         low, high = units.column_bounds
         target = mean
@@ -163,7 +163,7 @@ class LinearUnits(Units):
 class TwoStateUnits(LinearUnits):
     r"""Units with two states, the values of `support`.
 
-    With :math:`m` the midpoint of the states and :math:`r` half their distance,
+    Let :math:`m` be the midpoint of the two states and :math:`r` half their distance. Then
 
     .. math::
 
@@ -283,7 +283,7 @@ class TwoStateUnits(LinearUnits):
         return self.distance
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # Makes training the same for all pairs of states.
+        # With this metric, training is the same for all pairs of states, such as 0 and 1 or -1 and 1.
         share = self.distance**-2.0
         return Metric(signal=share, parameters={"bias": share})
 
@@ -305,14 +305,14 @@ def _scaled(array: Array, factor: float) -> Array:
 
 
 def row_dots(rows: Any, vectors: Array) -> Array:
-    """Inner product of each row with one vector, or of each row with its vector.
+    """Inner product of each row with a common vector, or with a separate vector for each row.
 
     Parameters
     ----------
     rows : {ndarray, sparse matrix} of shape (n_rows, n_columns)
-        Sparse only for a single vector.
+        Rows, which may be sparse only if there is a single vector.
     vectors : ndarray of shape (n_columns,) or (n_rows or 1, n_columns)
-        One vector for all rows, or one for each.
+        One vector for all rows, or one vector for each row.
 
     Returns
     -------

@@ -26,14 +26,14 @@ MIN_PRECISION = 0.1  # of a component relative to the base; at or below zero Z i
 
 
 class Components(NamedTuple):
-    """Components of each unit given its field, arrays of shape (n_samples, n_columns, n_parts).
+    """Components of each unit given its field, in arrays (n_samples, n_columns, n_parts).
 
     Attributes
     ----------
     weight : ndarray
         Probabilities of the components, or their logarithms up to a constant for each unit.
     mean, variance : ndarray
-        Mean and variance of the values; the variance of an atom is zero.
+        Means and variances of the components; the variance of an atom is zero.
     """
 
     weight: Array
@@ -44,7 +44,7 @@ class Components(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Mixture(Units):
-    r"""Real-valued units with an exponentially tilted mixture of normal components and atoms.
+    r"""Real-valued units: an exponentially tilted mixture of normal components and atoms.
 
     .. math::
 
@@ -52,9 +52,9 @@ class Mixture(Units):
         \varphi(v) = (v - o) e^{-z}
 
     The base :math:`p_0 = \sum_k \pi_k \mathcal{N}(\mu_k, \sigma_k^2)` is fixed in training.
-    Components of variance zero are atoms, values of positive probability. The distribution given
-    the field is again a mixture. With :math:`x = (a + f) e^{-z}` and
-    :math:`D_k = 1 + (e^{-z} - 1) \sigma_k^2`,
+    Components with a variance of zero are atoms, that is, values with a positive probability. The
+    distribution given the field is again a mixture. With :math:`x = (a + f) e^{-z}` and :math:`D_k
+    = 1 + (e^{-z} - 1) \sigma_k^2`,
 
     .. math::
 
@@ -63,9 +63,9 @@ class Mixture(Units):
         p(k \mid f) \propto \frac{\pi_k}{\sqrt{D_k}} \exp \frac{\mu_k x + \sigma_k^2 x^2 / 2
         - (e^{-z} - 1) \mu_k^2 / 2}{D_k}
 
-    With a single standard normal component these are Gaussian units with the energy "cho". The
-    energy is linear in :math:`a e^{-z}` and :math:`e^{-z}`, so tempered layers are of the same
-    type.
+    Units with a single standard normal component are `Gaussian` units with the parameterization
+    "cho". The energy is linear in :math:`a e^{-z}` and :math:`e^{-z}`, so tempered layers are of
+    the same type.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ class Mixture(Units):
         Log-weights, means and variances of the components of the base. Columns with fewer
         components are padded with log-weights of minus infinity and variances of zero.
     is_natural : bool, default=False
-        True if the signal is the states, without the factor :math:`e^{-z}`.
+        True if the signal equals the states, without the factor :math:`e^{-z}`.
     learn_variance : bool or ndarray of shape (n_columns,), default=True
         Mask of the log-variances that are learned.
     offset : ndarray of shape (n_columns,), default=None
-        Constant subtracted from the states in the signal; None for a plain layer.
+        Constant that is subtracted from the states in the signal; None if the layer is plain.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Mixture(Units):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Scale the variance of the base to that of the data; find the biases by bisection."""
+        """Match the variance of the base to the data, and find the biases by bisection."""
         zero = np.zeros_like(mean)
         units = cls(zero, zero, **options)
         base_mean, base_square = units._moments_given(zero[None])
@@ -274,7 +274,7 @@ class Mixture(Units):
 
     @property
     def _slope(self) -> Array | float:
-        """Derivative of the signal in the state."""
+        """Derivative of the signal with respect to the state."""
         return 1.0 if self.is_natural else np.exp(-self.log_variance)
 
     def _coefficient(self, field: Array) -> Array:

@@ -66,15 +66,16 @@ class RealUnits(LinearUnits):
 class StandardGaussian(RealUnits):
     r"""Real-valued units of variance one, with :math:`p(s \mid f) = \mathcal{N}(b + f, 1)`.
 
-    Unlike that of `Gaussian`, the energy is linear in the bias, so tempered energies are exact. As
-    hidden units they couple the visible units pairwise, with the couplings :math:`W W^T` [1]_.
+    Unlike the energy of `Gaussian`, their energy is linear in the bias, so tempered energies are
+    exact. As hidden units, they couple the visible units pairwise, with the couplings :math:`W W^T`
+    [1]_.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Mean of each unit without a field.
     offset : ndarray of shape (n_columns,), default=None
-        Constant subtracted from the states in the energy; None for a plain layer.
+        Constant that is subtracted from the states in the energy; None if the layer is plain.
 
     References
     ----------
@@ -115,15 +116,15 @@ class ReLU(RealUnits):
         L(x) = \tfrac12 \log 2 \pi + \tfrac12 x^2 + \log \Phi(x), \qquad
         \mathrm{E}[s \mid x] = x + \frac{\phi(x)}{\Phi(x)}
 
-    with the density :math:`\phi` and the distribution function :math:`\Phi` of the standard normal
-    distribution.
+    where :math:`\phi` is the density and :math:`\Phi` the distribution function of the standard
+    normal distribution.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Mean, without a field, of the normal distribution before truncation.
     offset : ndarray of shape (n_columns,), default=None
-        Constant subtracted from the states in the energy; None for a plain layer.
+        Constant that is subtracted from the states in the energy; None if the layer is plain.
 
     References
     ----------
@@ -163,21 +164,22 @@ class DReLU(RealUnits):
         A(s) = \tfrac12 \gamma_+ s_+^2 + \tfrac12 \gamma_- s_-^2 + \theta (s_+ - s_-) - (s - o)^T b,
         \qquad \gamma_\pm = 1 \pm \eta
 
-    with :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. Two of the four parameters of [1]_
-    are redundant with a scale and the bias: here the curvatures have mean one and the thresholds
-    are opposite, so the energy is linear in all parameters. A positive threshold :math:`\theta`
-    makes states near zero likelier; a negative one makes two modes.
+    where :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. Two of the four parameters of [1]_
+    are redundant, since changing them is equivalent to changing the scale of the states and the
+    bias. Here, the curvatures therefore have a mean of one and the thresholds are opposite, so that
+    the energy is linear in all parameters. A positive threshold :math:`\theta` makes states near
+    zero more probable; a negative threshold gives two modes.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Linear coefficient of minus the energy, common to both sides.
+        Linear coefficient of the negative energy, common to both sides of zero.
     threshold : ndarray of shape (n_columns,)
-        Threshold :math:`\theta`, in nats for a state of one.
+        Threshold :math:`\theta`, the energy in nats that is added to a state of one.
     asymmetry : ndarray of shape (n_columns,)
         Asymmetry :math:`\eta` of the curvatures, between -1 and 1.
     offset : ndarray of shape (n_columns,), default=None
-        Constant subtracted from the states in the energy; None for a plain layer.
+        Constant that is subtracted from the states in the energy; None if the layer is plain.
 
     References
     ----------
@@ -305,7 +307,7 @@ class Sides:
 
     @property
     def magnitudes(self) -> Array:
-        """Expected magnitude on each side, counted as zero on the other side."""
+        """Expected magnitude on each side; states on the other side count as zero."""
         return np.asarray(self.probabilities * self._scale * self._means)
 
     @property
@@ -316,13 +318,13 @@ class Sides:
 
     @property
     def second_moments(self) -> Array:
-        """Expected square on each side, counted as zero on the other side."""
+        """Expected square on each side; states on the other side count as zero."""
         return np.asarray(
             self.probabilities * np.square(self._scale) * (1 + self._scores * self._means)
         )
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """States, (n_samples, n_columns)."""
+        """Draw states, (n_samples, n_columns)."""
         u = 1 - rng.random(self._scores.shape)
         is_up = u[0] <= self.probabilities[0]
         size = half_normal_quantile(np.where(is_up, self._scores[0], self._scores[1]), u[1])
@@ -333,8 +335,8 @@ class Sides:
 def half_normal(z: Array) -> tuple[Array, Array]:
     r"""Log-normaliser and mean of the normal distribution N(z, 1) truncated to positive values.
 
-    Uses :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z / \sqrt{2})`, whose
-    factors are bounded for z below zero, where Phi itself would underflow.
+    Both are computed from :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z /
+    \sqrt{2})`, whose last factor does not underflow if z is far below zero, unlike Phi itself.
 
     Parameters
     ----------
@@ -367,11 +369,11 @@ def half_normal(z: Array) -> tuple[Array, Array]:
 
 
 def half_normal_quantile(z: Array, u: Array) -> Array:
-    r"""State that a truncated normal variable of mean z exceeds with probability u.
+    r"""State that a normal variable of mean z, truncated to s > 0, exceeds with probability u.
 
-    Far below zero, a fixed-point iteration solves for the state: the log-survival function is
-    nearly linear in s, as for an exponential distribution, and its slowly varying remainder is
-    evaluated at the previous iterate.
+    If z is far below zero, the state s is computed by fixed-point iteration. The log-survival
+    function is then nearly linear in s, as for an exponential distribution, and its slowly varying
+    remainder is evaluated at the previous iterate.
     """
     near = np.maximum(z, FAR_DRAW)
     states = np.maximum(near - ndtri(u * ndtr(near)), 0)

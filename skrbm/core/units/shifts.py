@@ -1,4 +1,4 @@
-"""Exponential expectations over two-state units for many shifts of their fields at once."""
+"""Expectations of exponentials over two-state units, for many shifts of their fields at once."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class JointStates:
 
     @staticmethod
     def is_near(shifts: Array) -> Array:
-        """Mask of the shifts, (n_shifts, n_units), small enough for `log_mean_exponentials`."""
+        """Mask (n_shifts,) of the `shifts` that are small enough for `log_mean_exponentials`."""
         return np.asarray((_spans(_grouped(shifts)) <= RANGE).all(axis=0))
 
     def log_mean_exponentials(self, shifts: Array) -> Array:
-        r"""Logarithms of expectations over the bits.
+        r"""Logarithms of expected exponentials, for all pairs of a row and a shift.
 
         .. math::
 
@@ -62,7 +62,7 @@ class JointStates:
         Returns
         -------
         log_mean : ndarray of shape (n_shifts, n_rows)
-            In nats, in double precision.
+            Logarithms in nats, in double precision.
         """
         shifts = _grouped(shifts)
         n_shifts, n_rows, n_factors = BLOCK
@@ -91,12 +91,12 @@ def _grouped(values: Array) -> Array:
 
 
 def _spans(shifts: Array) -> Array:
-    """Bound of the range, in nats, of each group's exponents, (n_groups, n_shifts)."""
+    """Bounds (n_groups, n_shifts) on the range of the exponents of each group, in nats."""
     return np.asarray(np.abs(shifts).sum(axis=1))
 
 
 def _blocks(spans: Array) -> Iterator[slice]:
-    """Consecutive groups whose product of factors neither overflows nor exceeds the workspace."""
+    """Yield ranges of groups whose products neither overflow nor exceed the workspace."""
     n_shifts, n_rows, n_factors = BLOCK
     most, begin, total = n_factors // (n_shifts * n_rows), 0, 0.0
     for number, span in enumerate(spans.tolist()):

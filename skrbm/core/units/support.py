@@ -1,4 +1,4 @@
-"""Values of the columns of a layer (`Support`) and metric of its parameters (`Metric`)."""
+"""Values that columns can take (`Support`) and preconditioner of the gradient (`Metric`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UnknownRangeError(ValueError):
 
 @dataclass(frozen=True)
 class Support:
-    """Values that a column can take: `values`, or the interval from `low` to `high` if empty."""
+    """Values of a column: `values`, or all from `low` to `high` if `values` is empty."""
 
     low: float
     high: float
@@ -43,10 +43,11 @@ class Support:
 
 
 class Metric(NamedTuple):
-    """Diagonal preconditioner of the gradient: factors, scalars or of shape (n_columns,).
+    """Diagonal preconditioner of the gradient: scalars or arrays of shape (n_columns,).
 
-    `signal` multiplies the rows of the gradient of the weights; `parameters` multiply the gradients
-    of the layer's parameters, by name. A parameter without an entry has the factor one.
+    The rows of the gradient of the weights are multiplied by `signal`. The gradients of the layer's
+    parameters are multiplied by the factors in `parameters`, by name; a parameter without an entry
+    has a factor of one.
     """
 
     signal: Array | float = 1.0

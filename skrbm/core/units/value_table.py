@@ -21,10 +21,11 @@ N_CALLS = 30  # NumPy calls for a table of one block; every two further blocks a
 class ValueTable:
     """One-hot columns ordered by value: the first value of all units, then the second, and so on.
 
-    Units are sorted from wide to narrow, so the units that have a given value come first. Values
-    that the same number of units have form a block of shape (n_values, n_units, n_samples), one
-    block for each width. Rows are copied into a transposed table in this order, in which sums and
-    comparisons of values run over all units and samples in memory order.
+    Units are sorted by decreasing width, so that the units that have a k-th value come first.
+    Values that occur in the same number of units form a block of shape (n_values, n_units,
+    n_samples); there is one block for each distinct width. Rows are copied into a transposed table
+    in this order, so that sums and comparisons of values run over all units and samples in memory
+    order.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class ValueTable:
 
     @cached_property
     def n_calls(self) -> int:
-        """Approximate number of NumPy calls of a draw."""
+        """Approximate number of NumPy calls for a draw."""
         return max(self.widths) + N_CALLS * (1 + len(self.shapes)) // 2
 
     @cached_property
@@ -52,7 +53,7 @@ class ValueTable:
 
     @cached_property
     def repeats(self) -> int | Array:
-        """Number of values of each unit; an int if equal, for which `numpy.repeat` is faster."""
+        """Number of values of each unit; one int if all are equal, since that is faster."""
         return self.widths[0] if len(set(self.widths)) == 1 else np.array(self.widths)
 
     @cached_property
@@ -62,7 +63,7 @@ class ValueTable:
 
     @cached_property
     def shapes(self) -> list[tuple[int, int]]:
-        """Number of values and of units of each block."""
+        """Number of values and number of units in each block."""
         ends = np.unique(self.widths)
         n_units = [int(np.greater_equal(self.widths, end).sum()) for end in ends]
         return list(zip(np.diff(ends, prepend=0).tolist(), n_units, strict=True))
@@ -93,7 +94,7 @@ class ValueTable:
         Returns
         -------
         columns : ndarray of shape (n_units, n_samples)
-            Chosen columns; units from wide to narrow.
+            Chosen columns; the units are sorted from wide to narrow.
         """
         blocks = self._blocks(x)
         total = _cumulate(blocks)
@@ -109,7 +110,7 @@ class ValueTable:
         return columns
 
     def _exact_columns(self, x: Array, row: Array, unit: Array, number: Array) -> Array:
-        """Chosen columns, (n,), of pairs of a row and a unit, in double precision."""
+        """Chosen columns (n_pairs,) for pairs of a row and a unit, in double precision."""
         widths = np.take(self.widths, unit)
         begin = np.cumsum(widths) - widths
         columns: Array = np.arange(widths.sum()) + np.repeat(
@@ -155,14 +156,14 @@ def chosen_values(
     first_columns : ndarray of shape (n_units,)
         First column of each unit.
     widths : int or ndarray of shape (n_units,)
-        Number of values of each unit; an int if equal for all.
+        Number of values of each unit; one int if all are equal.
     number : ndarray of shape (n_samples, n_units)
         Uniform random numbers in [0, 1), in double precision.
 
     Returns
     -------
     is_chosen : ndarray of bool of shape (n_samples, n_columns)
-        True in one column of each unit.
+        Mask that is True in one column of each unit.
     """
     x = x.astype(np.float64)
     x -= np.repeat(np.maximum.reduceat(x, first_columns, axis=1), widths, axis=1)
@@ -180,7 +181,7 @@ def chosen_values(
 
 
 def _cumulate(blocks: list[Array]) -> Array:
-    """Cumulative sums of each unit's values, in place; returns the totals, (n_units, n_samples)."""
+    """Replace each unit's values by cumulative sums; return the totals (n_units, n_samples)."""
     total: Array = np.zeros_like(blocks[0][0])
     for block in blocks:
         block_total = total[: block.shape[1]]
@@ -192,7 +193,7 @@ def _cumulate(blocks: list[Array]) -> Array:
 
 
 def _count_until(blocks: list[Array], bound: Array) -> NDArray[Any]:
-    """Number of each unit's values that are at most its `bound`, both (n_units, n_samples)."""
+    """Number (n_units, n_samples) of values of each unit that are at most its `bound`."""
     dtype = np.min_scalar_type(sum(map(len, blocks)))  # usually uint8, the fastest to sum
     counts: NDArray[Any] = np.zeros(bound.shape, dtype)
     for block in blocks:
