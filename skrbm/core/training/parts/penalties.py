@@ -25,7 +25,7 @@ class Penalties(Part):
         - \frac{\lambda_2}{2} \sum_{ij} W_{ij}^2
 
     with m visible columns. The gradient of the middle penalty grows with the sum of the absolute
-    weights of a hidden unit, so that units with large weights become as sparse as others [1]_.
+    weights of a hidden unit, so that units with large weights become as sparse as other units [1]_.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class Penalties(Part):
         Parameters
         ----------
         machine : Machine
-            Machine with the weights.
+            Machine whose weights are penalized.
 
         Returns
         -------
         penalty : float
-            In nats.
+            Sum of the penalties, in nats.
         """
         weights = _gauged(machine, machine.weights)
         sums = np.abs(weights).sum(axis=0)
@@ -70,7 +70,7 @@ class Penalties(Part):
         return float(self.l1 * sums.sum() + squares / 2)
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Subtract the gradients of the penalties, which act on weights in the gauge of the layers."""
+        """Subtract the gradients of the penalties on the weights in the gauge of the layers."""
         if self.l2:
             weights = _gauged(machine, machine.weights)
             for rows in row_blocks(weights):
