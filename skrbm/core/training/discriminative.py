@@ -114,7 +114,7 @@ class LabelObjective:
     discriminative_weight : float
         :math:`\delta`.
     generative_weight : float
-        :math:`\gamma`; 0 skips the negative phase.
+        :math:`\gamma`. If it is 0, the negative phase is skipped.
 
     References
     ----------

@@ -66,7 +66,10 @@ class DataExpectation(Expectation):
 
     @abstractmethod
     def averages(self) -> tuple[Array, Array]:
-        """Averages of the visible and the expected hidden states, (n_visible,) and (n_hidden,)."""
+        """Averages of the visible states and of the expected hidden states.
+
+        Their shapes are (n_visible,) and (n_hidden,).
+        """
 
 
 @final
@@ -297,7 +300,7 @@ class UpdateBuffers:
         return self._products[number].rows(machine.weights.shape, dtype)
 
     def equal_weights(self, n_rows: int, dtype: Any) -> Array:
-        """Equal weights that sum to one, of shape (n_rows,)."""
+        """Array of shape (n_rows,) of equal weights that sum to one."""
         weights = self._equal.get(n_rows)
         if weights is None or weights.dtype != dtype:
             weights = self._equal[n_rows] = np.full(n_rows, 1 / max(n_rows, 1), dtype)
@@ -316,7 +319,7 @@ class PhaseStates:
     model : ndarray of shape (n_model, n_visible)
         Visible states of the model.
     joint : ndarray of shape (n_data + n_model, n_visible) or None
-        Array that holds `v` and `model`; None for a sparse mini-batch.
+        Array that contains `v` and `model`, or None if the mini-batch is sparse.
     mean : ndarray of shape (n_data + n_model, n_hidden)
         Expected hidden states given `v` and `model`.
     buffers : UpdateBuffers

@@ -13,7 +13,8 @@ from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.state import TrainingState
 
 N_RECORD_ROWS = 100  # rows, and chains, whose free energies are recorded
-GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50  # bounds of the compared rows; epoch's rows for each
+# Smallest and largest number of compared rows, and number of rows in an epoch per compared row.
+GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50
 RATE_DIVISOR = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
 MIN_RATE = 1e-6  # learning rate at which "adaptive" stops, as in scikit-learn
 
@@ -37,8 +38,8 @@ def record(
     particles : ndarray of shape (n_particles, n_hidden) or None
         Hidden states of the chains that sample the machine, or None if there are no such chains.
     n_samples : int, default=None
-        Number of rows in an epoch, which limits the cost of the scores. If None, the number of rows
-        of `v`.
+        Number of rows in an epoch, which limits the cost of the scores. If None, it is the number
+        of rows of `v`.
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the rows. If None, all rows have equal weights.
     is_scored : ndarray of bool of shape (n_rows, n_units), default=None
@@ -89,7 +90,7 @@ def free_energy_gap(
         Rows to compare. At most 1000 evenly spaced rows of each array are used.
     n_samples : int, default=None
         Number of rows in an epoch. The number of compared rows is this number divided by 50, but at
-        least 100. If None, the number of reference rows.
+        least 100. If None, it is the number of reference rows.
     sample_weight, reference_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows. If None, all rows have equal weights.
 

@@ -47,7 +47,7 @@ class Optimizer(ABC):
     @property
     @abstractmethod
     def momentum_gain(self) -> float:
-        """Total step that a direction causes, as a multiple of learning rate times direction.
+        """Total step caused by a direction, in multiples of the learning rate times the direction.
 
         It is 0 if the step does not scale with the length of the direction.
         """
@@ -72,7 +72,7 @@ class Optimizer(ABC):
         direction : dict of str to ndarray
             Ascent direction, with the same keys and shapes as the parameters.
         learning_rate : float
-            Length of the step relative to the direction.
+            Learning rate of the step.
         memory : dict
             State of the optimizer, which is initially empty and changed in place.
         """

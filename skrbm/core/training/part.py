@@ -1,4 +1,4 @@
-"""Base class of the parts of training: extensions that act besides the gradient step."""
+"""Base class of the parts of training, which act in addition to the gradient step."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ class Part:
     def move_chains(self, step: Step) -> None:
         """Move persistent chains by a kernel that leaves the model's distribution invariant.
 
-        Called after the states of both phases are drawn, before the gradient is computed.
+        The hook is called after the states of both phases are drawn and before the gradient is
+        computed.
         """
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
@@ -121,7 +122,7 @@ def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[
 
 
 def hooks(parts: Iterable[Part], name: str) -> tuple[Callable[..., Any], ...]:
-    """Bound methods `name` of those parts that override this hook."""
+    """Methods of the parts that override the hook with the given name."""
     return tuple(
         getattr(part, name)
         for part in parts

@@ -79,7 +79,7 @@ class TrainingState:
         Returns
         -------
         relative_weight : ndarray of shape (n_samples,) or None
-            Weights relative to the mean; None if all of them are 1.
+            Weights relative to the mean, or None if all of them are 1.
         """
         n_rows = n_samples if rows is None else len(rows)
         weight = sample_weight if sample_weight is None or rows is None else sample_weight[rows]

@@ -110,7 +110,7 @@ class Trainer:
         Parameters
         ----------
         machine : Machine
-            Machine in training with writeable arrays, from `start`.
+            Machine in training, which was returned by `start` and has writeable arrays.
         state : TrainingState
             State of training, changed in place.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)

@@ -64,10 +64,10 @@ class Start:
         Random stream of training.
     data : dict
         Statistics of all rows so far, as the estimator stores them. "first" and "all" contain the
-        number, the means and the variances of the rows of the first fit and of all rows. "varying"
-        is the mask of the columns that are not constant. "kurtosis" is the kurtosis of the columns,
-        and "least_kurtosis" its lower bound. "table" is included for tables only. The entries of
-        `Problem.counts` are included as well.
+        number, the means and the variances of the rows of the first fit and of all rows,
+        respectively. "varying" is the mask of the columns that are not constant. "kurtosis" is the
+        kurtosis of the columns, and "least_kurtosis" its lower bound. "table" is included for
+        tables only. The entries of `Problem.counts` are included as well.
     base : Units
         Visible layer whose distribution, without a field, has the statistics of all rows.
     ladder : Ladder
@@ -224,7 +224,7 @@ class Problem(ABC):
 
     @property
     def n_batch(self) -> int:
-        """Largest number of rows in a mini-batch; "auto" aims at 100 updates in an epoch."""
+        """Largest number of rows in a mini-batch; "auto" aims at 100 updates per epoch."""
         n_batch: int | str = self.model.rbm.batch_size
         if isinstance(n_batch, str):
             return min(max(self.n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
@@ -241,15 +241,15 @@ class Problem(ABC):
 
     @abstractmethod
     def objective(self, phase: NegativePhase) -> NegativePhase | LabelObjective:
-        """Objective of training, given a source of model samples."""
+        """Objective of training, which takes model samples from `phase`."""
 
     @abstractmethod
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
-        """Recorder for a fit with states of the given precision."""
+        """Create the recorder of a fit, in which states have the precision `dtype`."""
 
     @abstractmethod
     def attributes(self, result: FitResult) -> dict[str, Any]:
-        """Attributes of the estimator after the fit; None deletes an attribute."""
+        """Attributes of the estimator after the fit; None marks an attribute to delete."""
 
 
 @final
@@ -334,7 +334,7 @@ def machine_attributes(rbm: Any, result: FitResult) -> dict[str, Any]:
     Returns
     -------
     attributes : dict
-        Attributes by name; None deletes an attribute.
+        Attributes by name. None marks an attribute to delete.
     """
     learned = {name: getattr(rbm, name, None) for name in rbm._row_format.learned}
     arrays = {name: result.arrays[name] for name in rbm._public_names}

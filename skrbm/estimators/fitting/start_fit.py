@@ -65,7 +65,7 @@ def start_fit(problem: Problem) -> Start:
     Raises
     ------
     ValueError
-        If the rows do not match the model, or if parameters or rows differ from those of the
+        If the rows do not match the model, or if parameters or rows have changed since the
         checkpoint.
     """
     model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
@@ -164,9 +164,9 @@ def _pretrained(
     """Pretrain a machine of a few hidden units on the clusters of the data.
 
     Training alone does not find modes that are far apart: either the variances decrease before the
-    weights represent all modes, or the weights change the odds of the modes so strongly that their
-    steps must be small. Returns the machine and the clusters, or None if there are no clusters or
-    if pretraining fails.
+    weights represent all modes, or the weights change the odds of the modes so strongly that steps
+    of the weights must be small. The result is the machine and the clusters, or None if there are
+    no clusters or if pretraining fails.
     """
     rbm, model, n_hidden = problem.model.rbm, problem.model, problem.model.rbm.n_components
     n_samples, mean, variance = statistics

@@ -115,8 +115,8 @@ class LikelihoodRecorder:
         machine : Machine
             Plain machine after the epoch.
         rows : dict of str to tuple
-            Rows and their weights, which are None if all are equal. Each key is the prefix of the
-            columns of these rows in the history.
+            Rows and their weights, which are None if all weights are equal. The keys are prefixes
+            of column names in the history.
 
         Returns
         -------

@@ -74,7 +74,7 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
 
 
 def _pending_share(memory: dict[str, Any]) -> float:
-    """Weight in the average of the updates that it does not yet include."""
+    """Weight of the pending updates when they are added to the average."""
     n_averaged, n_pending = memory["n_averaged"], memory["n_pending"]
     return float(min(1.0, n_pending * (1 + RECENCY) / (n_averaged + RECENCY)))
 

@@ -40,7 +40,7 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
     Parameters
     ----------
     rate : float
-        Total step that the gradient causes, relative to the gradient.
+        Learning rate, multiplied by the momentum gain.
     weights : ndarray of shape (n_rows,)
         Weights of the rows in the gradient, with a sum of zero.
     gram : ndarray of shape (n_rows, n_rows)
@@ -112,16 +112,16 @@ class Damping(Part):
     where :math:`\eta` is the learning rate. If the largest :math:`w_k` exceeds 3/200, it is used in
     place of 3/200. The gradient is damped only if the largest eigenvalue exceeds both 6 % of the
     sum of all eigenvalues and twice the largest eigenvalue that a single row can cause. A learning
-    rate above :math:`2 / \lambda` makes the step diverge. While such steps are rare, only one of up
-    to 16 updates is checked and damped. Updates with more than 256 rows in both phases together are
-    not damped.
+    rate above :math:`2 / \lambda` makes the step diverge. While such steps are rare, only one in up
+    to 16 updates is checked, and damped if necessary. Updates with more than 256 rows in both
+    phases together are not damped.
 
     Parameters
     ----------
     preconditioner : Preconditioner
         Metric of the step.
     momentum_gain : float, default=1.0
-        Total step that a direction causes, as defined by `Optimizer.momentum_gain`.
+        Total step caused by a direction, as defined by `Optimizer.momentum_gain`.
     correction : callable, default=correction
         Function that computes the change of the row weights.
 

@@ -15,7 +15,7 @@ from skrbm.core.training.part import Part
 @final
 @dataclass(frozen=True)
 class GreyValues(Part):
-    """Part that replaces data values by random states with these means, except in sparse data."""
+    """Part that draws random states whose means are the data values; sparse rows are kept."""
 
     name: ClassVar[str] = "grey values"
 

@@ -28,7 +28,7 @@ MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
 # Number of anchors, and of the anchors with the lowest free energy that every attempt proposes: with
 # them, all of 16 fits learn six rare rows of 2,000 (benchmarks/results/leave_one_out.json).
 N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
-CHOICE_PAUSE = 16  # updates between two choices of these; a choice costs a third of an attempt
+CHOICE_PAUSE = 16  # updates between two choices of these anchors, each a third of an attempt's cost
 
 
 @final
@@ -71,7 +71,7 @@ class JumpToData(Part):
     kernel: Callable[..., tuple[Array, Array]] = jump
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Choose the anchors among the rows of a run."""
+        """Choose the anchors among the data of a run."""
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds

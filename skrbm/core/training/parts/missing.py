@@ -40,7 +40,7 @@ class ImputedRows:
         Floating-point data in which NaN is a missing value. A unit is missing in all of its columns
         or in none.
     base : Units
-        Visible layer that, without a field, resembles the data.
+        Visible layer whose distribution, without a field, resembles the data.
     n_first_steps : int
         Number of Gibbs steps the first time that a row is redrawn. Later, one step is used.
     rng : numpy.random.Generator
@@ -148,7 +148,7 @@ class MissingValues(Part):
     imputed_rows : ImputedRows
         Training data.
     buffers : UpdateBuffers
-        Buffers with the precision of states.
+        Buffers of the updates, which define the precision of states.
     """
 
     name: ClassVar[str] = "missing values"

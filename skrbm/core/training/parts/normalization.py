@@ -17,7 +17,7 @@ from skrbm.core.training.part import Part, Step
 MAX_LOST_CURVATURE = 0.95
 MAX_EXACT_COLUMNS = 32  # columns of the smaller layer up to which an exact decomposition is cheap
 N_DIRECTIONS = 4  # number of singular vectors that are tracked at first, for larger layers
-MIN_DECAY = 0.5  # least tracked value, as a share of the limit, above which more are tracked
+MIN_DECAY = 0.5  # share of the limit; if all tracked values exceed it, more are tracked
 N_ITERATIONS = 3  # per update; each reduces the untracked share of the vectors by `MIN_DECAY`
 
 
@@ -60,7 +60,7 @@ class Normalization(Part):
 
 
 def hold_normalizable(machine: Machine) -> float:
-    """Clip the singular values of the weights so that they cancel at most `MAX_LOST_CURVATURE`.
+    """Clip the singular values of the weights to a lost curvature of `MAX_LOST_CURVATURE`.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def hold_normalizable(machine: Machine) -> float:
 
 
 def _random_directions(machine: Machine, n_directions: int) -> Array:
-    """Random directions (n_hidden, n_directions) of the hidden layer, equal in every run."""
+    """Random hidden directions of shape (n_hidden, n_directions), the same in every run."""
     shape = len(machine.hidden.bias), n_directions
     return np.random.default_rng(shape).standard_normal(shape).astype(machine.weights.dtype)
 

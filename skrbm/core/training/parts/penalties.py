@@ -16,7 +16,7 @@ from skrbm.core.training.part import Part, Step
 @final
 @dataclass(frozen=True)
 class Penalties(Part):
-    r"""Penalties on the weights, subtracted from the log-likelihood.
+    r"""Penalties on the weights, which are subtracted from the log-likelihood.
 
     .. math::
 
@@ -82,5 +82,5 @@ class Penalties(Part):
 
 
 def _gauged(machine: Machine, weights: Array) -> Array:
-    """Weights, or an array of their shape, in the gauge of both layers."""
+    """Transform the weights, or an array of the same shape, to the gauge of both layers."""
     return machine.hidden.gauge(machine.visible.gauge(weights).T).T

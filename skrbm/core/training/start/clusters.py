@@ -76,7 +76,7 @@ class Clusters:
         return np.asarray(self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0))
 
     def kurtosis(self, variance: Array) -> float:
-        r"""Kurtosis of a column that is as sensitive to its log-variance as all columns are.
+        r"""Kurtosis that makes one column as sensitive to its log-variance as all columns together.
 
         A step of the log-variances changes the log-odds of two modes by the difference of their
         squared distances from the mean, in units of :math:`2 \sigma_i^2`, summed over the columns.
@@ -112,7 +112,7 @@ def find_clusters(
 ) -> Clusters | None:
     """Find clusters of rows that are separated by wide gaps.
 
-    Numeric data are first searched for rare clusters, among all rows. Then a subsample of the other
+    In numeric data, all rows are first searched for rare clusters. Then a subsample of the other
     rows is drawn, and k-means partitions one half of it into many fine clusters. The other half is
     used to test by `separated` whether there is a gap between each pair of clusters; pairs without
     a gap are merged until all clusters are separated.

@@ -299,7 +299,7 @@ def mode_means(machine: Machine) -> Array:
     Returns
     -------
     v : ndarray of shape (n_states, n_visible)
-        Means given up to `N_LIKELIEST_STATES` hidden states, the most likely ones first. They
+        Visible means for the most likely hidden states, at most `N_LIKELIEST_STATES` of them. They
         include the modes of the machine, and states that may become modes in training.
     """
     h = machine.hidden.states(0, int(machine.hidden.n_states))
