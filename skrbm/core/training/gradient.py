@@ -189,7 +189,7 @@ class Buffer:
 
 @final
 class UpdateBuffers:
-    """Precision of the states of an update, and arrays that all updates share.
+    """Buffers that all updates share, with the precision in which states are stored.
 
     Parameters are stored and updated in the precision of the machine. States and their products may
     have a lower precision: single precision takes half the time, and its rounding errors are
@@ -209,7 +209,7 @@ class UpdateBuffers:
         self._rounded: tuple[Machine | None, Machine | None] = None, None
 
     def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
-        """Take a mini-batch of the data; if they are dense, the next call overwrites it.
+        """Take a mini-batch of the data; if the data are dense, the next call overwrites it.
 
         Parameters
         ----------

@@ -24,8 +24,8 @@ class Preconditioner:
     variance, kurtosis : ndarray of shape (n_visible,), default=None
         Variance and kurtosis of the data, which scale the metric, or None if they are unknown.
     unit : float, default=1.0
-        Factor of the metric. It compensates a metric of the weights that is not 1, so that the
-        learning rate applies to the weights without a factor.
+        Factor of the metric. It compensates the metric of the weights if this differs from 1, so
+        that the learning rate applies to the weights without a factor.
     max_norm : float or None, default=None
         Largest norm of the gradient, over all parameters [1]_. The norm is computed in the metric,
         so it does not depend on the units of measurement of the data.

@@ -140,8 +140,8 @@ class Fit:
         Returns
         -------
         result : FitResult
-            Result with the last machine or, with early stopping, with the best one. If training
-            diverged, the result contains the last finite machine and the error.
+            Result that contains the last machine or, if `early_stopping` is used, the best machine.
+            If training diverged, the result contains the last finite machine and the error.
         """
         problem, error = self.problem, None
 
@@ -273,7 +273,7 @@ class Fit:
 
 
 def _history(problem: Problem, n_done: int) -> History:
-    """History that continues the history of the estimator, or a new one."""
+    """Continue the history of the estimator, or create an empty history."""
     owner, is_new = problem.model.owner, not problem.training_state
     return History(
         empty_history(*problem.scores) if is_new else owner.history_,

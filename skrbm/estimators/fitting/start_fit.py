@@ -188,7 +188,10 @@ def _pretrained(
 
 
 def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters) -> bool:
-    """True if the weights satisfy `max_norm` and gain at least their penalties in log-likelihood."""
+    """True if the weights satisfy `max_norm`, and their penalties do not exceed their gain.
+
+    The gain is the increase of the mean log-likelihood over independent visible units.
+    """
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
         return False

@@ -20,7 +20,7 @@ class GreyValues(Part):
     name: ClassVar[str] = "grey values"
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """True if values lie between the states, and for containers other than arrays."""
+        """True if an array has values between the two states, or if `v` is not an array."""
         return not isinstance(v, np.ndarray) or machine.visible.has_means(v)
 
     def draw_rows(

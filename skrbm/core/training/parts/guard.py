@@ -1,4 +1,4 @@
-"""Detection of divergence, with a return to the last finite parameters."""
+"""Detection of divergence, and restoration of the last finite parameters."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
 # Number of anchors, and of the anchors with the lowest free energy that every attempt proposes: with
 # them, all of 16 fits learn six rare rows of 2,000 (benchmarks/results/leave_one_out.json).
 N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
-CHOICE_PAUSE = 16  # updates between two choices of these anchors, each a third of an attempt's cost
+CHOICE_PAUSE = 16  # updates between choices of these; a choice costs a third of an attempt
 
 
 @final
@@ -39,7 +39,7 @@ class JumpToData(Part):
     A group of at most `CHAINS_PER_TRY` chains attempts a jump every `MIN_TRY_PAUSE` to
     `MAX_TRY_PAUSE` updates; the lower the acceptance rate, the rarer the attempts. After
     pretraining, a group attempts a jump in every update, and the proposals include the modes of the
-    pretrained machine, which the state of the part contains under the key "modes".
+    pretrained machine. They are stored in the state of the part under the key "modes".
 
     Gibbs sampling does not mix between modes that are far apart: chains would stay in one mode, and
     training would distort the probabilities of all modes that no chain visits.

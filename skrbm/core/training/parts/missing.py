@@ -15,7 +15,7 @@ from skrbm.core.training.part import Part
 from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units import Units
 
-BLOCK_ROWS, N_DONORS = 2048, 1024  # rows imputed at a time; donor rows
+BLOCK_ROWS, N_DONORS = 2048, 1024  # numbers of rows imputed at a time and of donors
 STEPS_AFTER_CHANGE = 10  # Gibbs steps of a row whose observed values have changed
 
 

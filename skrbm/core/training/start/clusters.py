@@ -78,11 +78,11 @@ class Clusters:
     def kurtosis(self, variance: Array) -> float:
         r"""Kurtosis that makes one column as sensitive to its log-variance as all columns together.
 
-        A step of the log-variances changes the log-odds of two modes by the difference of their
-        squared distances from the mean, in units of :math:`2 \sigma_i^2`, summed over the columns.
-        Let :math:`\lambda` be the largest eigenvalue of the covariance matrix, over the modes, of
-        the columns' squared distances in units of :math:`\sigma_i^2`. A single column has the same
-        effect on average if its kurtosis is :math:`3 + 2 \lambda`.
+        A step of the log-variances changes the log-odds of two modes by the difference between the
+        squared distances of the two modes from the mean, in units of :math:`2 \sigma_i^2`, summed
+        over the columns. Let :math:`\lambda` be the largest eigenvalue of the covariance matrix,
+        over the modes, of the columns' squared distances in units of :math:`\sigma_i^2`. A single
+        column has the same effect on average if its kurtosis is :math:`3 + 2 \lambda`.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class Clusters:
         Returns
         -------
         kurtosis : float
-            Kurtosis for the eigenvalue multiplied by `LOG_VARIANCE_SAFETY`.
+            Kurtosis, computed with the eigenvalue multiplied by `LOG_VARIANCE_SAFETY`.
         """
         squares = (self.centers - self.shares @ self.centers) ** 2
         squares /= np.where(variance > 0, variance, np.inf)

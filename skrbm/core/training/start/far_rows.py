@@ -28,7 +28,7 @@ MIN_FAR_DISTANCE, MAX_FAR_GROUPS = 4.0, 16
 
 
 def searched_rows(rows: Any, n_columns: int) -> Any:
-    """Select evenly spaced rows up to the limits of a search; all rows if there are few."""
+    """Select evenly spaced rows if there are too many to search all of them."""
     return every_kth_row(rows, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // n_columns)))
 
 

@@ -144,8 +144,8 @@ def _resembling(like: Units, mean: Array, n_samples: float) -> Units:
 def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows: Array) -> Bounds:
     """Bounds of the parameters, which depend on the numbers of rows if the units are discrete.
 
-    If a binary unit has the same value in all n rows, the probability of its other value is bounded
-    below by 1 / (2 n + 2).
+    The bounds of discrete units correspond to smoothed frequencies. For binary units, a value that
+    does not occur in n rows has a probability of 1 / (2 n + 2).
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def maximize_likelihood(
     Returns
     -------
     machine : Machine
-        Copy with the optimized parameters.
+        Copy of the machine with the optimized parameters.
     """
     machine = machine.astype(np.float64, copy=True)
     names = list(machine.parameters)
