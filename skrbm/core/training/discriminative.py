@@ -38,7 +38,7 @@ class LabelledRows(DataExpectation):
     machine : Machine
         Plain machine before the update.
     labels : Labels
-        Labels of that machine.
+        Labels of the machine.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Mini-batch; unlabelled rows have zeros in all label columns.
     mean : ndarray of shape (n_samples, n_hidden)
@@ -46,7 +46,7 @@ class LabelledRows(DataExpectation):
     field : ndarray of shape (n_samples, n_hidden)
         Field on the hidden units, without the contribution of the label.
     factors : tuple of float
-        :math:`\delta` and :math:`\gamma`.
+        Factors :math:`\delta` of the conditional and :math:`\gamma` of the joint log-likelihood.
     weights : ndarray of shape (n_samples,)
         Row weights :math:`s_n`, which sum to one.
     """
@@ -114,7 +114,7 @@ class LabelObjective:
     discriminative_weight : float
         :math:`\delta`.
     generative_weight : float
-        :math:`\gamma`; 0 skips the negative phase.
+        :math:`\gamma`. If it is 0, the negative phase is skipped.
 
     References
     ----------
@@ -133,7 +133,10 @@ class LabelObjective:
 
     @property
     def offers(self) -> frozenset[str]:
-        """Features of an update that parts may need; no row weights, as each label has its weight."""
+        """Features that are offered to the parts of training.
+
+        Row weights are not offered, because a row has a separate weight for each label.
+        """
         offers = self.negative_phase.offers if self.generative_weight > 0 else frozenset[str]()
         return offers - {ROW_WEIGHTS}
 
@@ -145,7 +148,7 @@ class LabelObjective:
     def __call__(
         self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> tuple[LabelledRows, Expectation, Array]:
-        """Phases of a mini-batch of labelled rows.
+        """Compute both phases for a mini-batch of labelled rows.
 
         Parameters
         ----------
@@ -163,7 +166,7 @@ class LabelObjective:
         Returns
         -------
         positive, negative : Expectation
-            Expectations under the data and under the model, times their factors.
+            Expectations under the data and under the model, including the factors of the objective.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains after the update's Gibbs steps.
         """
@@ -194,11 +197,12 @@ def _assembled(
     label_signal: Array,
     hidden: Gradient,
 ) -> Gradient:
-    """Gradient from sums over the labels of each row.
+    """Assemble the gradient from sums over the labels of each row.
 
-    The moments of the visible layer are first summed with each row's known label. The weights of
-    all labels are then restored by rows that contain a label alone; their weights and that of a row
-    of zeros sum to zero.
+    The moments of the visible layer are first summed over the rows with their known labels.
+    Additional rows, each of which contains nothing but a label, then correct the sums for the
+    weights of all labels. A row of zeros is added so that the weights of the additional rows sum to
+    zero.
     """
     n_labels = weight.shape[1]
     columns = np.arange(v.shape[1] - n_labels, v.shape[1])

@@ -16,10 +16,10 @@ Gradient = dict[str, Array]
 
 
 class Expectation(ABC):
-    r"""Expectation of the negative gradient of the energy; it supports ``-`` and scalar ``*``.
+    r"""Expectation of the negative gradient of the energy.
 
-    The expectation under the data minus the expectation under the model is the gradient of the mean
-    log-likelihood [1]_, eq. 26:
+    Expectations can be subtracted, and multiplied by scalars. The expectation under the data minus
+    the expectation under the model is the gradient of the mean log-likelihood [1]_, eq. 26:
 
     .. math::
 
@@ -34,20 +34,20 @@ class Expectation(ABC):
 
     @abstractmethod
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
-        """Value of the expectation.
+        """Compute the expectation.
 
         Parameters
         ----------
         machine : Machine
-            Machine whose energy is differentiated, with any offsets.
+            Machine whose energy is differentiated. It may have any offsets.
         buffers : UpdateBuffers, default=None
-            Arrays to write to; the arrays of the states may be overwritten as well. None allocates
-            new arrays.
+            Arrays to which results are written; the arrays of the states may be overwritten as
+            well. If None, new arrays are allocated.
 
         Returns
         -------
         gradient : dict of str to ndarray
-            Same keys and shapes as the machine's parameters.
+            Expectation for each parameter, with the keys and shapes of the machine's parameters.
         """
 
     def __sub__(self, other: Expectation) -> Expectation:
@@ -62,17 +62,20 @@ class DataExpectation(Expectation):
 
     @abstractmethod
     def weighted(self, weights: Array) -> Self:
-        """Expectation under the same rows with other weights, of shape (n_samples,)."""
+        """Return the expectation under the same rows with new weights of shape (n_samples,)."""
 
     @abstractmethod
     def averages(self) -> tuple[Array, Array]:
-        """Averages of visible and of expected hidden states, (n_visible,) and (n_hidden,)."""
+        """Averages of the visible states and of the expected hidden states.
+
+        Their shapes are (n_visible,) and (n_hidden,).
+        """
 
 
 @final
 @dataclass(frozen=True)
 class Difference(Expectation):
-    """First expectation minus the second."""
+    """Difference between two expectations, `first` minus `second`."""
 
     first: Expectation
     second: Expectation
@@ -102,7 +105,7 @@ class Multiple(Expectation):
 @final
 @dataclass(frozen=True)
 class AllStates(Expectation):
-    """Exact expectation under the model by a sum over all states of the smaller discrete layer."""
+    """Exact expectation under the model: a sum over all states of the smaller discrete layer."""
 
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
         return expected_gradient(machine)
@@ -113,17 +116,18 @@ class AllStates(Expectation):
 class Samples(DataExpectation):
     """Weighted sum over visible states, with the hidden units marginalized.
 
-    The difference of two such sums is again one, with weights of both signs.
+    The difference of two such sums is again a weighted sum, with positive and negative weights.
 
     Parameters
     ----------
     blocks : tuple of ({ndarray, sparse matrix}, ndarray)
-        Visible states of shape (n_rows, n_visible), and the expected hidden states given them, of
-        shape (n_rows, n_hidden).
+        Each block contains visible states of shape (n_rows, n_visible), and the expected hidden
+        states given these, of shape (n_rows, n_hidden).
     weights : ndarray of shape (n_samples,)
-        Weights of the rows of all blocks.
+        Weights of the rows, concatenated over the blocks.
     joint : tuple of (ndarray, ndarray) or None, default=None
-        Block that holds the rows of both phases, if `blocks` are slices of it.
+        Block with the rows of both phases, of which `blocks` contains slices, or None if there is
+        no such block.
     """
 
     blocks: tuple[tuple[Any, Array], ...]
@@ -165,7 +169,7 @@ class Samples(DataExpectation):
 
 @final
 class Buffer:
-    """Array that every update overwrites, reallocated when more rows are requested."""
+    """Array that every update reuses, and that is reallocated if it is too small."""
 
     def __init__(self) -> None:
         self._array: Array | None = None
@@ -185,16 +189,16 @@ class Buffer:
 
 @final
 class UpdateBuffers:
-    """Precision of the states of an update, and arrays that all updates share.
+    """Buffers that all updates share, with the precision in which states are stored.
 
     Parameters are stored and updated in the precision of the machine. States and their products may
-    have a lower one: the sampling noise of a gradient exceeds the rounding of single precision,
-    which takes half the time.
+    have a lower precision: single precision takes half the time, and its rounding errors are
+    smaller than the sampling noise of a gradient.
 
     Parameters
     ----------
     dtype : dtype, default=None
-        Floating-point type of states and their products; None for the type of the parameters.
+        Floating-point type of states and their products. If None, the type of the parameters.
     """
 
     def __init__(self, dtype: Any = None) -> None:
@@ -205,7 +209,7 @@ class UpdateBuffers:
         self._rounded: tuple[Machine | None, Machine | None] = None, None
 
     def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
-        """Take a mini-batch; the next call overwrites it if the data are dense.
+        """Take a mini-batch of the data; if the data are dense, the next call overwrites it.
 
         Parameters
         ----------
@@ -233,22 +237,23 @@ class UpdateBuffers:
         return batch
 
     def cast(self, v: Any, machine: Machine) -> Any:
-        """Rows in the precision of states; `v` itself if it has that precision."""
+        """Convert rows to the precision of states; return `v` itself if it has this precision."""
         dtype = self.dtype or machine.weights.dtype
         return v if v.dtype == dtype else v.astype(dtype)
 
     def rounded(self, machine: Machine) -> Machine:
-        """Machine in the precision of states.
+        """Convert the machine to the precision of states.
 
         Parameters
         ----------
         machine : Machine
-            Machine with the present parameters and offsets.
+            Machine with the current parameters and offsets.
 
         Returns
         -------
         machine : Machine
-            The given machine if it has that precision; else a copy, which the next call overwrites.
+            The given machine if it has this precision, otherwise a copy that the next call
+            overwrites.
         """
         if self.dtype is None or machine.weights.dtype == self.dtype:
             return machine
@@ -274,7 +279,7 @@ class UpdateBuffers:
         Returns
         -------
         states : PhaseStates
-            Arrays in which only the mini-batch is set.
+            States of both phases, of which only the mini-batch is set.
         """
         n_data, dtype = v.shape[0], machine.weights.dtype
         mean = self._mean.rows((n_data + n_model, machine.weights.shape[1]), dtype)
@@ -287,15 +292,15 @@ class UpdateBuffers:
         return PhaseStates(rows[:n_data], rows[n_data:], rows, mean, self)
 
     def hidden_states(self, like: Array) -> Array:
-        """Array for hidden states, of the shape and dtype of `like`."""
+        """Array for hidden states, with the shape and dtype of `like`."""
         return self._h.rows(like.shape, like.dtype)
 
     def product(self, number: int, machine: Machine, dtype: Any) -> Array:
-        """Array of the shape of the weights, for one of two products; `number` is 0 or 1."""
+        """Array with the shape of the weights, for the first (`number` 0) or second (1) product."""
         return self._products[number].rows(machine.weights.shape, dtype)
 
     def equal_weights(self, n_rows: int, dtype: Any) -> Array:
-        """Equal weights that sum to one, of shape (n_rows,)."""
+        """Array of shape (n_rows,) of equal weights that sum to one."""
         weights = self._equal.get(n_rows)
         if weights is None or weights.dtype != dtype:
             weights = self._equal[n_rows] = np.full(n_rows, 1 / max(n_rows, 1), dtype)
@@ -314,7 +319,7 @@ class PhaseStates:
     model : ndarray of shape (n_model, n_visible)
         Visible states of the model.
     joint : ndarray of shape (n_data + n_model, n_visible) or None
-        Array that holds `v` and `model`; None for a sparse mini-batch.
+        Array that contains `v` and `model`, or None if the mini-batch is sparse.
     mean : ndarray of shape (n_data + n_model, n_hidden)
         Expected hidden states given `v` and `model`.
     buffers : UpdateBuffers
@@ -338,7 +343,7 @@ class PhaseStates:
         return self.mean[self.v.shape[0] :]
 
     def write_fields(self, machine: Machine) -> None:
-        """Write the hidden fields into `mean`, in one product unless the mini-batch is sparse."""
+        """Write the hidden fields to `mean`, by one product unless the mini-batch is sparse."""
         if self.joint is not None:
             machine.hidden_field(self.joint, out=self.mean)
         else:

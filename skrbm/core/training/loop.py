@@ -1,4 +1,4 @@
-"""Epochs and mini-batches."""
+"""Loop over epochs and mini-batches."""
 
 from __future__ import annotations
 
@@ -46,34 +46,36 @@ def run_epochs(
     state : TrainingState
         State of training, changed in place.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Data of any numeric type; cast one mini-batch at a time.
+        Data of any numeric type, which are cast one mini-batch at a time.
     n_iter : int
-        Number of epochs, including those done before.
+        Total number of epochs, including the `n_done` epochs that are already completed.
     rng : numpy.random.Generator
         Source of random numbers.
     rows : ndarray of shape (n_rows,), default=None
-        Indices of the training rows; None for all.
+        Indices of the training rows. If None, all rows are used.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Positive weights of all rows; None for a weight of 1. They are divided by the mean weight of
-        the training rows or, if `is_planned` is False, of all rows so far.
+        Positive weights of all rows. If None, all rows have a weight of one. The weights are
+        divided by the mean weight of the training rows or, if `is_planned` is False, by the mean
+        weight of all rows in this and earlier runs.
     is_planned : bool, default=True
-        Whether these epochs are all of training. If False, the learning-rate schedule stays at its
-        first value.
+        Whether the total number of epochs is known in advance. If False, the learning-rate schedule
+        stays at its first value.
     n_done : int, default=0
-        Number of epochs already done with this machine and state.
+        Number of epochs already completed with this machine and state.
     after_update : callable, default=None
-        Called after every update; an exception that it raises ends training.
+        Function that is called after every update. If it raises an exception, training ends.
 
     Yields
     ------
     epoch : int
-        Number of epochs done so far.
+        Number of epochs completed so far.
 
     Raises
     ------
     DivergenceError
-        If a `Guard` is among the parts, and an epoch ends with non-finite parameters or exploding
-        weights. Machine and state are restored to their values before the epoch.
+        If a `Guard` is among the parts, and an epoch ends with non-finite parameters, exploding
+        weights or a distribution that cannot be normalized. Machine and state are restored to their
+        values before the epoch.
     """
     if trainer.centering and state.visible_offset is None:
         _initialize_offsets(machine, state, v, rows, sample_weight)
@@ -115,7 +117,7 @@ def run_epochs(
 
 
 def _publish(moved: Machine, machine: Machine) -> None:
-    """Write the trained parameters to the plain machine."""
+    """Convert the trained parameters to plain ones, and write them to `machine`."""
     if moved is not machine:
         with np.errstate(all="ignore"):
             machine.assign(recenter(moved, None, None).parameters)
@@ -124,7 +126,7 @@ def _publish(moved: Machine, machine: Machine) -> None:
 def _blas_threads(
     trainer: Trainer, machine: Machine, state: TrainingState
 ) -> AbstractContextManager[None]:
-    """Context manager that limits BLAS to one thread for products of medium size."""
+    """Context manager that limits BLAS to one thread if the matrix products are of medium size."""
     is_exact = trainer.phases.is_exact
     n_model = smaller_discrete(machine).visible.n_states if is_exact else len(state.particles)
     n_products = (trainer.batch_size + n_model) * machine.weights.size
@@ -135,7 +137,7 @@ def _blas_threads(
 def _batches(
     trainer: Trainer, v: Any, rows: Array | None, n_batches: int, rng: np.random.Generator
 ) -> Iterator[Array | slice]:
-    """Row indices of the mini-batches of an epoch."""
+    """Row indices of each mini-batch in an epoch."""
     n_rows = _n_rows(v, rows)
     bounds = np.arange(n_batches + 1) * n_rows // n_batches
     batches = map(slice, bounds[:-1], bounds[1:])

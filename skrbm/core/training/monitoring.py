@@ -1,4 +1,4 @@
-"""Record of an epoch, and early stopping."""
+"""Scores that are recorded after an epoch, and early stopping."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.state import TrainingState
 
 N_RECORD_ROWS = 100  # rows, and chains, whose free energies are recorded
-GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50  # bounds of the rows compared; rows per epoch for each
+# Smallest and largest number of compared rows, and number of rows in an epoch per compared row.
+GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50
 RATE_DIVISOR = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
 MIN_RATE = 1e-6  # learning rate at which "adaptive" stops, as in scikit-learn
 
@@ -26,29 +27,31 @@ def record(
     sample_weight: Array | None = None,
     is_scored: Array | None = None,
 ) -> dict[str, float]:
-    """Scores of an epoch for the history, from a fixed subset of the rows.
+    """Compute the scores of an epoch for the history, on a fixed subset of the rows.
 
     Parameters
     ----------
     machine : Machine
         Current model.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Training data, or evenly spaced rows of them.
+        Training data, or an evenly spaced subset of the rows.
     particles : ndarray of shape (n_particles, n_hidden) or None
-        Hidden states of the chains that sample the machine; None without such chains.
+        Hidden states of the chains that sample the machine, or None if there are no such chains.
     n_samples : int, default=None
-        Number of rows of an epoch, which sets the effort; None for the number of rows of `v`.
+        Number of rows in an epoch, which limits the cost of the scores. If None, it is the number
+        of rows of `v`.
     sample_weight : ndarray of shape (n_rows,), default=None
-        Weights of the rows; None for equal weights.
+        Weights of the rows. If None, all rows have equal weights.
     is_scored : ndarray of bool of shape (n_rows, n_units), default=None
-        Mask of the units whose conditional distributions are scored; None for all.
+        Mask of the units whose conditional distributions are scored. If None, all units are scored.
 
     Returns
     -------
     history : dict of str to float
-        "pseudo_likelihood", in nats per row; "mean_activation", of the hidden units under the data;
-        with chains, "chain_gap", the mean free energy of the chains minus that of the data, in
-        nats. Data that are means of states are replaced by states with these means.
+        "pseudo_likelihood" is the mean pseudo-likelihood in nats per row. "mean_activation" is the
+        mean activation of the hidden units under the data. "chain_gap", included only with chains,
+        is the mean free energy of the chains minus the mean free energy of the data, in nats; data
+        that are means of states are replaced by random states with these means.
     """
     rows = every_kth_row(v, N_RECORD_ROWS).astype(machine.dtype, copy=False)
     weight = None if sample_weight is None else every_kth_row(sample_weight, N_RECORD_ROWS)
@@ -60,7 +63,7 @@ def record(
         h = every_kth_row(particles, N_RECORD_ROWS).astype(machine.dtype, copy=False)
         rng = np.random.default_rng(0)
         chains = machine.sample_visible(h, rng)
-        # Means have a larger free energy than their states on average: it is concave.
+        # The free energy is concave: it is larger at means than at states on average.
         states = machine.visible.draw_states_of_means(rows.copy(), rng)
         notes["chain_gap"] = free_energy_gap(machine, chains, states, reference_weight=weight)
     return notes
@@ -84,17 +87,17 @@ def free_energy_gap(
     machine : Machine
         Model that defines the free energy.
     v, reference : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Rows to compare. Evenly spaced rows are used, at most 1000.
+        Rows to compare. At most 1000 evenly spaced rows of each array are used.
     n_samples : int, default=None
-        Number of rows of an epoch; one row in 50 is compared, at least 100. None for the number of
-        reference rows.
+        Number of rows in an epoch. The number of compared rows is this number divided by 50, but at
+        least 100. If None, it is the number of reference rows.
     sample_weight, reference_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows; None for equal weights.
+        Weights of the rows. If None, all rows have equal weights.
 
     Returns
     -------
     gap : float
-        In nats. The partition function cancels.
+        Difference of the means in nats, in which the partition function cancels.
 
     References
     ----------
@@ -140,10 +143,10 @@ class Plateau:
         Parameters
         ----------
         score : float
-            New score; NaN is no improvement.
+            New score. NaN does not count as an improvement.
         std_error : float, default=0.0
-            Standard error of the score. A score within one standard error of an improvement is not
-            counted as stale.
+            Standard error of the score. If the score plus its standard error would be an
+            improvement, the score does not add to `n_stale`.
 
         Returns
         -------
@@ -169,18 +172,19 @@ class Plateau:
 @final
 @dataclass
 class EarlyStopping:
-    """Rule that ends training on a plateau of the scores, and keeps the best machine.
+    """Rule that ends training when the scores reach a plateau, and keeps the best machine.
 
     Parameters
     ----------
     plateau : Plateau
-        Plateau of the scores.
+        Detector of a plateau of the scores.
     slows_down : bool
-        Whether a plateau lowers the learning rate, as long as it exceeds `MIN_RATE`.
+        If True, training does not end on a plateau while the learning rate exceeds `MIN_RATE`; the
+        learning rate is lowered instead.
     restores_best : bool
         Whether to keep the machine with the best score.
     best : Machine, default=None
-        Copy of that machine.
+        Copy of the machine with the best score so far.
     """
 
     plateau: Plateau
@@ -189,14 +193,14 @@ class EarlyStopping:
     best: Machine | None = None
 
     def resume(self, score: float, machine: Machine) -> None:
-        """Set the machine and the score that training has to improve on.
+        """Set the machine and the score on which training has to improve.
 
         Parameters
         ----------
         score : float
             Score of the machine.
         machine : Machine
-            Machine of the public arrays.
+            Machine with the public arrays of the estimator.
         """
         self.plateau.best = score
         self.best = machine.astype(machine.dtype, copy=True)
@@ -209,11 +213,11 @@ class EarlyStopping:
         Parameters
         ----------
         score : float
-            Score of the machine; NaN is no improvement.
+            Score of the machine. NaN does not count as an improvement.
         machine : Machine
             Plain machine after the epoch.
         state : TrainingState
-            State of training; its `rate_factor` may be lowered.
+            State of training, whose `rate_factor` may be lowered.
         std_error : float, default=0.0
             Standard error of the score.
 

@@ -28,14 +28,15 @@ class NegativePhase(ABC):
     Parameters
     ----------
     n_gibbs_steps : int, default=1
-        Gibbs steps of the chains per update; one step draws v, then h.
+        Number of Gibbs steps of the chains per update. One step draws v, then h.
 
     Attributes
     ----------
     is_exact : bool
-        Whether the gradient is exact, so that rounding must stay below double precision.
+        Whether the gradient is exact. States are then kept in the precision of the machine: without
+        sampling noise, the rounding errors of a lower precision would matter.
     offers : frozenset of str
-        Features of an update that parts of training may need.
+        Features that this algorithm offers to the parts of training.
     """
 
     n_gibbs_steps: int = 1
@@ -46,7 +47,7 @@ class NegativePhase(ABC):
     @classmethod
     @abstractmethod
     def create(cls, n_gibbs_steps: int, base: Units, ladder: Ladder) -> Self:
-        """Algorithm with the given settings; each class uses those that it needs."""
+        """Create the algorithm; each class uses only the settings that it needs."""
 
     @property
     @abstractmethod
@@ -55,7 +56,7 @@ class NegativePhase(ABC):
 
     @abstractmethod
     def finish_epoch(self) -> dict[str, float]:
-        """Finish an epoch.
+        """Finish an epoch, and return statistics of the chains.
 
         Returns
         -------
@@ -67,7 +68,7 @@ class NegativePhase(ABC):
     def __call__(
         self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> Phases:
-        """Positive phase of a mini-batch and negative phase of the model.
+        """Compute the positive phase of a mini-batch and the negative phase of the model.
 
         Parameters
         ----------
@@ -76,9 +77,10 @@ class NegativePhase(ABC):
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
-            Hidden states of the persistent chains, at temperature 1 first; may be overwritten.
+            Hidden states of the persistent chains, those at temperature 1 first. The array may be
+            overwritten.
         buffers : UpdateBuffers
-            Arrays of the update.
+            Buffers for the arrays of the update.
         rng : numpy.random.Generator
             Source of random numbers.
 
@@ -109,7 +111,7 @@ class OneTemperature(NegativePhase):
 @final
 @dataclass(frozen=True)
 class ContrastiveDivergence(OneTemperature):
-    """CD-k: chains start at the mini-batch and are discarded; persistent chains are not used.
+    """CD-k: the chains start at the mini-batch and are discarded after the update.
 
     References
     ----------
@@ -156,7 +158,7 @@ class PersistentContrastiveDivergence(OneTemperature):
 @final
 @dataclass(frozen=True)
 class Exact(OneTemperature):
-    """Sum over all states of the smaller discrete layer; persistent chains are not used."""
+    """Exact sum over all states of the smaller discrete layer, without Markov chains."""
 
     is_exact = True
     offers = frozenset()
@@ -173,18 +175,19 @@ class Exact(OneTemperature):
 @final
 @dataclass(frozen=True)
 class ParallelTempering(NegativePhase):
-    """PT-k: persistent chains at several temperatures swap their states.
+    """PT-k, parallel tempering: persistent chains at several temperatures swap states.
 
-    The temperatures are adapted after every epoch, so that all neighbouring pairs accept swaps
-    equally often.
+    The temperatures are adapted after every epoch, so that swaps are accepted equally often between
+    all pairs of neighbouring temperatures.
 
     Parameters
     ----------
     n_gibbs_steps : int, default=1
-        Steps of the chains per update; one step draws v, then h, then swaps states.
+        Number of steps of the chains per update. One step draws v, then h, then swaps states.
     base : Units
-        Visible layer at the highest temperature; without a field, it should resemble the data. It
-        must not share memory with the machine, which training changes in place.
+        Visible layer at the highest temperature, whose distribution, without a field, should
+        resemble the data. It must not share memory with the machine, because training changes the
+        machine in place.
     ladder : Ladder
         Temperatures, adapted in place.
 
@@ -233,7 +236,7 @@ ALGORITHMS: dict[str, type[NegativePhase]] = {
 def _advance(
     machine: Machine, h: Array, n_gibbs_steps: int, rng: np.random.Generator, out: Array
 ) -> None:
-    """Write visible states after Gibbs steps that start at hidden states `h`, overwriting `h`."""
+    """Run Gibbs steps from the hidden states `h` in place; write visible states to `out`."""
     machine.sample_visible(h, rng, out=out)
     for _ in range(n_gibbs_steps - 1):
         machine.sample_hidden(out, rng, out=h)

@@ -22,7 +22,7 @@ MIN_ROOT = 1e-6  # above the rounding errors of zero gradients in single precisi
 
 @dataclass(frozen=True)
 class Optimizer(ABC):
-    """Update rule: computes a step from the present direction and the earlier ones.
+    """Update rule that computes a step from the current direction and earlier ones.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Optimizer(ABC):
     Attributes
     ----------
     block_bytes : int
-        Largest size, in bytes, of the block of a parameter that `move` updates.
+        Largest size, in bytes, of the blocks in which `move` updates a parameter.
     """
 
     momentum: float = 0.0
@@ -42,18 +42,22 @@ class Optimizer(ABC):
     @property
     @abstractmethod
     def remembered(self) -> tuple[str, ...]:
-        """Names of the arrays kept between steps, each of the parameter's shape."""
+        """Names of the arrays that are kept between steps; each has the shape of its parameter."""
 
     @property
     @abstractmethod
     def momentum_gain(self) -> float:
-        """Total step along a direction, in learning rates; 0 if it does not scale with length."""
+        """Total step caused by a direction, in multiples of the learning rate times the direction.
+
+        It is 0 if the step does not scale with the length of the direction.
+        """
 
     @abstractmethod
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
-        """Update a block of a parameter in place; `n_steps` includes this step.
+        """Update a block of a parameter in place.
 
         The arrays are the block, its direction, which is overwritten, and its `remembered` arrays.
+        `n_steps` is the number of steps so far, including this one.
         """
 
     def step(
@@ -66,11 +70,11 @@ class Optimizer(ABC):
         parameters : dict of str to ndarray
             Parameters from `Machine.parameters`.
         direction : dict of str to ndarray
-            Ascent direction, same keys and shapes.
+            Ascent direction, with the same keys and shapes as the parameters.
         learning_rate : float
-            Length of the step relative to the direction.
+            Learning rate of the step.
         memory : dict
-            State of the optimizer, initially empty; changed in place.
+            State of the optimizer, which is initially empty and changed in place.
         """
         memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
         kinds = self.remembered
@@ -192,7 +196,7 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 def _remembered(memory: Memory, name: str, like: Array) -> Array:
-    """Array kept between steps; zeros initially and after a change of shape."""
+    """Array that is kept between steps; it is zero initially and after a change of shape."""
     array = memory.get(name)
     if array is None or array.shape != like.shape:
         array = memory[name] = np.zeros_like(like)

@@ -1,4 +1,4 @@
-"""Base class of the parts of training, which act on an update besides the gradient step."""
+"""Base class of the parts of training, which act in addition to the gradient step."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from skrbm.core.training.state import TrainingState
 @final
 @dataclass(slots=True)
 class Step:
-    """Data of one update that the hooks of the parts receive.
+    """Data of one update, passed to the hooks of the parts.
 
     Parameters
     ----------
     machine : Machine
         Plain machine before the update, in the precision of states.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Mini-batch; the gradient overwrites it, after `weigh_rows` and before `transform`.
+        Mini-batch. The gradient may overwrite it, after `weigh_rows` and before `transform`.
     mean_hidden : ndarray of shape (n_hidden,)
         Weighted mean of the hidden units over the mini-batch, before the update.
     rate : float
-        Length of the step relative to the direction.
+        Learning rate of the update, multiplied by the mean weight of the mini-batch if the rows are
+        weighted.
     state : TrainingState
         State of training, changed in place.
     rng : numpy.random.Generator
@@ -45,7 +46,7 @@ class Step:
 
 
 class Part:
-    """Extension of training by hooks, which do nothing by default.
+    """Base class of extensions of training, whose hooks do nothing by default.
 
     A part overrides the hooks that it needs. It keeps its state in `TrainingState.parts` under its
     name, so that checkpoints and `partial_fit` preserve it without further code.
@@ -53,11 +54,12 @@ class Part:
     Attributes
     ----------
     name : str
-        Key of the part in `TrainingState.parts`, and its name among the parts that can be left out.
+        Key of the part in `TrainingState.parts`. An estimator whose `_left_out` contains this name,
+        if that may be left out, trains without the part.
     needs : frozenset of str
-        Features of an update that the part requires, from `NegativePhase.offers`.
+        Features that the part requires; `NegativePhase.offers` must contain them.
     data_rows : tuple of str
-        Keys of its state that hold rows of the data; a fitted estimator does not keep these.
+        Keys of the part's state that hold rows of the data. A fitted estimator does not store them.
     """
 
     name: ClassVar[str]
@@ -65,7 +67,7 @@ class Part:
     data_rows: ClassVar[tuple[str, ...]] = ()
 
     def memory(self, state: TrainingState) -> dict[str, Any]:
-        """State of this part, a dictionary in the training state."""
+        """Return the state of this part, a dictionary stored in the training state."""
         return state.parts.setdefault(self.name, {})
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
@@ -73,24 +75,25 @@ class Part:
         return True
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Prepare for the data `v` of a run, before its first update."""
+        """Prepare the part for a run on the data `v`, before the first update."""
 
     def around_epoch(
         self, machine: Machine, state: TrainingState, v: Any
     ) -> AbstractContextManager[object]:
-        """Context manager around the updates of an epoch over the data `v`."""
+        """Context manager that encloses all updates of an epoch on the data `v`."""
         return nullcontext()
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Any:
-        """Mini-batch that replaces the rows `v`, whose indices are `rows`."""
+        """Return a mini-batch to use in place of the rows `v`, whose indices are `rows`."""
         return v
 
     def move_chains(self, step: Step) -> None:
         """Move persistent chains by a kernel that leaves the model's distribution invariant.
 
-        Called after both phases, before the gradient.
+        The hook is called after the states of both phases are drawn and before the gradient is
+        computed.
         """
 
     def observe(self, step: Step) -> None:
@@ -100,18 +103,19 @@ class Part:
         """
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """Difference of the phases with changed row weights.
+        """Return the difference between the phases with changed row weights.
 
-        Only for parts that need `ROW_WEIGHTS`: the exact gradient has no weights of rows. `machine` is
-        the machine in training before the update, in the precision of states.
+        Only for parts that need `ROW_WEIGHTS`, which the exact gradient does not have. `machine` is the
+        machine in training before the update, in the precision of states.
         """
         return difference
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
         """Change the gradient in place, before the step.
 
-        `machine` is the machine in training, with centred parameters if training is centred; the
-        gradient has the keys of its parameters. The metric and the clipping follow.
+        `machine` is the machine in training, whose parameters are centred if training is centred.
+        The gradient has the same keys as these parameters. It is clipped and multiplied by the
+        metric afterwards.
         """
 
     def after_step(self, step: Step, machine: Machine) -> None:
@@ -119,7 +123,7 @@ class Part:
 
 
 def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[str, Any]]:
-    """States of all parts, without rows of the data."""
+    """States of all parts, from which the rows of the data are removed."""
     data_rows = {part.name: part.data_rows for part in parts}
     return {
         name: {key: value for key, value in memory.items() if key not in data_rows.get(name, ())}
@@ -128,7 +132,7 @@ def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[
 
 
 def hooks(parts: Iterable[Part], name: str) -> tuple[Callable[..., Any], ...]:
-    """Methods of the parts that override the given hook."""
+    """Methods of the parts that override the hook with the given name."""
     return tuple(
         getattr(part, name)
         for part in parts

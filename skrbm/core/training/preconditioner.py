@@ -1,4 +1,4 @@
-"""Preconditioner of the step: turns the gradient into the direction of steepest ascent."""
+"""Conversion of the gradient to the direction of steepest ascent in a metric."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from skrbm.core.units.support import Metric
 @final
 @dataclass
 class Preconditioner:
-    """Metric of the layers that turns a gradient into a direction, with gradient clipping.
+    """Conversion of a gradient to a direction by the metrics of the layers, with gradient clipping.
 
     Parameters
     ----------
     variance, kurtosis : ndarray of shape (n_visible,), default=None
-        Variance and kurtosis of the data, which scale the metric; None if they are not known.
+        Variance and kurtosis of the data, which scale the metric, or None if they are unknown.
     unit : float, default=1.0
-        Factor of the metric. It makes the learning rate that of the weights for units whose metric
-        is not 1.
+        Factor of the metric. It compensates the metric of the weights if this differs from 1, so
+        that the learning rate applies to the weights without a factor.
     max_norm : float or None, default=None
-        Largest norm of the gradient, over all parameters [1]_. It is measured in the metric, so it
-        does not depend on the units of measurement of the data.
+        Largest norm of the gradient, over all parameters [1]_. The norm is computed in the metric,
+        so it does not depend on the units of measurement of the data.
 
     References
     ----------
@@ -44,23 +44,23 @@ class Preconditioner:
     _hidden_variance: Array | None = field(default=None, init=False)
 
     def scale_hidden(self, variance: Array) -> None:
-        """Set the variance of the hidden states, of shape (n_hidden,), that scales the metric."""
+        """Scale the metric by the variances of the hidden states, an array of shape (n_hidden,)."""
         self._hidden_variance, self._fixed = variance, None
 
     def direction(self, machine: Machine, gradient: Gradient) -> Gradient:
-        """Direction of the step: the gradient, clipped and multiplied by the metric.
+        """Compute the direction of the step: clip the gradient, and multiply it by the metric.
 
         Parameters
         ----------
         machine : Machine
             Machine in training. Its metric is cached if it does not depend on parameters.
         gradient : dict of str to ndarray
-            Gradient with the keys of the machine's parameters; overwritten.
+            Gradient, with the same keys as the machine's parameters. It is overwritten.
 
         Returns
         -------
         direction : dict of str to ndarray
-            Same keys and shapes.
+            Direction, with the same keys and shapes as the gradient.
         """
         multiples = self._fixed
         if multiples is None:
@@ -82,7 +82,7 @@ class Preconditioner:
         return visible, machine.hidden.metric(self._hidden_variance)
 
     def _multiples(self, machine: Machine, gradient: Gradient) -> dict[str, Any]:
-        """Factors of the metric by parameter, without factors that are all 1."""
+        """Factors of the metric by parameter; parameters whose factors are all 1 are omitted."""
         visible, hidden = self.metrics(machine)
         signal: Any = visible.signal
         multiples: dict[str, Any] = {

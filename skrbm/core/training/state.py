@@ -17,12 +17,12 @@ SUCCESS_RATE = 0.1  # weight of the last attempt in the running success rate
 @final
 @dataclass
 class TrainingState:
-    """State that training carries between updates besides the parameters.
+    """State of training that is kept between updates, besides the parameters.
 
     Parameters
     ----------
     particles : ndarray of shape (n_chains * n_particles, n_hidden)
-        Hidden states of the persistent chains, at temperature 1 first.
+        Hidden states of the persistent chains, those at temperature 1 first.
     visible_offset : ndarray of shape (n_visible,), default=None
         Running mean of the data; None until the first centred epoch.
     hidden_offset : ndarray of shape (n_hidden,), default=None
@@ -32,7 +32,7 @@ class TrainingState:
     n_updates : int, default=0
         Number of updates so far.
     rate_factor : float, default=1.0
-        Factor of the learning rate, lowered on a plateau.
+        Factor of the learning rate, which is lowered on a plateau.
     learning_rate : float, default=0.0
         Learning rate of the last update.
     n_rows : int, default=0
@@ -40,7 +40,7 @@ class TrainingState:
     total_weight : float, default=0.0
         Sum of the weights of these rows.
     parts : dict of str to dict
-        State of each part of training, by its name.
+        State of each part of training, by the name of the part.
     """
 
     particles: Array
@@ -62,23 +62,24 @@ class TrainingState:
         *,
         is_planned: bool,
     ) -> Array | None:
-        """Count the rows, and divide their weights by the mean weight.
+        """Add the rows to the counts, and divide their weights by the mean weight.
 
         Parameters
         ----------
         sample_weight : ndarray of shape (n_samples,) or None
-            Positive weights; None for a weight of 1.
+            Positive weights of the rows. If None, all rows have a weight of one.
         n_samples : int
             Number of rows.
         rows : ndarray of shape (n_rows,), default=None
-            Indices of the training rows, which are counted; None for all.
+            Indices of the training rows; only these are counted. If None, all rows are counted.
         is_planned : bool
-            Whether to take the mean over these rows alone. If False, over all rows so far.
+            If True, the mean weight is computed over these rows only; if False, over all rows so
+            far.
 
         Returns
         -------
         relative_weight : ndarray of shape (n_samples,) or None
-            Weights relative to the mean; None if all of them are 1.
+            Weights relative to the mean, or None if all of them are 1.
         """
         n_rows = n_samples if rows is None else len(rows)
         weight = sample_weight if sample_weight is None or rows is None else sample_weight[rows]
@@ -96,9 +97,9 @@ class TrainingState:
         Parameters
         ----------
         mean_visible : ndarray of shape (n_visible,)
-            Mean of the data.
+            Mean of the visible units over the mini-batch.
         mean_hidden : ndarray of shape (n_hidden,)
-            Mean of the hidden units under the data.
+            Mean of the hidden units over the mini-batch.
         """
         visible, hidden = self._initialized_offsets()
         self.visible_offset = visible + OFFSET_RATE * (mean_visible - visible)
@@ -119,7 +120,7 @@ class TrainingState:
 
 
 def recent_success(before: float, last: float) -> float:
-    """Running mean of the success rate, after one more attempt.
+    """Update the running mean of the success rate with the last attempt.
 
     Parameters
     ----------

@@ -40,13 +40,15 @@ class Trainer:
     learning_rate : float
         Initial learning rate.
     batch_size : int
-        Largest number of rows in a mini-batch; the batches of an epoch differ by at most one row.
+        Largest number of rows in a mini-batch. The sizes of the mini-batches in an epoch differ by
+        at most one.
     optimizer : Optimizer, default=SGD()
         Update rule.
     schedule : callable, default=constant_factor
-        Factor of the learning rate as a function of the completed share of the planned run.
+        Function that computes a factor of the learning rate from the completed share of the planned
+        run.
     preconditioner : Preconditioner, default=Preconditioner()
-        Metric that turns the gradient into the direction of the step.
+        Conversion of the gradient to the direction of the step.
     parts : tuple of Part, default=()
         Further parts of training, in the order in which their hooks are called.
     shuffle : bool, default=True
@@ -54,10 +56,11 @@ class Trainer:
     centering : bool, default=True
         Whether the gradient is taken with respect to centred parameters.
     buffers : UpdateBuffers, default=UpdateBuffers()
-        Precision of states, and arrays for one machine at a time.
+        Buffers for the arrays of the updates, with the precision of states. They serve one machine
+        at a time.
     serial_products : tuple of int, default=SERIAL_PRODUCTS
-        Range of the number of multiplications per update in which BLAS uses one thread: at least
-        the first, below the second.
+        BLAS uses one thread if the number of multiplications per update is at least the first value
+        and less than the second.
 
     Raises
     ------
@@ -88,7 +91,7 @@ class Trainer:
 
     @cached_property
     def _hooks(self) -> tuple[Hooks, ...]:
-        """Overridden hooks of an update, in the order of their calls."""
+        """Hooks of an update that parts override, in the order in which they are called."""
         names = "move_chains", "observe", "weigh_rows", "transform", "after_step"
         return tuple(hooks(self.parts, name) for name in names)
 
@@ -106,7 +109,7 @@ class Trainer:
         Parameters
         ----------
         machine : Machine
-            Machine in training with writeable arrays, from `start`.
+            Machine in training, which was returned by `start` and has writeable arrays.
         state : TrainingState
             State of training, changed in place.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
@@ -116,9 +119,9 @@ class Trainer:
         progress : float, default=0.0
             Completed share of the planned run; 0 if training is not planned.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the rows, with a mean of 1 over the data; None for a weight of 1. The positive
-            phase is a weighted mean, and the step is multiplied by the mean weight of the
-            mini-batch.
+            Weights of the rows, whose mean over the data is one. If None, all rows have a weight of
+            one. The positive phase is a weighted mean, and the step is multiplied by the mean
+            weight of the mini-batch.
         """
         move_chains, observe, weigh_rows, transform, after_step = self._hooks
         rate = self.learning_rate * state.rate_factor * self.schedule(progress)
@@ -153,19 +156,19 @@ class Trainer:
                 machine.assign(recenter(machine, *state.offsets(machine.dtype)).arrays)
 
     def start(self, machine: Machine, state: TrainingState) -> Machine:
-        """Machine to train: the given one, centred if training is centred.
+        """Prepare the machine to train: centre its parameters if training is centred.
 
         Parameters
         ----------
         machine : Machine
             Plain machine.
         state : TrainingState
-            State of training with the offsets.
+            State of training, which contains the offsets.
 
         Returns
         -------
         machine : Machine
-            Machine of the same distribution, which shares the weights. Without centring, the given
-            machine itself.
+            Machine with the same distribution, which shares the weights of the given machine.
+            Without centring, it is the given machine itself.
         """
         return recenter(machine, *state.offsets(machine.dtype)) if self.centering else machine

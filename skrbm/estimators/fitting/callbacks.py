@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks around every epoch; no callbacks before scikit-learn 1.9."""
+"""Calls of scikit-learn's callbacks before and after every epoch, for scikit-learn 1.9 or later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ try:
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Empty base class, without `set_callbacks`."""
+        """Empty base class for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Any) -> Any:
         """Return the method unchanged."""
@@ -29,11 +29,11 @@ class FitTask:
     Parameters
     ----------
     estimator : object
-        Estimator that is fitted; None for a task without callbacks.
+        Estimator that is fitted. If None, no callbacks are called.
     X, y : object
         Arguments of `fit`.
     n_epochs : int
-        Largest number of subtasks.
+        Largest number of subtasks, one per epoch.
     weight : object
         Argument `sample_weight` of `fit`.
     """
@@ -67,8 +67,8 @@ class FitTask:
         Parameters
         ----------
         attributes : callable returning a dict
-            Function that copies the present attributes of the estimator; called if a hook needs
-            them.
+            Function that returns a copy of the current attributes of the estimator. It is called
+            only if a hook needs them.
 
         Returns
         -------
@@ -87,8 +87,8 @@ class FitTask:
         Parameters
         ----------
         attributes : callable returning a dict
-            Function that copies the present attributes of the estimator; called if a hook needs
-            them.
+            Function that returns a copy of the current attributes of the estimator. It is called
+            only if a hook needs them.
         """
         if self._fit is not None:
             self._fit.call_on_fit_task_end(**self._arguments, reconstruction_attributes=attributes)

@@ -1,4 +1,4 @@
-"""Checkpoints: a callback that saves a fit in progress, and a check of the fit that resumes it."""
+"""Callback that saves a fit in progress, and a check of the fit that resumes it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ CHANGEABLE = {"n_jobs", "verbose", "warm_start", "random_state"}  # parameters t
 class Checkpoint:
     """Callback that saves a fit at regular intervals, so that another process can resume it.
 
-    The file holds the estimator as if the fit had ended after the present epoch, with the progress
-    of the fit. To resume, load the estimator with `joblib.load` and call `fit` with
-    `warm_start=True` and the same rows. It runs the remaining epochs; the result equals that of an
-    uninterrupted fit bit for bit. A checkpoint of the last epoch has no remaining epochs.
+    The file contains the estimator as if the fit had ended after the current epoch, and the
+    progress of the fit. To resume, load the estimator with `joblib.load` and call `fit` with
+    `warm_start=True` and the same rows. This fit runs the remaining epochs, and its result is
+    bit-for-bit equal to the result of an uninterrupted fit. After a checkpoint of the last epoch,
+    no epochs remain.
 
     Parameters
     ----------
     path : str or path-like
         File to write, in an existing folder. It is replaced atomically: if the process is killed
-        while it writes, the previous checkpoint is kept. Like every pickle, a checkpoint can run
-        code when it is loaded: only load checkpoints that you trust.
+        while it writes the file, the previous checkpoint is kept. Like every pickle, a checkpoint
+        can run code when it is loaded: only load checkpoints that you trust.
     every : int, default=1
         Number of epochs between two checkpoints; the last epoch is always saved.
 
@@ -123,7 +124,7 @@ class Checkpoint:
         context : object
             Callback context of scikit-learn.
         fitted_estimator : object
-            Copy of the estimator as if the fit ended after this epoch.
+            Copy of the estimator as if the fit had ended after this epoch.
         """
         checkpoint = getattr(fitted_estimator, "_training_state", {}).get("checkpoint")
         if checkpoint is None:
@@ -156,12 +157,12 @@ def fixed_settings(owner: Any) -> dict[str, str]:
 
 
 def check_same_fit(checkpoint: dict[str, Any], owner: Any, rows: tuple[int, str]) -> None:
-    """Check that a fit resumes its checkpoint with the same parameters and rows.
+    """Check that a fit has the same parameters and rows as the checkpoint that it resumes.
 
     Parameters
     ----------
     checkpoint : dict
-        Checkpoint with the keys "settings" and "rows".
+        Checkpoint, a dictionary with at least the keys "settings" and "rows".
     owner : BaseRBM or RBMClassifier
         Estimator to be fitted.
     rows : tuple of int and str

@@ -41,11 +41,12 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
     Parameters
     ----------
     estimator : BaseRBM or RBMClassifier
-        Estimator to write to. Any other error leaves it unchanged.
+        Estimator to which the result is written. Errors other than `DivergenceError` leave it
+        unchanged.
     problem : Problem
-        Training data, and the model, which has a copy of the estimator.
+        Training data and model. The model contains a copy of the estimator.
     task : FitTask, default=None
-        Task for callbacks; None without callbacks.
+        Task for callbacks. If None, no callbacks are called.
 
     Raises
     ------
@@ -80,7 +81,7 @@ class Fit:
     problem : Problem
         Training data and the model.
     start : Start
-        Copy of the initialization, whose random stream and temperatures change during the fit.
+        Copy of the initialization. Its random stream and temperatures change during the fit.
     machine : Machine
         Machine that is trained in place.
     state : TrainingState
@@ -90,13 +91,13 @@ class Fit:
     trainer : Trainer
         Training algorithm.
     recorder : Recorder
-        Recorder of each epoch and of its score.
+        Recorder of the scores of each epoch.
     stopping : EarlyStopping or None
-        Rule that ends training early; None for a fixed number of epochs.
+        Rule that ends training early, or None if the number of epochs is fixed.
     n_done : int
         Number of completed epochs.
     latest : tuple of int and Machine, default=None
-        Cache of the averaged machine, with the number of updates at which it was computed.
+        Number of updates at which the averaged machine was last computed, and this machine.
     """
 
     problem: Problem
@@ -112,7 +113,7 @@ class Fit:
 
     @classmethod
     def of(cls, problem: Problem, start: Start) -> Fit:
-        """Prepare a fit with the present parameters of the estimator."""
+        """Prepare a fit with the current parameters of the estimator."""
         checkpoint, start = problem.checkpoint, deepcopy(start)
         is_small = start.machine.weights.size <= MAX_DOUBLE_WEIGHTS
         machine = start.machine.astype(np.float64 if is_small else start.dtype)
@@ -139,8 +140,8 @@ class Fit:
         Returns
         -------
         result : FitResult
-            Last machine, or the best one with early stopping; last finite machine and the error if
-            training diverged.
+            Result that contains the last machine or, if `early_stopping` is used, the best machine.
+            If training diverged, the result contains the last finite machine and the error.
         """
         problem, error = self.problem, None
 
@@ -180,7 +181,7 @@ class Fit:
         return self.result(error=error)
 
     def _end_epoch(self) -> bool:
-        """Record an epoch if a record is due; True if training should end."""
+        """Record the epoch if a record is due, and return True if training should end."""
         self.recorder.history.n_iter += 1
         notes = {"learning_rate": self.state.learning_rate} | self.start.phase.finish_epoch()
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
@@ -191,13 +192,18 @@ class Fit:
 
     @property
     def _is_due(self) -> bool:
-        """True for the first and the last epoch, and for one in every `RECORDED_UPDATES` updates."""
+        """True if a record of this epoch is due.
+
+        The first and the last epoch are recorded, and about one epoch in every `RECORDED_UPDATES`
+        updates; all epochs are recorded if the scores may end training or if the likelihood is
+        tracked.
+        """
         is_followed = self.stopping is not None or self.problem.model.rbm.track_likelihood
         spacing = 1 if is_followed else -(-RECORDED_UPDATES // self.problem.n_updates)
         return self.n_done in (1, self.problem.n_iter) or self.n_done % spacing == 0
 
     def _averaged(self) -> Machine:
-        """Present machine of the public arrays, the average of the parameters if one is kept."""
+        """Current machine for the public arrays: the average of the parameters if one is kept."""
         if self.latest is None or self.latest[0] != self.state.n_updates:
             machine = averaged(self.machine, self.state)
             if machine is not self.machine:  # an average may violate constraints
@@ -209,14 +215,14 @@ class Fit:
     def result(
         self, *, error: DivergenceError | None = None, checkpoint: dict[str, Any] | None = None
     ) -> FitResult:
-        """Present result, which shares arrays with the fit.
+        """Result of the epochs so far, which shares arrays with the fit.
 
         Parameters
         ----------
         error : DivergenceError, default=None
-            Error that ended training, if it diverged.
+            Error that ended training, if training diverged.
         checkpoint : dict, default=None
-            Progress of the fit, from which another process can resume.
+            Progress of the fit, from which another process can resume it.
         """
         start, model, state = self.start, self.problem.model, self.state
         machine = self._averaged().astype(start.dtype)
@@ -248,11 +254,11 @@ class Fit:
         )
 
     def snapshot(self) -> dict[str, Any]:
-        """Copy of the present attributes of the estimator."""
+        """Copy of the current attributes of the estimator."""
         return deepcopy(self.problem.attributes(self.result()))
 
     def checkpoint(self, *, is_over: bool) -> dict[str, Any]:
-        """Snapshot from which a fit of the same rows can resume; `is_over` marks a finished fit."""
+        """Snapshot from which a fit to the same rows can resume; `is_over` marks a finished fit."""
         n_iter, rows = self.problem.n_iter, self.rows
         checkpoint = {
             "n_done": n_iter if is_over else self.n_done,
@@ -267,7 +273,7 @@ class Fit:
 
 
 def _history(problem: Problem, n_done: int) -> History:
-    """History that continues the history of the estimator, or a new one."""
+    """Continue the history of the estimator, or create an empty history."""
     owner, is_new = problem.model.owner, not problem.training_state
     return History(
         empty_history(*problem.scores) if is_new else owner.history_,
@@ -280,7 +286,7 @@ def _history(problem: Problem, n_done: int) -> History:
 
 
 def _stopping(problem: Problem, start: Start, recorder: Recorder) -> EarlyStopping | None:
-    """Rule that ends a fit early; None for a fixed number of epochs."""
+    """Rule that ends a fit early, or None if the number of epochs is fixed."""
     rbm = problem.model.rbm
     slows_down = rbm.learning_rate_schedule == "adaptive"
     if not problem.is_planned or not (slows_down or rbm.early_stopping):

@@ -1,4 +1,4 @@
-"""Data classes of a fit: its problem, its initialization and its result."""
+"""Data classes that describe the problem, the initialization and the result of a fit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Data = dict[str, Any]
 @final
 @dataclass(frozen=True)
 class Start:
-    """Initialization of a fit, which trains copies of its contents.
+    """Initialization of a fit. The fit changes only copies of its contents.
 
     Parameters
     ----------
@@ -63,18 +63,19 @@ class Start:
     rng : numpy.random.Generator
         Random stream of training.
     data : dict
-        Statistics of all rows so far, as the estimator stores them: "first" and "all", number of
-        rows, means and variances of the first and of all rows; "varying", mask of the columns that
-        are not constant; "kurtosis" of the columns and "least_kurtosis", its lower bound; "table",
-        for a table; counts of the problem.
+        Statistics of all rows so far, as the estimator stores them. "first" and "all" contain the
+        number, the means and the variances of the rows of the first fit and of all rows,
+        respectively. "varying" is the mask of the columns that are not constant. "kurtosis" is the
+        kurtosis of the columns, and "least_kurtosis" its lower bound. "table" is included for
+        tables only. The entries of `Problem.counts` are included as well.
     base : Units
-        Visible layer that, without a field, has the statistics of all rows.
+        Visible layer whose distribution, without a field, has the statistics of all rows.
     ladder : Ladder
         Temperatures of the chains.
     phase : NegativePhase
         Source of model samples.
     published : Machine or None
-        Machine of the public arrays, if training resumes from them.
+        Machine with the public arrays if training resumes from them, otherwise None.
     """
 
     machine: Machine
@@ -91,7 +92,7 @@ class Start:
 @final
 @dataclass(frozen=True)
 class FitResult:
-    """Result of a fit: contents of the fitted attributes.
+    """Result of a fit: the contents of the fitted attributes.
 
     Parameters
     ----------
@@ -106,9 +107,9 @@ class FitResult:
     history : dict of str to list of float
         History of these epochs.
     streams, data, chains, training_state : dict
-        Contents of the private attributes.
+        Contents of the private attributes `_streams`, `_data`, `_chains` and `_training_state`.
     error : DivergenceError or None
-        Error that ended the fit, if it diverged.
+        Error that ended the fit, or None if the fit did not diverge.
     """
 
     machine: Machine
@@ -125,25 +126,25 @@ class FitResult:
 
 @dataclass(frozen=True)
 class Problem(ABC):
-    """Training data and model of a fit, base class for fits with and without labels.
+    """Training data and model of a fit; base class of fits with and without labels.
 
     Parameters
     ----------
     model : Model
-        Model of a copy of the estimator, which has learned the format of the rows.
+        Model of a copy of the estimator. The copy has learned the format of the rows.
     X : {ndarray, sparse matrix} of shape (n_samples, n_features)
         Checked features.
     sample_weight : ndarray of shape (n_samples,) or None
         Positive weights of the rows.
     is_planned : bool
-        Whether this is a `fit` of `n_iter` epochs, which may hold out rows and decrease the learning
-        rate. If False, it is one epoch of `partial_fit`.
+        True for a call of `fit`, which runs `n_iter` epochs and may hold out rows and decrease the
+        learning rate; False for a call of `partial_fit`, which runs one epoch.
     resumes : bool
         Whether training resumes from the public arrays.
     candidates : ndarray of int, default=None
-        Indices of the rows that may be held out; None for all.
+        Indices of the rows that may be held out. If None, any row may be held out.
     counts : dict, default={}
-        Statistics of all rows so far that do not concern their features.
+        Statistics of all rows so far that do not concern their features, such as label counts.
     """
 
     model: Model
@@ -163,17 +164,17 @@ class Problem(ABC):
 
     @cached_property
     def statistics(self) -> Statistics:
-        """Number of rows of this fit, with the means and variances of the columns."""
+        """Number of rows of this fit, and the means and variances of their columns."""
         return row_statistics(self.X, self.sample_weight)
 
     @property
     def beside_rows(self) -> tuple[Array | None, ...]:
-        """Arrays besides `X` with a value for each row that a fit depends on."""
+        """Arrays other than `X` on which a fit depends, with one value for each row."""
         return (self.sample_weight,)
 
     @cached_property
     def digest(self) -> tuple[int, str]:
-        """Number of rows of this fit, and a digest of their ordered values that ignores the dtype."""
+        """Number of rows of this fit, and a digest of their values in double precision."""
         digest, (n_rows, n_columns) = hashlib.blake2b(digest_size=16), self.X.shape
         size = max(1, DIGEST_BLOCK // n_columns)
         blocks = (dense(self.X[begin : begin + size]) for begin in range(0, n_rows, size))
@@ -200,12 +201,15 @@ class Problem(ABC):
 
     @property
     def checkpoint(self) -> dict[str, Any] | None:
-        """Progress of the interrupted fit that this fit resumes; None without a checkpoint."""
+        """Progress of the interrupted fit that this fit resumes, or None without a checkpoint."""
         return self.training_state.get("checkpoint") if self.is_planned else None
 
     @cached_property
     def split(self) -> tuple[Array | None, Array | None]:
-        """Indices of the training rows, None for all, and of the held-out rows, None without any."""
+        """Indices of the training rows and of the held-out rows.
+
+        Both are None if all rows are training rows.
+        """
         rbm, n_samples = self.model.rbm, self.X.shape[0]
         if not (self.is_planned and rbm.early_stopping):
             return None, None
@@ -220,7 +224,7 @@ class Problem(ABC):
 
     @property
     def n_batch(self) -> int:
-        """Largest number of rows in a mini-batch; "auto" aims at 100 updates in an epoch."""
+        """Largest number of rows in a mini-batch; "auto" aims at 100 updates per epoch."""
         n_batch: int | str = self.model.rbm.batch_size
         if isinstance(n_batch, str):
             return min(max(self.n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
@@ -228,36 +232,36 @@ class Problem(ABC):
 
     @cached_property
     def n_updates(self) -> int:
-        """Number of updates of an epoch."""
+        """Number of updates per epoch."""
         return -(-self.n_rows // self.n_batch)
 
     @abstractmethod
     def rows(self, start: Start, rng: np.random.Generator) -> Any:
-        """Visible states of all rows, an array or a container that is indexed like one."""
+        """Visible states of all rows, in an array or a container that is indexed like an array."""
 
     @abstractmethod
     def objective(self, phase: NegativePhase) -> NegativePhase | LabelObjective:
-        """Objective of training, given a source of model samples."""
+        """Objective of training, which takes model samples from `phase`."""
 
     @abstractmethod
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
-        """Recorder for a fit with states of the given precision."""
+        """Create the recorder of a fit, in which states have the precision `dtype`."""
 
     @abstractmethod
     def attributes(self, result: FitResult) -> dict[str, Any]:
-        """Attributes of the estimator after the fit; None deletes an attribute."""
+        """Attributes of the estimator after the fit; None marks an attribute to delete."""
 
 
 @final
 @dataclass(frozen=True)
 class RowProblem(Problem):
-    """Rows without labels, which may have missing values."""
+    """Problem of a fit to rows without labels, which may have missing values."""
 
     scores = ("pseudo_likelihood",)
 
     @classmethod
     def of(cls, rbm: Any, X: Any, sample_weight: Any, *, is_planned: bool) -> RowProblem:
-        """Check the arguments of `fit` (`is_planned`) or `partial_fit`."""
+        """Check the arguments of `fit` or, if `is_planned` is False, of `partial_fit`."""
         model, form = ArrayModel(copy(rbm)), rbm._row_format
         resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
         X, weight = present_rows(X, check_weights(sample_weight, X))
@@ -325,12 +329,12 @@ def machine_attributes(rbm: Any, result: FitResult) -> dict[str, Any]:
     rbm : BaseRBM
         Estimator that has learned the format of the rows.
     result : FitResult
-        Result of a fit of this machine, or of one with further columns.
+        Result of a fit of this machine, or of a machine with additional columns.
 
     Returns
     -------
     attributes : dict
-        Attributes by name; None deletes an attribute.
+        Attributes by name. None marks an attribute to delete.
     """
     learned = {name: getattr(rbm, name, None) for name in rbm._row_format.learned}
     arrays = {name: result.arrays[name] for name in rbm._public_names}
@@ -359,7 +363,8 @@ def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, A
     Returns
     -------
     statistics : tuple of float, ndarray and ndarray of shape (n_features,)
-        Number of rows, means and variances. For weighted rows the number is `number_of_rows`.
+        Number of rows, means and variances. With weights, the number of rows is the effective
+        number computed by `number_of_rows`.
     """
     n_rows = X.shape[0] if sample_weight is None else number_of_rows(sample_weight)
     return (n_rows, *column_statistics(X, sample_weight))
@@ -379,7 +384,7 @@ def split_rows(
     seed : int
         Seed of the split.
     candidates : ndarray of shape (n_candidates,), default=None
-        Indices of the rows that may be held out; None for all.
+        Indices of the rows that may be held out. If None, any row may be held out.
 
     Returns
     -------

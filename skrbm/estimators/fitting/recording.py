@@ -24,7 +24,7 @@ from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.input.validation import warn_user
 
 MAX_RECORDED_ROWS = 1000  # training rows that are scored after an epoch
-MIN_DEFICIT = 1.0  # nats below independent features at which a fit warns
+MIN_DEFICIT = 1.0  # nats, loss against a model of independent features at which a fit warns
 HELD_OUT_EFFORT = 2  # cost of a held-out score relative to a training score
 
 Columns = dict[str, list[float]]
@@ -53,9 +53,9 @@ class History:
     is_verbose : bool
         Whether to print a line for every epoch.
     n_updates : int
-        Number of updates of an epoch.
+        Number of updates per epoch.
     n_left : int or None
-        Largest number of remaining epochs; None if it is unknown.
+        Largest number of remaining epochs, or None if it is unknown.
     """
 
     columns: Columns
@@ -82,14 +82,14 @@ class History:
             self._print(self.n_iter + 1, text)
 
     def add(self, notes: Notes, scores: str) -> None:
-        """Add the present epoch to the history.
+        """Add the current epoch to the history.
 
         Parameters
         ----------
         notes : dict of str to float
-            Values by column; a column without a value gets NaN.
+            Values of the columns. NaN is added to a column without a value.
         scores : str
-            Scores for the printed line.
+            Text with the scores, for the printed line.
         """
         end = time.perf_counter()
         seconds, self._begin = end - self._begin, end
@@ -121,11 +121,11 @@ class Recorder(ABC):
     @property
     @abstractmethod
     def tracker(self) -> PartitionTracker | None:
-        """Tracker of the partition function; None if it is not tracked."""
+        """Tracker of the partition function, or None if it is not tracked."""
 
     @abstractmethod
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
-        """Write an epoch to the history.
+        """Compute the scores of an epoch, and write them to the history.
 
         Parameters
         ----------
@@ -141,12 +141,13 @@ class Recorder(ABC):
         Returns
         -------
         score, std_error : float
-            Score for early stopping, in nats, comparable with earlier ones, and its standard error.
+            Score for early stopping, which is comparable with earlier scores, and its standard
+            error, both in nats.
         """
 
     @abstractmethod
     def score(self, machine: Machine) -> float:
-        """Early-stopping score of a given machine, in nats."""
+        """Score of a machine for early stopping, in nats."""
 
     @abstractmethod
     def warn(self, machine: Machine, particles: Array) -> None:
@@ -154,7 +155,7 @@ class Recorder(ABC):
 
 
 class ScoredRows(NamedTuple):
-    """Rows with their weights, and the mask of the scored units, of shape (n_rows, n_units)."""
+    """Rows with their weights, and the mask (n_rows, n_units) of the units that are scored."""
 
     v: Any
     weight: Array | None = None
@@ -179,17 +180,18 @@ class RowRecorder(Recorder):
     rows : ScoredRows
         All rows of the fit.
     learned, held_out : ndarray of int or None
-        Indices of the training rows, None for all, and of the held-out rows, None without any.
-        Early stopping uses the score of the held-out rows if there are any.
+        Indices of the training rows and of the held-out rows. If `learned` is None, all rows are
+        training rows; if `held_out` is None, no rows are held out. Early stopping uses the score of
+        the held-out rows if there are any.
     base : Units
-        Visible layer that, without a field, has the statistics of the rows.
+        Visible layer whose distribution, without a field, has the statistics of the rows.
     dtype : dtype
         Floating-point type of states, in which pseudo-likelihoods and free energies are computed.
     is_persistent : bool
         Whether persistent chains sample the machine.
     likelihood : LikelihoodRecorder, default=None
-        Recorder of log-likelihoods, which early stopping then uses; None for pseudo-likelihoods
-        alone.
+        Recorder of log-likelihoods, which early stopping uses if they are recorded. If None, only
+        pseudo-likelihoods are recorded.
     """
 
     history: History
@@ -268,12 +270,12 @@ class RowRecorder(Recorder):
 
     @property
     def _deciding(self) -> str:
-        """Name of the early-stopping score in the history."""
+        """Column of the history that early stopping uses as its score."""
         prefix = "" if self.held_out is None else "validation_"
         return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
 
     def _measure(self, machine: Machine, particles: Array) -> Notes:
-        """Pseudo-likelihoods and free energies of a machine in the precision of states."""
+        """Pseudo-likelihoods and free energies of a machine that has the precision of states."""
         learned, *held_out = self._scored
         chains = particles if self.is_persistent else None
         notes = record(
@@ -299,7 +301,7 @@ class RowRecorder(Recorder):
         return score - self._log_jacobians[1]
 
     def _pseudo_likelihood(self, machine: Machine, rows: ScoredRows, n_samples: int) -> float:
-        """Estimated pseudo-likelihood in nats, with an effort set by the `n_samples` of an epoch."""
+        """Estimate the pseudo-likelihood in nats, at a cost that `n_samples` limits."""
         return monitor(machine, rows.v, n_samples, rows.weight, rows.is_scored)
 
     def _likelihoods(self, machine: Machine) -> Notes:
@@ -316,7 +318,7 @@ class RowRecorder(Recorder):
         return notes
 
     def _line(self, notes: Notes) -> str:
-        """Scores of an epoch as text for the printed line."""
+        """Text with the scores of an epoch, for the printed line."""
         words = []
         for name in ("pseudo_likelihood", "log_likelihood"):
             if name in notes:

@@ -37,14 +37,14 @@ LEAVABLE = frozenset(
 
 
 def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> Trainer:
-    """Training algorithm for an estimator's present parameters.
+    """Training algorithm for the current parameters of an estimator.
 
     Parameters
     ----------
     problem : Problem
-        Problem with the estimator and the objective.
+        Problem that contains the estimator and defines the objective.
     start : Start
-        Initialization with the chains and the statistics of the data.
+        Initialization, which contains the chains and the statistics of the data.
     machine : Machine
         Machine to train in place.
     rows : {ndarray, sparse matrix, ImputedRows, LabelledRows} of shape (n_samples, n_visible)
@@ -53,7 +53,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     Returns
     -------
     trainer : Trainer
-        Training algorithm with buffers for this machine alone.
+        Training algorithm, whose buffers serve only this machine.
     """
     model, rbm, phases = problem.model, problem.model.rbm, problem.objective(start.phase)
     unknown = rbm._left_out - LEAVABLE

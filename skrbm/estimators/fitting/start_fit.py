@@ -1,4 +1,4 @@
-"""Initialization of a fit, with a new machine or with that of a fitted estimator."""
+"""Initialization of a fit, with a new machine or with the machine of a fitted estimator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 def start_fit(problem: Problem) -> Start:
     """Initialize a fit, with a new machine or from the public arrays of the estimator.
 
-    Nothing is written to the estimator.
+    The estimator is not changed.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ def start_fit(problem: Problem) -> Start:
     Raises
     ------
     ValueError
-        If the rows do not match the model, or differ from the rows of a checkpoint.
+        If the rows do not match the model, or if parameters or rows have changed since the
+        checkpoint.
     """
     model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
     if checkpoint is not None:
@@ -160,10 +161,12 @@ def _pretrained(
     varying: Array,
     rng: np.random.Generator,
 ) -> tuple[Machine, Clusters] | None:
-    """Pretrained machine of a few hidden units, and the clusters, if the data have clusters.
+    """Pretrain a machine of a few hidden units on the clusters of the data.
 
-    Training alone does not find modes that are far apart: the variances decrease before the weights
-    represent all modes, or the effect of the weights on the odds of the modes limits their steps.
+    Training alone does not find modes that are far apart: either the variances decrease before the
+    weights represent all modes, or the weights change the odds of the modes so strongly that steps
+    of the weights must be small. The result is the machine and the clusters, or None if there are
+    no clusters or if pretraining fails.
     """
     rbm, model, n_hidden = problem.model.rbm, problem.model, problem.model.rbm.n_components
     n_samples, mean, variance = statistics
@@ -185,7 +188,10 @@ def _pretrained(
 
 
 def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters) -> bool:
-    """True if the weights satisfy `max_norm`, and gain at least the penalties in log-likelihood."""
+    """True if the weights satisfy `max_norm`, and their penalties do not exceed their gain.
+
+    The gain is the increase of the mean log-likelihood over independent visible units.
+    """
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
         return False
@@ -196,7 +202,7 @@ def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters)
 
 
 def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
-    """Machine of the public arrays, with the state of its training."""
+    """Machine with the public arrays of the estimator, and the state of its training."""
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
     statistics, width = problem.statistics, X.shape[1]
@@ -235,10 +241,11 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
 def _trained(
     machine: Machine, training: dict[str, Any], *, is_published: bool, averages: bool
 ) -> tuple[Machine, dict[str, Any]]:
-    """Machine to continue training from, with the state of its training.
+    """Machine from which training continues, and the state of its training.
 
-    Public arrays may be an average; training continues from the last parameters behind it. If the
-    user has edited the public arrays, training continues from these, without momentum and average.
+    If the public arrays are averages of the parameters, training continues from the last parameters
+    instead. If the user has edited the public arrays, training continues from the edited arrays,
+    and the momentum and the averages are reset.
     """
     state = deepcopy({name: training[name] for name in STATE_FIELDS & training.keys()})
     parts, parameters = state.get("parts", {}), training.get("parameters")
@@ -262,7 +269,7 @@ def _trained(
 
 
 def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
-    """Kurtosis of the columns over all rows so far, not below `least_kurtosis`."""
+    """Kurtosis of the columns over all rows so far, bounded below by `least_kurtosis`."""
     (n_samples, mean, variance), before = data["all"], problem.data_before
     least = data.get("least_kurtosis", 0.0)
     is_left_out = "kurtosis" in problem.model.rbm._left_out

@@ -28,27 +28,28 @@ UPDATES_PER_STEP = 16  # updates per Gibbs step of the chains: about 5 % of the 
 @final
 @dataclass
 class LikelihoodRecorder:
-    """Recorder of the log-likelihood after each epoch, with a tracked partition function.
+    """Recorder of the log-likelihood after each epoch, which tracks the partition function.
 
     Parameters
     ----------
     base : Units
-        Visible layer that, without a field, has the statistics of the data.
+        Visible layer whose distribution, without a field, has the statistics of the data.
     rng : numpy.random.Generator
-        Random stream of annealing, which is not advanced.
+        Random stream of annealing. It is not advanced.
     n_rows, n_updates : int
-        Rows and updates of an epoch, which set the effort.
+        Numbers of rows and of updates per epoch, which determine the numbers of chains and of Gibbs
+        steps.
     dtype : dtype
-        Precision of the states of chains.
+        Floating-point type of the states of the chains.
     tracker : PartitionTracker, default=None
-        Tracker with chains to continue; None for new chains.
+        Tracker whose chains are continued. If None, new chains are created.
 
     Attributes
     ----------
     raised : float
-        Increase of the last log-partition to its lower bound from the data, in nats.
+        Amount in nats by which the last log-partition was raised to its lower bound from the data.
     has_warned : bool
-        Whether a warning of such an increase was issued.
+        Whether a warning was issued because a log-partition was raised.
     """
 
     base: Units
@@ -65,14 +66,15 @@ class LikelihoodRecorder:
 
     @property
     def correction(self) -> float:
-        """Excess of earlier log-likelihoods over comparable present ones, in nats."""
+        """Amount in nats to add to a log-likelihood for a comparison with earlier ones."""
         return self.raised + (0.0 if self.tracker is None else self.tracker.correction)
 
     def log_partition(self, machine: Machine, v: Any, free_energy: Array) -> LogPartition:
-        """Partition function of the next model, exact if enumeration is cheaper than chains.
+        """Log-partition of the machine after an epoch, exact if enumeration is cheaper than chains.
 
-        Chains may jump to rows of the data: to evenly spaced rows, and to those of the lowest free
-        energy. A value below the contribution of the rows is raised to it.
+        Chains may jump to evenly spaced rows of the data, and to the rows with the lowest free
+        energy. The contribution of the rows is a lower bound; an estimate below it is raised to the
+        bound.
         """
         n_steps = max(MIN_TRACKING_STEPS, self.n_updates // UPDATES_PER_STEP)
         if exact.smaller_discrete(machine).visible.n_states <= self.max_states:
@@ -106,20 +108,21 @@ class LikelihoodRecorder:
     def record(
         self, machine: Machine, rows: dict[str, tuple[Any, Array | None]]
     ) -> dict[str, float]:
-        """Mean log-likelihoods, in nats, with the standard error of the partition function.
+        """Compute mean log-likelihoods in nats, with the standard error of the log-partition.
 
         Parameters
         ----------
         machine : Machine
             Plain machine after the epoch.
         rows : dict of str to tuple
-            Rows and their weights, or None, by the prefix of their columns in the history.
+            Rows and their weights, which are None if all weights are equal. The keys are prefixes
+            of column names in the history.
 
         Returns
         -------
         notes : dict of str to float
-            For each prefix, "log_likelihood" and "log_likelihood_std_error"; NaN if the energies of
-            the model overflow.
+            "log_likelihood" and "log_likelihood_std_error" for each prefix. Both are NaN if the
+            energies of the model overflow.
         """
         notes = {}
         with np.errstate(all="ignore"):

@@ -1,1 +1,1 @@
-"""Parts of training besides the gradient step, one file each."""
+"""Parts of training besides the gradient step, with one file per part."""

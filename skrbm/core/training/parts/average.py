@@ -16,11 +16,11 @@ N_ALL, STRIDE = 100, 10  # after 100 updates, average every tenth iterate, with 
 
 @final
 class Average(Part):
-    """Average of the parameters, centred ones if training is centred.
+    """Running average of the parameters, which are centred if training is centred.
 
     The weight of an update grows with the third power of its number, so that the average [1]_
-    forgets the initialization without a known number of updates [2]_. An average of plain parameters
-    would depend on the origin of the data.
+    forgets the initialization even if the number of updates is not known in advance [2]_. An
+    average of plain parameters would depend on the origin of the data.
 
     References
     ----------
@@ -33,7 +33,7 @@ class Average(Part):
     name: ClassVar[str] = "average"
 
     def after_step(self, step: Step, machine: Machine) -> None:
-        """Update the average with the present parameters."""
+        """Update the average with the current parameters."""
         memory, present = self.memory(step.state), machine.arrays
         if memory.get("arrays", {}).keys() != present.keys():
             arrays = {name: array.copy() for name, array in present.items()}
@@ -46,19 +46,19 @@ class Average(Part):
 
 
 def averaged(machine: Machine, state: TrainingState) -> Machine:
-    """Plain machine of the averaged parameters.
+    """Plain machine with the averaged parameters.
 
     Parameters
     ----------
     machine : Machine
         Plain machine after the last update.
     state : TrainingState
-        State of its training.
+        State of the training of this machine.
 
     Returns
     -------
     machine : Machine
-        Plain machine of the averaged parameters; the given one if no average is kept.
+        Plain machine with the averaged parameters, or `machine` itself if no average is kept.
     """
     memory = state.parts.get(Average.name)
     if memory is None:
@@ -74,13 +74,13 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
 
 
 def _pending_share(memory: dict[str, Any]) -> float:
-    """Weight of the pending updates in the average."""
+    """Weight of the pending updates when they are added to the average."""
     n_averaged, n_pending = memory["n_averaged"], memory["n_pending"]
     return float(min(1.0, n_pending * (1 + RECENCY) / (n_averaged + RECENCY)))
 
 
 def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:
-    """Add present arrays to an average with the given weight, in place."""
+    """Add the current arrays to an average in place, with the weight `share`."""
     for name, array in present.items():
         for rows in row_blocks(array, IN_PLACE_BYTES):
             mean, present_rows = average[name][rows], array[rows]

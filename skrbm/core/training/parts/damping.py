@@ -35,12 +35,12 @@ MAX_CHECK_PAUSE = 16  # largest number of updates between two checks
 
 
 def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, bool]:
-    """Change of the row weights that damps the gradient.
+    """Compute the change of the row weights that damps the gradient.
 
     Parameters
     ----------
     rate : float
-        Total step along the gradient.
+        Learning rate, multiplied by the momentum gain.
     weights : ndarray of shape (n_rows,)
         Weights of the rows in the gradient, with a sum of zero.
     gram : ndarray of shape (n_rows, n_rows)
@@ -49,7 +49,7 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
     Returns
     -------
     change : ndarray of shape (n_rows,) or None
-        Change of the weights; None if nothing is damped.
+        Change of the weights, or None if nothing is damped.
     diverges : bool
         Whether the undamped step would diverge.
     """
@@ -82,7 +82,7 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
 @final
 @dataclass(frozen=True)
 class _LayerBuffers:
-    """Arrays for the signals of the states of a layer and for their Gram matrix."""
+    """Buffers for the signals of the states of a layer, and for the Gram matrix of the signals."""
 
     signals: Buffer = field(default_factory=Buffer)
     gram: Buffer = field(default_factory=Buffer)
@@ -93,33 +93,35 @@ class _LayerBuffers:
 class Damping(Part):
     r"""Damping of the gradient along directions of large curvature.
 
-    If modes are far apart, all hidden units together change the probabilities of the modes: one
-    update changes their log-odds by tens of nats, with alternating sign. With the contribution
-    :math:`\phi_k` of row :math:`k` to the gradient :math:`\sum_k s_k \phi_k`, and the weights
-    :math:`w_k = \frac12 |s_k|`, an estimate of the Fisher information is
+    If modes are far apart, the changes of all hidden units add up in the probabilities of the
+    modes: a single update changes the log-odds of two modes by tens of nats, and the sign of the
+    change alternates between updates. Let the gradient be :math:`\sum_k s_k \phi_k`, where
+    :math:`\phi_k` is the contribution of row :math:`k`, and let :math:`w_k = \frac12 |s_k|`. An
+    estimate of the Fisher information is
 
     .. math:: \sum_k w_k (\phi_k - \bar\phi) (\phi_k - \bar\phi)^T, \qquad
         \bar\phi = \sum_k w_k \phi_k
 
-    Its eigenvectors are linear combinations of the rows' gradients and follow from their Gram matrix
-    alone, as does the natural gradient [1]_. The component of the gradient along an eigenvector of
-    eigenvalue :math:`\lambda` is multiplied by
+    Its eigenvectors are linear combinations of the rows' gradients, and can be computed from the
+    Gram matrix of these gradients alone; so can the natural gradient [1]_. The component of the
+    gradient along an eigenvector with eigenvalue :math:`\lambda` is multiplied by
 
     .. math:: \min\left(1, \frac{\lambda_0}{\lambda}\right), \qquad
         \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{200} \sum_k \lambda_k\right)
 
-    at the learning rate :math:`\eta`; if the largest :math:`w_k` exceeds 3/200, it takes its place.
-    Nothing is damped unless an eigenvalue exceeds 6 % of the sum, and twice the largest eigenvalue
-    that a single row can cause. Steps beyond :math:`2 / \lambda` diverge; if they have been rare
-    recently, the next check is up to 16 updates later. Updates with more than 256 rows in both phases
-    are not damped.
+    where :math:`\eta` is the learning rate. If the largest :math:`w_k` exceeds 3/200, it is used in
+    place of 3/200. The gradient is damped only if the largest eigenvalue exceeds both 6 % of the
+    sum of all eigenvalues and twice the largest eigenvalue that a single row can cause. A learning
+    rate above :math:`2 / \lambda` makes the step diverge. While such steps are rare, only one in up
+    to 16 updates is checked, and damped if necessary. Updates with more than 256 rows in both
+    phases together are not damped.
 
     Parameters
     ----------
     preconditioner : Preconditioner
         Metric of the step.
     momentum_gain : float, default=1.0
-        Total step along a direction in learning rates, from `Optimizer.momentum_gain`.
+        Total step caused by a direction, as defined by `Optimizer.momentum_gain`.
     correction : callable, default=correction
         Function that computes the change of the row weights.
 
@@ -139,7 +141,7 @@ class Damping(Part):
     _hidden: _LayerBuffers = field(default_factory=_LayerBuffers, init=False)
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """Difference with the row weights of the damped gradient; unchanged if nothing is damped."""
+        """Change the row weights such that the gradient is damped, if a check is due."""
         memory, n_updates, weights = (
             self.memory(step.state),
             step.state.n_updates,
@@ -159,7 +161,7 @@ class Damping(Part):
     def _gram_matrix(self, machine: Machine, difference: Samples) -> Array:
         """Gram matrix of the rows' gradients of weights and biases, in the metric of the step.
 
-        All its entries are larger by the unit of the metric, which cancels in the covariance.
+        A constant, the unit of the metric, is added to all entries; it cancels in the covariance.
         """
         metrics = self.preconditioner.metrics(machine)
         v, mean = zip(*difference.blocks, strict=True)
@@ -193,9 +195,10 @@ def _layer_gram(
 def _leading(
     covariance: Callable[[Array], Array], start: Array, total: float
 ) -> tuple[Array, Array]:
-    """Largest eigenvalues, ascending, and their eigenvectors, in a Krylov space of `start`.
+    """Largest eigenvalues, in ascending order, and their eigenvectors.
 
-    Lanczos iteration with full reorthogonalization.
+    They are approximated in a Krylov space of `start` by Lanczos iteration with full
+    reorthogonalization.
     """
     basis: list[Array] = []
     images: list[Array] = []

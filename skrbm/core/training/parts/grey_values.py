@@ -1,4 +1,4 @@
-"""Values between the two states of a unit, replaced by random states in every epoch."""
+"""Random states in place of data values that lie between the two states of a unit."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from skrbm.core.training.part import Part
 @final
 @dataclass(frozen=True)
 class GreyValues(Part):
-    """Random states whose means are the values of the data; sparse rows are not changed."""
+    """Part that draws random states whose means are the data values; sparse rows are kept."""
 
     name: ClassVar[str] = "grey values"
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """True for an array with such values; other containers are checked for each mini-batch."""
+        """True if an array has values between the two states, or if `v` is not an array."""
         return not isinstance(v, np.ndarray) or machine.visible.has_means(v)
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Any:
-        """Mini-batch of random states."""
+        """Mini-batch whose values are replaced by random states."""
         return machine.visible.draw_states_of_means(v, rng) if machine.visible.has_means(v) else v

@@ -1,4 +1,4 @@
-"""Detection of divergence, with a return to the last finite parameters."""
+"""Detection of divergence, and restoration of the last finite parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DivergenceError(ValueError):
 @final
 @dataclass(frozen=True)
 class Guard(Part):
-    """Check of the parameters after every epoch, which undoes a diverged epoch.
+    """Part that checks the parameters after every epoch, and undoes an epoch that diverged.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class Guard(Part):
         Raises
         ------
         DivergenceError
-            If parameters are not finite, a hidden field exceeds `MAX_FIELD` nats, or the states have
-            no distribution.
+            If parameters are not finite, a hidden field exceeds `MAX_FIELD` nats, or the
+            distribution of the states cannot be normalized.
         """
         last, last_state = _copied(machine.parameters), _copied(vars(state))
         try:

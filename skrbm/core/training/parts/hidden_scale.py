@@ -1,4 +1,4 @@
-"""Running scale of unbounded hidden states, for the metric of the step."""
+"""Running variance of unbounded hidden states, which scales the metric of the step."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ SCALE_RATE = 0.02  # weight of a mini-batch in the running variance, which avera
 class HiddenScale(Part):
     """Running variance of the hidden states under the data, which scales the metric of the step.
 
-    The variance of unbounded states grows with the weights, and with it the curvature of the
-    log-likelihood. The metric uses the larger of this variance and the present mean square of the
-    chains: with the variance alone, steps that should bring distant chains back would overshoot.
+    The variance of unbounded states grows with the weights, and so does the curvature of the
+    log-likelihood. The metric uses this variance or the current mean squared deviation of the
+    chains, whichever is larger: with the variance alone, steps that should return distant chains to
+    the data would overshoot.
 
     Parameters
     ----------

@@ -28,35 +28,35 @@ MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
 # Number of anchors, and of the anchors with the lowest free energy that every attempt proposes: with
 # them, all of 16 fits learn six rare rows of 2,000 (benchmarks/results/leave_one_out.json).
 N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
-CHOICE_PAUSE = 16  # updates between two choices of these; a choice costs a third of an attempt
+CHOICE_PAUSE = 16  # updates between choices of these; a choice costs a third of an attempt
 
 
 @final
 @dataclass(frozen=True)
 class JumpToData(Part):
-    """Metropolis proposals for persistent chains, drawn given rows of the data.
+    """Metropolis jumps of the persistent chains to hidden states drawn given rows of the data.
 
     A group of at most `CHAINS_PER_TRY` chains attempts a jump every `MIN_TRY_PAUSE` to
-    `MAX_TRY_PAUSE` updates, less often if the acceptance rate is low. After pretraining, a group
-    attempts a jump in every update, and the modes of the pretrained machine, "modes" in the state of
-    the part, are among the proposals.
+    `MAX_TRY_PAUSE` updates; the lower the acceptance rate, the rarer the attempts. After
+    pretraining, a group attempts a jump in every update, and the proposals include the modes of the
+    pretrained machine. They are stored in the state of the part under the key "modes".
 
     Gibbs sampling does not mix between modes that are far apart: chains would stay in one mode, and
     training would distort the probabilities of all modes that no chain visits.
 
-    A mini-batch with a rare row raises the log-probability of its mode by tens of nats, and the row
-    does not return for many updates. Therefore every attempt also proposes anchors. Anchors are data
-    rows that are far apart; those with the lowest free energy are proposed.
+    A mini-batch with a rare row raises the log-probability of the row's mode by tens of nats, and
+    the row is not drawn again for many updates. Therefore every attempt also proposes anchors.
+    Anchors are data rows that are far apart; the anchors with the lowest free energy are proposed.
 
     Parameters
     ----------
     n_chains : int, default=1
-        Number of Markov chains per particle; the first of them is at temperature 1.
+        Number of Markov chains per particle, of which the first is at temperature 1.
     mixed_share : float, default=MIXED_SHARE
-        Share of the attempts that also propose mixtures of two rows: training cannot remove a mode
-        without data that no chain visits.
+        Share of the attempts that also propose mixtures of two rows. Mixtures lead chains to modes
+        without data, which training cannot remove unless a chain visits them.
     n_anchors : int, default=N_FAR_ROWS
-        Number of anchors; 0 for proposals from the mini-batch alone.
+        Maximum number of anchors. If 0, no anchors are proposed.
     kernel : callable, default=jump
         Metropolis kernel with the signature of `chains.jumps.jump`.
     """
@@ -71,7 +71,7 @@ class JumpToData(Part):
     kernel: Callable[..., tuple[Array, Array]] = jump
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Choose the anchors among the rows of a run."""
+        """Choose the anchors among the data of a run."""
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds
@@ -111,7 +111,7 @@ class JumpToData(Part):
         memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)
 
     def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
-        """Anchors of the lowest free energy, chosen again every `CHOICE_PAUSE` updates."""
+        """Anchors with the lowest free energy, chosen again every `CHOICE_PAUSE` updates."""
         anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
         if step.state.n_updates >= memory.get("next_choice", 0):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]

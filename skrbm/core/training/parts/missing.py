@@ -1,4 +1,4 @@
-"""Imputation of missing values in training by persistent Gibbs draws given the observed values."""
+"""Imputation of missing values during training by Gibbs sampling given the observed values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skrbm.core.training.part import Part
 from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units import Units
 
-BLOCK_ROWS, N_DONORS = 2048, 1024  # rows imputed at a time; donor rows
+BLOCK_ROWS, N_DONORS = 2048, 1024  # numbers of rows imputed at a time and of donors
 STEPS_AFTER_CHANGE = 10  # Gibbs steps of a row whose observed values have changed
 
 
@@ -28,19 +28,21 @@ class ImputedRows:
     .. math:: \left\langle -\frac{\partial E}{\partial \theta}
         \right\rangle_{p(v_\text{mis}, h \mid v_\text{obs})}
 
-    The missing values are redrawn before every update by a clamped Gibbs step from their last draws,
-    which is stochastic expectation maximization [1]_. If the observed values of a row are redrawn as
-    well, `STEPS_AFTER_CHANGE` steps adapt the missing ones to them. Missing values are initialized
-    from the nearest rows: draws in another mode than the observed values would never leave it.
+    Before every update, a Gibbs step with clamped observed values redraws the missing values,
+    starting from their last draws. This is stochastic expectation maximization [1]_. If the
+    observed values of a row are redrawn as well, `STEPS_AFTER_CHANGE` steps adapt the missing
+    values to them. Missing values are initialized with values of the nearest rows: draws in a mode
+    that does not fit the observed values would never leave this mode.
 
     Parameters
     ----------
     v : {ndarray, EncodedTable} of shape (n_samples, n_visible)
-        Floating-point data with NaN for missing values, in all columns of a unit or in none.
+        Floating-point data in which NaN is a missing value. A unit is missing in all of its columns
+        or in none.
     base : Units
-        Visible layer that, without a field, resembles the data.
+        Visible layer whose distribution, without a field, resembles the data.
     n_first_steps : int
-        Gibbs steps of a row the first time that it is redrawn; later, one step.
+        Number of Gibbs steps the first time that a row is redrawn. Later, one step is used.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -49,9 +51,9 @@ class ImputedRows:
     observed : ndarray of bool of shape (n_samples, n_units)
         Mask of the units that are not missing.
     imputed : ndarray of shape (n_missing,)
-        Present draws of the missing values, row by row.
+        Current draws of the missing values, row by row.
     is_initial : ndarray of bool of shape (n_samples,)
-        Mask of the rows that were not redrawn yet.
+        Mask of the rows that have not been redrawn yet.
 
     References
     ----------
@@ -95,15 +97,15 @@ class ImputedRows:
         rows : ndarray of int or slice
             Indices of the rows, without duplicates.
         rng : numpy.random.Generator
-            Source of random numbers; rows without missing values draw none.
+            Source of random numbers. Rows without missing values do not use it.
         v : ndarray of shape (n_rows, n_visible), default=None
-            Imputed rows whose observed values are to be clamped, such as states drawn from grey
-            values; overwritten. None for the values of the data.
+            Imputed rows with the observed values to clamp, such as states drawn from grey values.
+            The array is overwritten. If None, the observed values of the data are clamped.
 
         Returns
         -------
         v : ndarray of shape (n_rows, n_visible)
-            The rows with their new draws.
+            Rows with the redrawn values.
         """
         numbers, v = np.arange(len(self))[rows], self[rows] if v is None else v
         incomplete = np.flatnonzero(~self.observed[numbers].all(axis=1))
@@ -129,7 +131,7 @@ class ImputedRows:
         return v
 
     def _places(self, numbers: Array) -> Array:
-        """Indices of the imputed values of rows, row by row."""
+        """Indices into `imputed` of the missing values of the given rows, row by row."""
         n_missing = np.diff(self._ends, prepend=0)[numbers]
         before = np.cumsum(n_missing) - n_missing
         first = self._ends[numbers] - n_missing - before
@@ -139,14 +141,14 @@ class ImputedRows:
 @final
 @dataclass(frozen=True)
 class MissingValues(Part):
-    """Redraws of the missing values of a mini-batch before every update.
+    """Part that redraws the missing values of a mini-batch before every update.
 
     Parameters
     ----------
     imputed_rows : ImputedRows
         Training data.
     buffers : UpdateBuffers
-        Buffers with the precision of states.
+        Buffers of the updates, which define the precision of states.
     """
 
     name: ClassVar[str] = "missing values"

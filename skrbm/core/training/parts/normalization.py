@@ -1,4 +1,4 @@
-"""Bound on the singular values of the weights, which keeps unbounded layers normalizable."""
+"""Bound on the singular values of the weights that keeps the distribution normalizable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skrbm.core.training.part import Part, Step
 MAX_LOST_CURVATURE = 0.95
 MAX_EXACT_COLUMNS = 32  # columns of the smaller layer up to which an exact decomposition is cheap
 N_DIRECTIONS = 4  # number of singular vectors that are tracked at first, for larger layers
-MIN_DECAY = 0.5  # least tracked value, as a share of the limit, above which more are tracked
+MIN_DECAY = 0.5  # share of the limit; if all tracked values exceed it, more are tracked
 N_ITERATIONS = 3  # per update; each reduces the untracked share of the vectors by `MIN_DECAY`
 
 
@@ -25,8 +25,8 @@ N_ITERATIONS = 3  # per update; each reduces the untracked share of the vectors 
 class Normalization(Part):
     """Bound on the singular values of the weights that keeps the distribution normalizable.
 
-    The singular values are those of the scaled weights of `Machine.lost_curvature`. The singular
-    vectors hardly change in an update, so that for large layers a subspace iteration tracks the
+    The bound applies to the scaled weights that are defined in `Machine.lost_curvature`. An update
+    hardly changes the singular vectors; for large layers, a subspace iteration therefore tracks the
     leading ones from update to update.
     """
 
@@ -35,8 +35,8 @@ class Normalization(Part):
     def observe(self, step: Step) -> None:
         """Divide the rate by the relaxation time of the chains.
 
-        Close to the bound, it is about one Gibbs step divided by the remaining share of the
-        curvature.
+        Close to the bound, the relaxation time in Gibbs steps is about the reciprocal of the
+        remaining share of the curvature.
         """
         step.rate *= 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
 
@@ -57,17 +57,17 @@ class Normalization(Part):
 
 
 def hold_normalizable(machine: Machine) -> float:
-    """Clip, in place, the singular values that cancel more than `MAX_LOST_CURVATURE`.
+    """Clip the singular values of the weights to a lost curvature of `MAX_LOST_CURVATURE`.
 
     Parameters
     ----------
     machine : Machine
-        Machine of any unit types.
+        Machine with units of any type, whose weights are clipped in place.
 
     Returns
     -------
     lost_curvature : float
-        Value before clipping.
+        Lost curvature before clipping.
     """
     lost = machine.lost_curvature
     if not lost > MAX_LOST_CURVATURE:
@@ -83,13 +83,13 @@ def hold_normalizable(machine: Machine) -> float:
 
 
 def _random_directions(machine: Machine, n_directions: int) -> Array:
-    """Hidden directions of shape (n_hidden, n_directions), the same in every run."""
+    """Random hidden directions of shape (n_hidden, n_directions), the same in every run."""
     shape = len(machine.hidden.bias), n_directions
     return np.random.default_rng(shape).standard_normal(shape).astype(machine.weights.dtype)
 
 
 def _iterated(machine: Machine, directions: Array) -> Array:
-    """Orthonormal directions closer to the leading right singular vectors: subspace iteration."""
+    """Move directions towards the leading right singular vectors by a subspace iteration."""
     left, right = machine.curvature_scales
     for _ in range(N_ITERATIONS):
         image = machine.weights @ (right[:, None] * directions)
@@ -99,9 +99,10 @@ def _iterated(machine: Machine, directions: Array) -> Array:
 
 
 def _hold_within(machine: Machine, directions: Array) -> Array:
-    """Clip the singular values within a span of hidden directions; return the values before.
+    """Clip the singular values in the span of the directions; return the values before clipping.
 
-    If all of them exceed the limit, others may as well: then all of the machine's are clipped.
+    If all of them exceed the limit, singular values outside the span may exceed it as well, and all
+    singular values of the machine are clipped.
     """
     left, right = machine.curvature_scales
     image = left[:, None] * (machine.weights @ (right[:, None] * directions))

@@ -16,7 +16,7 @@ from skrbm.core.training.part import Part, Step
 @final
 @dataclass(frozen=True)
 class Penalties(Part):
-    r"""Penalties on the weights, subtracted from the log-likelihood.
+    r"""Penalties on the weights, which are subtracted from the log-likelihood.
 
     .. math::
 
@@ -24,8 +24,8 @@ class Penalties(Part):
         - \frac{\lambda_{1 \times 1}}{2 m} \sum_j \left( \sum_i |W_{ij}| \right)^2
         - \frac{\lambda_2}{2} \sum_{ij} W_{ij}^2
 
-    with m visible columns. The gradient of the middle penalty grows with the sum of the absolute
-    weights of a hidden unit, so that units with large weights become as sparse as others [1]_.
+    with m visible columns. The gradient of the second penalty grows with the sum of the absolute
+    weights of a hidden unit, so that units with large weights become as sparse as other units [1]_.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class Penalties(Part):
         Parameters
         ----------
         machine : Machine
-            Machine with the weights.
+            Machine whose weights are penalized.
 
         Returns
         -------
         penalty : float
-            In nats.
+            Sum of the penalties, in nats.
         """
         weights = _gauged(machine, machine.weights)
         sums = np.abs(weights).sum(axis=0)
@@ -70,7 +70,7 @@ class Penalties(Part):
         return float(self.l1 * sums.sum() + squares / 2)
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Subtract the gradients of the penalties, which act on weights in the gauge of the layers."""
+        """Subtract the gradients of the penalties on the weights in the gauge of the layers."""
         if self.l2:
             weights = _gauged(machine, machine.weights)
             for rows in row_blocks(weights):
@@ -82,5 +82,5 @@ class Penalties(Part):
 
 
 def _gauged(machine: Machine, weights: Array) -> Array:
-    """Weights, or an array of their shape, in the gauge of both layers."""
+    """Transform the weights, or an array of the same shape, to the gauge of both layers."""
     return machine.hidden.gauge(machine.visible.gauge(weights).T).T

@@ -27,15 +27,17 @@ MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # of the subsample: 55
 MIN_CLUSTER_ROWS = 5  # rows of a cluster in each half of the subsample
 N_FINE_CLUSTERS, N_KMEANS_STEPS = 16, 20  # clusters of k-means, which are then merged
 MIN_GAP = 4.0  # width of the gap between two clusters, in standard deviations
-MIN_TIE_SHARE = 0.5  # share of ties among a column's sorted values from which it has few values
-# Smallest gap, in multiples of the largest step of any single column: for bits, and for columns with
-# few values among numbers.
+MIN_TIE_SHARE = 0.5  # share of ties among sorted values above which a column has few values
+# Smallest gap, in multiples of the largest step of any single column: for binary columns, and for
+# numeric columns with few values.
 MIN_FLIPS, MIN_VALUE_GAPS = 3.0, 1.25
 RELATIVE_ROUNDING = 1e-6  # of deviations
 MAX_DEVIATIONS = 1e6  # standard deviations from the mean, beyond which k-means crashes
-# Steps of the log-variances may change the log-odds of modes by a tenth of what other parameters do.
+# Steps of the log-variances may change the log-odds of modes by a tenth of the change that steps of
+# other parameters cause.
 LOG_VARIANCE_SAFETY = 10
-# Rows of a rare group, the largest number per `MAX_CLUSTERED_ROWS`: k-means finds larger groups.
+# Smallest number of rows of a rare group, and largest number per `MAX_CLUSTERED_ROWS` rows of data:
+# k-means finds larger groups.
 MIN_RARE_ROWS, MAX_RARE_ROWS = 2, 4 * MIN_CLUSTER_ROWS
 # Number of rescalings of the columns by the noise within far groups, and the smallest relative growth
 # of the distance between groups that justifies the next.
@@ -53,9 +55,9 @@ class Clusters:
     rows : ndarray of shape (n_samples, n_visible)
         Subsample of the data, in double precision.
     weights : ndarray of shape (n_samples,)
-        Share of the data that each row represents; they sum to one.
+        Share of the data that each row represents. The shares sum to one.
     centers : ndarray of shape (n_modes, n_visible)
-        Cluster means, the largest cluster first.
+        Means of the clusters, ordered from the largest cluster to the smallest.
     shares : ndarray of shape (n_modes,)
         Share of the data in each cluster.
     variance : ndarray of shape (n_visible,)
@@ -70,17 +72,17 @@ class Clusters:
 
     @property
     def origin(self) -> Array:
-        """Mean of the cluster centres; with two clusters, the centre of the larger."""
+        """Mean of the cluster centres; if there are two clusters, the centre of the larger one."""
         return np.asarray(self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0))
 
     def kurtosis(self, variance: Array) -> float:
-        r"""Kurtosis of a single column as sensitive to its log-variance as all columns together.
+        r"""Kurtosis that makes one column as sensitive to its log-variance as all columns together.
 
-        A step of the log-variances changes the log-odds of two modes. The change is the difference
-        of their squared distances from the mean, in units of :math:`2 \sigma_i^2`, summed over the
-        columns. Let :math:`\lambda` be the largest eigenvalue of the covariance over the modes of
-        the squares in units of :math:`\sigma_i^2`. A single column has the same effect on average
-        if its kurtosis is :math:`3 + 2 \lambda`.
+        A step of the log-variances changes the log-odds of two modes by the difference between the
+        squared distances of the two modes from the mean, in units of :math:`2 \sigma_i^2`, summed
+        over the columns. Let :math:`\lambda` be the largest eigenvalue of the covariance matrix,
+        over the modes, of the columns' squared distances in units of :math:`\sigma_i^2`. A single
+        column has the same effect on average if its kurtosis is :math:`3 + 2 \lambda`.
 
         Parameters
         ----------
@@ -90,7 +92,7 @@ class Clusters:
         Returns
         -------
         kurtosis : float
-            Value for `LOG_VARIANCE_SAFETY` times the eigenvalue.
+            Kurtosis, computed with the eigenvalue multiplied by `LOG_VARIANCE_SAFETY`.
         """
         squares = (self.centers - self.shares @ self.centers) ** 2
         squares /= np.where(variance > 0, variance, np.inf)
@@ -110,30 +112,31 @@ def find_clusters(
 ) -> Clusters | None:
     """Find clusters of rows that are separated by wide gaps.
 
-    Rare clusters of numeric data are searched among all rows. Then k-means partitions one half of a
-    subsample of the other rows into many fine clusters. Clusters without a gap in the other half, by
-    `separated`, are merged until all clusters are separated.
+    In numeric data, all rows are first searched for rare clusters. Then a subsample of the other
+    rows is drawn, and k-means partitions one half of it into many fine clusters. The other half is
+    used to test by `separated` whether there is a gap between each pair of clusters; pairs without
+    a gap are merged until all clusters are separated.
 
     Parameters
     ----------
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data; NaN is a missing value.
     indices : ndarray of shape (n_rows,) or None
-        Indices of the rows to search; None for all.
+        Indices of the rows to search. If None, all rows are searched.
     mean, variance : ndarray of shape (n_visible,)
         Mean and variance of the columns.
     step : float
         Distance between the two values of every column; 0 for numeric columns.
     max_clusters : int
-        Largest number of clusters; never more than `MAX_CLUSTERS`.
+        Maximum number of clusters; values above `MAX_CLUSTERS` have no effect.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     modes : Clusters or None
-        None if there are too few rows, fewer than two clusters or too many, or if the clusters
-        differ in the value of a column that is constant within each.
+        Clusters, or None if there are too few rows, fewer than two clusters or too many clusters,
+        or if a numeric column varies in the data but is constant within each cluster.
     """
     indices = np.arange(v.shape[0]) if indices is None else indices
     deviation = np.sqrt(np.where(variance > 0, variance, np.inf))
@@ -178,18 +181,18 @@ def far_rows_by_group(
     Parameters
     ----------
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Data. Rows with missing values, NaN, belong to no group.
+        Data. Rows with missing values (NaN) do not belong to any group.
     indices : ndarray of shape (n_rows,)
-        Indices of the rows to search; evenly spaced ones are searched if there are many.
+        Indices of the rows to search. If there are many, only evenly spaced ones are searched.
     mean, unit : ndarray of shape (n_visible,)
-        Mean and unit of distance of the columns; the unit is infinite for constant columns.
+        Mean and unit of distance of each column. The unit is infinite for constant columns.
 
     Returns
     -------
     groups : list of ndarray of int
         Row indices of each group.
     share : float
-        Share of all rows that each of these rows represents.
+        Share of the data that each row of a group represents.
     """
     searched = searched_rows(indices, v.shape[1])
     with np.errstate(over="ignore"):
@@ -234,9 +237,9 @@ def _merged_clusters(scaled: Array, step: float, rng: np.random.Generator) -> Ar
 def separated(rows: Array, label: Array, step: float, min_change: Array) -> Array:
     """Mask of the pairs of clusters that are separated by a gap.
 
-    Rows are projected on the line through the means of two clusters in the first half of the rows.
-    The gap between the projected rows of the second half must be at least `MIN_GAP` standard
-    deviations of either cluster.
+    For each pair of clusters, the means of both are computed from the first half of the rows, and
+    the second half is projected on the line through these means. The gap between the projected
+    clusters must be at least `MIN_GAP` times the larger of their standard deviations.
 
     Parameters
     ----------
@@ -247,14 +250,14 @@ def separated(rows: Array, label: Array, step: float, min_change: Array) -> Arra
     step : float
         Distance between the two values of every column; 0 for numeric columns.
     min_change : ndarray of shape (n_visible,)
-        Smallest gap, as a change of a single column. A gap must be at least as wide as the
-        projection of any of these changes.
+        Smallest change of each column that counts as a gap. The gap between two clusters must be at
+        least as wide as the projection of each of these changes.
 
     Returns
     -------
     is_apart : ndarray of bool of shape (n_groups, n_groups)
-        Symmetric mask, True on the diagonal. A cluster of few rows is separated from all clusters
-        but the nearest.
+        Symmetric mask, True on the diagonal. A cluster of few rows counts as separated from all
+        clusters except the nearest one.
     """
     half, groups = len(rows) // 2, np.arange(label.max() + 1)
     is_of = label == groups[:, None]
@@ -280,14 +283,14 @@ def separated(rows: Array, label: Array, step: float, min_change: Array) -> Arra
 
 
 def _value_gaps(rows: Array) -> Array:
-    """Widest gap between the values of each column with few values; zero for other columns."""
+    """Widest gap between the values of columns with few values; zero for other columns."""
     steps = np.diff(np.sort(rows, axis=0), axis=0)
     has_few_values = (steps == 0).mean(axis=0) > MIN_TIE_SHARE
     return np.asarray(np.where(has_few_values, steps.max(axis=0), 0))
 
 
 def _fine_clusters(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Means of many clusters by k-means, and the variance of each column within them."""
+    """Means of many clusters found by k-means, and the variance of each column within them."""
     with KMEANS_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of empty clusters and of equal rows
         n_clusters = min(N_FINE_CLUSTERS, len(rows) // MIN_CLUSTER_ROWS)

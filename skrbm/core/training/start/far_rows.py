@@ -1,7 +1,7 @@
-"""Rows that are far from all others, which a random subsample would miss.
+"""Search for rows that are far from all others and that a random subsample would miss.
 
-Farthest-point traversal chooses centres one by one, each the row farthest from all earlier ones
-[1]_.
+Farthest-point traversal chooses centres one after the other; each is the row with the largest
+distance from all earlier centres [1]_.
 
 References
 ----------
@@ -17,7 +17,8 @@ import numpy as np
 
 from skrbm.core.numerics import Array, every_kth_row
 
-# Largest numbers of rows and of array elements that are searched, and of random projections: 30 ms.
+# Largest numbers of rows and of array elements that are searched, and number of random projections:
+# a search takes 30 ms.
 MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2**14, 2**20, 32
 SAME_PLACE = 1e-10  # squared distance of equal rows, relative to the largest
 # Smallest distance between group centres, in multiples of the largest distance of a row from its
@@ -27,12 +28,15 @@ MIN_FAR_DISTANCE, MAX_FAR_GROUPS = 4.0, 16
 
 
 def searched_rows(rows: Any, n_columns: int) -> Any:
-    """Evenly spaced rows, limited in number; all rows if there are few."""
+    """Select evenly spaced rows if there are too many to search all of them."""
     return every_kth_row(rows, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // n_columns)))
 
 
 def projected(rows: Array, unit: Array | float = 1.0) -> Array:
-    """Random projections of the rows, which roughly keep distances; all columns if there are few."""
+    """Divide the rows by `unit`, and project them on random directions if there are many columns.
+
+    The projections roughly preserve distances.
+    """
     if rows.shape[1] <= N_PROJECTIONS:
         return np.asarray(rows / unit)
     directions = np.random.default_rng(0).standard_normal((rows.shape[1], N_PROJECTIONS))
@@ -40,19 +44,19 @@ def projected(rows: Array, unit: Array | float = 1.0) -> Array:
 
 
 def far_rows(v: Array, span: Array, n_rows: int) -> Array:
-    """Distant rows by farthest-point traversal.
+    """Choose rows that are far from each other by farthest-point traversal.
 
-    Distances are measured in random projections.
+    Distances are computed between random projections of the rows.
 
     Parameters
     ----------
     v : ndarray of shape (n_samples, n_visible)
         Rows to choose from.
     span : ndarray of shape (n_visible,)
-        Distance between the bounds of each column, its unit of distance; infinite for an unbounded
-        column, whose unit is its standard deviation.
+        Difference between the bounds of each column, which serves as the unit of distance. It is
+        infinite for an unbounded column, whose unit is its standard deviation.
     n_rows : int
-        Largest number of rows.
+        Maximum number of rows to choose.
 
     Returns
     -------
@@ -79,9 +83,10 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
 def far_groups(place: Array) -> tuple[Array, float]:
     """Partition rows into groups that are far apart relative to their radius.
 
-    Each row belongs to the nearest of the first centres of a farthest-point traversal. Their number
-    is the largest one with a relative distance of at least `MIN_FAR_DISTANCE`; if there is none, the
-    one with the largest relative distance.
+    The centres of the groups are the first centres of a farthest-point traversal, and each row
+    belongs to the nearest of them. The number of groups is the largest one for which the returned
+    `distance` is at least `MIN_FAR_DISTANCE`. If there is none, it is the number with the largest
+    `distance`.
 
     Parameters
     ----------

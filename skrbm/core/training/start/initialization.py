@@ -11,8 +11,8 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.start.statistics import MOMENT_BLOCK_ELEMENTS
 from skrbm.core.units import Units
 
-# Rarely active units with small weights become feature detectors; units at 1/2 without weights learn
-# slowly, and make the variance of a continuous layer too large.
+# Hidden units that are rarely active and have small weights become feature detectors. Units with a
+# mean of 1/2 and zero weights learn slowly, and make the variance of a continuous layer too large.
 INITIAL_FIELD = 0.5  # nats, standard deviation of the hidden fields under the data
 INITIAL_ACTIVITY = 0.1  # mean of a hidden unit, as a fraction between its low and high state
 INITIAL_HEIGHT = 0.8  # mean above the lower bound of units without an upper one, at zero bias
@@ -29,8 +29,8 @@ def initial_hidden_layer(
 ) -> Units:
     """Hidden layer whose units are rarely active without a field.
 
-    Unbounded units have mean zero; units with a lower bound alone have a mean of `INITIAL_HEIGHT`
-    above it.
+    Unbounded units have a mean of zero. The mean of units with only a lower bound exceeds this
+    bound by `INITIAL_HEIGHT`.
 
     Parameters
     ----------
@@ -58,20 +58,22 @@ def initial_machine(
 ) -> Machine:
     """Machine with small random weights.
 
-    The weights are normal, with equal variances in the metric of both layers [1]_. They are drawn in
-    double precision, so that models of single and double precision have the same initial weights. At
-    the mean of the data, the field on the hidden units is zero.
+    The weights are drawn from a normal distribution whose variance is the same for all weights in
+    the metric of both layers [1]_. They are drawn in double precision, so that models of single and
+    double precision have the same initial weights. If the visible units are at the mean of the
+    data, the hidden units have the distribution of `hidden`.
 
-    Fluctuations of the hidden units couple the visible units to themselves and to each other. The
-    weights are scaled down with the number of hidden units to bound this coupling, and its first-order
-    effect on the visible means is compensated by the visible biases.
+    Fluctuations of the hidden units couple the visible units to themselves and to each other. To
+    bound this coupling, the weights are scaled down as the number of hidden units grows. The
+    visible biases compensate the first-order effect of the coupling on the visible means.
 
     Parameters
     ----------
     visible : Units
-        Double precision layer that, without a field, resembles the data.
+        Layer of double precision whose distribution, without a field, resembles the data.
     hidden : Units
-        Double precision layer with the wanted distribution at the mean of the data.
+        Layer of double precision, with the distribution that the hidden units should have if the
+        visible units are at the mean of the data.
     mean, variance : ndarray of shape (n_visible,)
         Mean and variance of the data.
     rng : numpy.random.Generator
@@ -80,10 +82,12 @@ def initial_machine(
     Returns
     -------
     machine : Machine
-        Plain machine. For data with independent columns, the log-odds of two-state hidden units have
-        standard deviation `INITIAL_FIELD`. It is smaller if the data hardly vary, if the fields on
-        the visible units would exceed it in their standard deviations, or if two unbounded layers
-        would lose more than `MAX_INITIAL_LOST_CURVATURE`.
+        Plain machine. If the columns of the data are independent, the log-odds of a two-state
+        hidden unit have a standard deviation of `INITIAL_FIELD` over the data. This standard
+        deviation is smaller if the data hardly vary, if the fields on the visible units would
+        otherwise have a standard deviation above `INITIAL_FIELD`, or if the weights between two
+        unbounded layers would otherwise cancel more than `MAX_INITIAL_LOST_CURVATURE` of the
+        curvature.
 
     References
     ----------
@@ -115,9 +119,10 @@ def initial_machine(
 
 
 def column_variances(layer: Units) -> Array:
-    """Covariance of each column's state and signal without a field.
+    """Covariance between the state and the signal of each column, without a field.
 
-    It equals the response of the column's mean to its field, and is computed by finite differences.
+    It equals the derivative of the column's mean with respect to its field, which is computed by
+    finite differences.
 
     Parameters
     ----------
@@ -127,7 +132,8 @@ def column_variances(layer: Units) -> Array:
     Returns
     -------
     variances : ndarray of shape (n_columns,)
-        One value for each column. The columns of a unit are varied one after the other.
+        Covariance of each column. The fields on columns of the same unit are varied one after the
+        other.
     """
     n_columns, n_units = layer.n_columns, layer.n_units
     position = np.zeros(n_columns, dtype=int)
@@ -143,7 +149,7 @@ def column_variances(layer: Units) -> Array:
 
 
 def _response(layer: Units, field: Array) -> Array:
-    """Directional derivative of the mean along a field."""
+    """Directional derivative of the layer's mean along a field."""
     below, above = layer.mean(MEAN_DIFFERENCE_STEP * np.stack([-field, field]))
     return np.asarray((above - below) / (2 * MEAN_DIFFERENCE_STEP))
 
@@ -151,13 +157,14 @@ def _response(layer: Units, field: Array) -> Array:
 def _self_coupling(
     visible: Units, variances: Array, weights: Array, hidden_variance: Array
 ) -> Array:
-    r"""Constant field with the effect of the visible units' coupling to themselves on their means.
+    r"""Field that changes the visible means as the coupling of each visible unit to itself does.
 
-    Hidden units of variances :math:`s_j^2` multiply the distribution of each visible unit by
-    :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order, this changes its mean
-    by half the second derivatives along the weight vectors :math:`w_j`, weighted by :math:`s_j^2`.
-    The field that causes the same change is the solution of a linear system by conjugate gradients,
-    preconditioned by `variances` from `column_variances`; units of one column need a single step.
+    Hidden units with variances :math:`s_j^2` multiply the distribution of each visible unit by
+    :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order, this changes the
+    mean of the unit by half the sum of its second derivatives along the weight vectors :math:`w_j`,
+    weighted by :math:`s_j^2`. The field that causes the same change solves a linear system. It is
+    computed by the conjugate gradient method, preconditioned by `variances` from
+    `column_variances`; one step is enough if all units have a single column.
     """
     n_visible, n_hidden = weights.shape
     mean = visible.mean(np.zeros((1, n_visible)))
@@ -192,14 +199,14 @@ def _self_coupling(
 def initial_particles(
     machine: Machine, base: Units, n_particles: int, rng: np.random.Generator
 ) -> Array:
-    """Hidden states given visible states drawn from the independent model of the data.
+    """Draw hidden states given visible states that are drawn from an independent model of the data.
 
     Parameters
     ----------
     machine : Machine
         Machine that the chains sample.
     base : Units
-        Visible layer that, without a field, resembles the data.
+        Visible layer whose distribution, without a field, resembles the data.
     n_particles : int
         Number of chains.
     rng : numpy.random.Generator

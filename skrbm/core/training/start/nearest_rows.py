@@ -1,4 +1,4 @@
-"""Nearest-neighbour imputation, the initialization of missing values."""
+"""Nearest-neighbour imputation, which initializes missing values."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from skrbm.core.numerics import Array
 def with_nearest_values(rows: Array, donors: Array, fallback: Array) -> Array:
     """Impute missing values by the values of the nearest rows.
 
-    All missing values of a row come from a single donor if it has them: combined values of two
-    clusters would lie between the clusters.
+    The missing values of a row are taken from its nearest donor, and from other donors only if this
+    donor lacks them: values from two clusters would combine to a row between the clusters.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_visible)
         Rows to impute; NaN is a missing value.
     donors : ndarray of shape (n_donors, n_visible)
-        Rows that provide values; may be `rows` itself. Distances are measured in their standard
-        deviations; a missing value of a donor adds twice the variance to the squared distance.
+        Rows that provide the values; may be `rows` itself. Distances are measured in units of the
+        standard deviations of the donors' columns. A value that is missing in a donor adds twice
+        the variance to the squared distance.
     fallback : ndarray of shape (n_visible,) or (n_samples, n_visible)
         Values for columns that are missing in all donors.
 
     Returns
     -------
     rows : ndarray of shape (n_samples, n_visible)
-        Imputed copy; the given array if no value is missing.
+        Imputed copy of `rows`, or `rows` itself if no value is missing.
     """
     is_observed, is_given = ~np.isnan(rows), ~np.isnan(donors)
     if is_observed.all():

@@ -1,4 +1,4 @@
-"""Exact pretraining of a few hidden units on well-separated clusters."""
+"""Pretraining of a few hidden units on well-separated clusters by the exact gradient."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from skrbm.core.training.start.initialization import (
 from skrbm.core.units import Units
 
 MAX_PRETRAINED_UNITS = 10  # hidden units, whose 1,024 states are enumerated in every step
-N_LBFGS_STEPS, N_ADDED_UNITS_STEPS = 100, 300  # steps with a unit per cluster, and with more units
+N_LBFGS_STEPS, N_ADDED_UNITS_STEPS = 100, 300  # with one unit per cluster, and with more units
 INITIAL_LOG_ODDS = 2.0  # nats, of the states with one active hidden unit against that with none
-# Loss against a mixture of the clusters, in nats: beyond the first, hidden units are added; beyond the
-# second, pretraining is skipped (tests/core/training/start/test_pretraining.py).
+# Difference in nats between the log-likelihoods of a mixture of the clusters and of the machine:
+# above the first value, hidden units are added; above the second, pretraining is discarded
+# (tests/core/training/start/test_pretraining.py).
 SMALL_LIKELIHOOD_LOSS, MAX_LIKELIHOOD_LOSS = 3.0, 12.0
 N_LIKELIEST_STATES = 32  # hidden states whose visible means chains may jump to
 MIN_RELATIVE_GAIN = 1e-6  # relative increase of the log-likelihood at which L-BFGS stops
@@ -44,38 +45,42 @@ def pretrained_machine(
     n_steps: tuple[int, int] = (N_LBFGS_STEPS, N_ADDED_UNITS_STEPS),
     max_loss: float = MAX_LIKELIHOOD_LOSS,
 ) -> Machine | None:
-    """Machine of few hidden units with the modes of the data.
+    """Pretrain a machine with few hidden units, whose modes are the clusters of the data.
 
-    Each mode has a hidden unit, whose weights lead there from the mean of the modes; for two modes,
-    a single unit leads from the larger to the smaller. L-BFGS-B [1]_ then maximizes the exact
-    likelihood. If the likelihood stays low, because units that are active together cause modes
-    without data, further units are added, which can suppress these modes.
+    Each mode has one hidden unit. Its weights are initialized such that activating the unit moves
+    the visible means from the mean of the modes to this mode. Two modes share a single unit, which
+    moves the visible means from the larger mode to the smaller one. L-BFGS-B [1]_ then maximizes
+    the exact likelihood. If the likelihood remains low because states with several active units are
+    modes without data, further units are added, which can suppress these modes.
 
     Parameters
     ----------
     data, mode : Units
-        Double precision layers that, without a field, resemble the data, and the rows of a mode
-        moved to `modes.origin`.
+        Visible layers of double precision. Without a field, the distribution of `data` resembles
+        the data, and the distribution of `mode` resembles the rows of one mode, moved to
+        `modes.origin`.
     hidden : type
-        Type of the hidden units, which have two states.
+        Type of the hidden units; it must have two states.
     modes : Clusters
         Clusters of the data.
     n_hidden : int
-        Largest number of hidden units.
+        Maximum number of hidden units.
     variance : ndarray of shape (n_visible,)
         Variance of the data.
     rng : numpy.random.Generator
         Source of random numbers.
     n_steps : tuple of int, default=(N_LBFGS_STEPS, N_ADDED_UNITS_STEPS)
-        Largest numbers of quasi-Newton steps, with a unit per cluster and with more units.
+        Maximum number of quasi-Newton steps: with one unit per cluster, and after units have been
+        added.
     max_loss : float, default=MAX_LIKELIHOOD_LOSS
-        Allowed loss of log-likelihood against the mixture, in nats.
+        Largest allowed difference between the mean log-likelihoods of a mixture of the clusters and
+        of the machine, in nats.
 
     Returns
     -------
     machine : Machine or None
-        Plain machine. None if its mean log-likelihood is more than `max_loss` below that of a
-        mixture of the clusters.
+        Plain machine, or None if its mean log-likelihood is lower than the mean log-likelihood of
+        the mixture by more than `max_loss`.
 
     References
     ----------
@@ -131,15 +136,16 @@ def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> 
 
 
 def _resembling(like: Units, mean: Array, n_samples: float) -> Units:
-    """Discrete layer with means estimated from `n_samples` rows, which keeps its biases finite."""
+    """Discrete layer with the means of `n_samples` rows, adjusted to make the biases finite."""
     variance = np.zeros_like(mean)
     return type(like).start(mean, variance, int(n_samples), **like.start_options).natural()
 
 
 def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows: Array) -> Bounds:
-    """Ranges of the parameters: the bounds of training, narrowed by the numbers of rows.
+    """Bounds of the parameters, which depend on the numbers of rows if the units are discrete.
 
-    A bit that is never 1 in n rows may have a probability of up to 1 / (2 n).
+    The bounds of discrete units correspond to smoothed frequencies. For binary units, a value that
+    does not occur in n rows has a probability of 1 / (2 n + 2).
 
     Parameters
     ----------
@@ -148,14 +154,14 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
     variance : ndarray of shape (n_visible,)
         Variance of the data.
     n_origin : float
-        Number of rows for which all hidden units are off.
+        Number of rows attributed to the state in which all hidden units are off.
     n_rows : ndarray of shape (n_hidden,)
-        Number of rows for which each hidden unit is on.
+        For each hidden unit, the number of rows attributed to the state in which it is on.
 
     Returns
     -------
     bounds : dict of str to tuple of ndarray
-        Lower and upper bounds by the name of the parameter; a parameter without bounds is absent.
+        Lower and upper bounds, by parameter name. Parameters without bounds are absent.
     """
     visible, hidden = machine.visible, machine.hidden.support
     bounds: Bounds = {f"visible_{k}": ends for k, ends in visible.bounds(variance).items()}
@@ -170,7 +176,10 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
 
 
 def log_likelihood(machine: Machine, v: Array, sample_weight: Array | None = None) -> float:
-    """Exact mean log-likelihood of rows in nats, by a sum over states of the smaller discrete layer."""
+    """Exact mean log-likelihood of rows in nats.
+
+    It is computed by a sum over all states of the smaller discrete layer.
+    """
     return -weighted_mean(machine.free_energy(v), sample_weight) - log_partition(machine)
 
 
@@ -187,22 +196,23 @@ def maximize_likelihood(
     Parameters
     ----------
     machine : Machine
-        Initial machine of double precision, with few hidden states.
+        Initial machine of double precision, whose hidden layer has few states.
     v : ndarray of shape (n_samples, n_visible)
         Training rows.
     data : Units
-        Visible layer that, without a field, resembles the data; its metric scales the steps.
+        Visible layer whose distribution, without a field, resembles the data. Its metric scales the
+        steps.
     bounds : dict of str to tuple of ndarray
-        Lower and upper bounds by the name of the parameter.
+        Lower and upper bounds, by parameter name.
     n_steps : int
-        Largest number of steps.
+        Maximum number of steps.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows, with a sum of one; None for equal weights.
+        Weights of the rows, which sum to one. If None, all rows have equal weights.
 
     Returns
     -------
     machine : Machine
-        Copy with the optimized parameters.
+        Copy of the machine with the optimized parameters.
     """
     machine = machine.astype(np.float64, copy=True)
     names = list(machine.parameters)
@@ -210,7 +220,7 @@ def maximize_likelihood(
     ends = np.cumsum([array.size for array in machine.parameters.values()])
 
     def flat(values: dict[str, Any], missing: float) -> Array:
-        """Vector of all parameters, in which `missing` stands for absent ones."""
+        """Concatenate all values to a vector; parameters without a value are set to `missing`."""
         arrays = (
             np.broadcast_to(values.get(n, missing), s) for n, s in zip(names, shapes, strict=True)
         )
@@ -255,7 +265,7 @@ def add_hidden_units(
     machine : Machine
         Plain machine of double precision.
     n_hidden : int
-        Number of hidden units of the result, at least the present number.
+        Number of hidden units after the addition, at least the current number.
     mean, variance : ndarray of shape (n_visible,)
         Mean and variance of the data.
     rng : numpy.random.Generator
@@ -264,7 +274,7 @@ def add_hidden_units(
     Returns
     -------
     machine : Machine
-        Plain machine; the given one if no units are added.
+        Plain machine with `n_hidden` hidden units, or `machine` itself if no units are added.
     """
     n_more = n_hidden - machine.hidden.n_columns
     if n_more == 0:
@@ -289,7 +299,8 @@ def mode_means(machine: Machine) -> Array:
     Returns
     -------
     v : ndarray of shape (n_states, n_visible)
-        Means for at most `N_LIKELIEST_STATES` hidden states: all modes and potential modes.
+        Visible means for the most likely hidden states, at most `N_LIKELIEST_STATES` of them. They
+        include the modes of the machine, and states that may become modes in training.
     """
     h = machine.hidden.states(0, int(machine.hidden.n_states))
     order = np.argsort(machine.transposed.free_energy(h))

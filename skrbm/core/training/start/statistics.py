@@ -23,7 +23,7 @@ def column_statistics(
     v : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_visible)
         Data of any numeric type; NaN is a missing value.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Positive weights of the rows; None for equal weights.
+        Positive weights of the rows. If None, all rows have equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
         Number of elements that are cast at a time.
 
@@ -50,7 +50,7 @@ def column_statistics(
 def _blocks(
     v: Any, sample_weight: Array | None, block_elements: int
 ) -> Iterator[tuple[Array, Array]]:
-    """Blocks of rows as dense arrays, with their weights; ones without sample weights."""
+    """Dense blocks of rows with their weights, which are all one if `sample_weight` is None."""
     n_rows = max(1, block_elements // v.shape[1])
     for begin in range(0, v.shape[0], n_rows):
         block = slice(begin, begin + n_rows)
@@ -88,7 +88,7 @@ def _merged_blocks(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, .
 def _sparse_statistics(
     v: Any, sample_weight: Array | None, block_elements: int
 ) -> tuple[Array, Array]:
-    """Mean and variance of every column, from blocks of the stored values."""
+    """Mean and variance of every column of a sparse matrix, from blocks of the stored values."""
     n_visible, total = v.shape[1], v.shape[0]
     starts = range(0, max(v.nnz, 1), block_elements)
     blocks = [slice(i, min(i + block_elements, v.nnz)) for i in starts]
@@ -125,7 +125,7 @@ def merged_statistics(
     Returns
     -------
     merged : tuple of float, ndarray and ndarray of shape (n_visible,)
-        The same statistics for all rows.
+        The same statistics for the union of the two sets.
 
     References
     ----------
@@ -163,15 +163,15 @@ def column_kurtosis(
     mean, variance : ndarray of shape (n_visible,)
         Mean and variance of these data, or of a larger data set.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Positive weights of the rows; None for equal weights.
+        Positive weights of the rows. If None, all rows have equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
         Number of elements that are cast at a time.
 
     Returns
     -------
     kurtosis : ndarray of shape (n_visible,)
-        In double precision: 3 for a normal distribution, zero for a column without variance or
-        observed values.
+        Kurtosis in double precision. It is 3 for a normal distribution, and zero for a column that
+        is constant or has no observed values.
     """
     total, n_observed = np.zeros((2, v.shape[1]))
     per_deviation = np.where(variance > 0, variance, np.inf) ** -0.5
