@@ -39,9 +39,10 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Notes
     -----
     Constructor parameters are scaled so that a step of centred training leads both machines to the
-    same distribution: `learning_rate` by 16 (by 4 for Adam), `max_norm` by 4, `l1` and
-    `max_gradient_norm` by 1/4, `l1_squared` and `l2` by 1/16. All others are copied. With Adam only
-    the steps of the weights are equivalent: the steps of the biases are twice as long for 0 and 1.
+    same distribution. `learning_rate` is multiplied by 16 (by 4 for Adam), `max_norm` by 4, `l1`
+    and `max_gradient_norm` by 1/4, and `l1_squared` and `l2` by 1/16. All other parameters are
+    copied. With Adam, only the steps of the weights are equivalent; the steps of the biases are
+    twice as long for units 0 and 1.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def _assign(
     scale: float,
     map_hidden: Callable[[Any], Any],
 ) -> RBM:
-    """Set the arrays of the twin, with weights `scale` times those of `rbm`, and its parameters."""
+    """Set the parameters and arrays of the twin, whose weights are `scale` times those of `rbm`."""
     # The gradient of the weights scales with 1 / scale, the length of Adam's step does not.
     factors = {
         "learning_rate": scale if rbm.optimizer == "adam" else scale**2,

@@ -45,7 +45,7 @@ def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
     -------
     decorator : callable
         Maps a class to the same class with the complete docstring. It raises a TypeError if a
-        parameter has no entry, or an entry of the class no parameter.
+        parameter has no entry, or if an entry of the class has no parameter.
     """
 
     def complete(cls: type[T]) -> type[T]:

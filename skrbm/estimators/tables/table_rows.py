@@ -19,7 +19,7 @@ from skrbm.estimators.tables.frames import column_names, container_of
 
 
 def table_of(rbm: Any) -> Table:
-    """Table of the columns that an estimator was fitted to, from its attributes."""
+    """Kinds and scales of the columns that an estimator was fitted to, from its attributes."""
     check_is_fitted(rbm, "_data")
     return Table(kinds=rbm.kinds_, categories=rbm.categories_, **rbm._data["table"])
 
@@ -150,7 +150,8 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     X : DataFrame or array-like
         Table.
     reset : bool
-        True to store the number and names in the estimator, False to compare them.
+        If True, the number and the names are stored in the estimator; if False, they are compared
+        with those stored.
 
     Returns
     -------
