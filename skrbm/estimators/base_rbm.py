@@ -152,8 +152,8 @@ class BaseRBM(
     l1 : float
         L1 penalty: factor of the sum of the absolute values of the weights.
     l1_squared : float
-        Squared L1 penalty, for hidden units that are about equally sparse. It is the factor of half
-        the squared L1 norm of the weights of a hidden unit, summed over all hidden units and
+        Squared L1 penalty, which makes all hidden units about equally sparse. It is the factor of
+        half the squared L1 norm of the weights of a hidden unit, summed over all hidden units and
         divided by the number of visible columns. Unlike `l1`, it penalizes units with large weights
         more strongly. See Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
     l2 : float
@@ -222,7 +222,8 @@ class BaseRBM(
         - "n_iter": number of the epoch.
         - "pseudo_likelihood": mean log pseudo-likelihood of some training rows, in nats.
         - "learning_rate": learning rate of the last update.
-        - "mean_activation": mean of the hidden units given the training rows.
+        - "mean_activation": mean of the hidden units given training rows, averaged over units and
+          rows.
         - "time": seconds since the previous record.
         - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains minus
           that of the training rows, in nats.
@@ -354,7 +355,7 @@ class BaseRBM(
     # Conversion of the user's rows to states and back.
     _row_format: ClassVar[RowFormat] = ArrayRows()
 
-    # Factor of the metric of the units for which the step of the weights is rate times gradient.
+    # Factor of the metric with which a step of the weights is the learning rate times the gradient.
     _metric_unit: ClassVar[float] = 1.0
 
     def _unit_options(self, varying: Any) -> dict[str, Any]:
@@ -392,7 +393,7 @@ class BaseRBM(
         ValueError
             If a parameter, the data or the weights are invalid; the estimator is then unchanged.
         DivergenceError
-            If training diverges, that is, parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large.
 
         Warns
         -----
@@ -432,7 +433,7 @@ class BaseRBM(
         ValueError
             If a parameter, the data or the weights are invalid; the estimator is then unchanged.
         DivergenceError
-            If training diverges, that is, parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large.
         """
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=False))
         return self

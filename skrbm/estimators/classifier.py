@@ -57,8 +57,8 @@ class RBMClassifier(
     where :math:`\delta` is `discriminative_weight` and :math:`\gamma` is `generative_weight` [1]_
     [2]_. A row without a label contributes :math:`\gamma \log p(v)`. With unlabelled rows, both
     weights are multiplied by n_rows / n_labelled (:math:`\gamma` is capped at 1), so that the label
-    term is a mean over the labelled rows. Class probabilities are exact. All training options are
-    those of `estimator`.
+    term is a mean over the labelled rows. Class probabilities are exact. The training is controlled
+    by the parameters of `estimator`.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class RBMClassifier(
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model to rows of which some or all have labels.
+        """Fit the model to rows, some or all of which have labels.
 
         Training starts from a new initialization unless `warm_start` of the estimator is True.
 
@@ -181,7 +181,7 @@ class RBMClassifier(
             If a parameter or the data are invalid, or there are fewer than two classes; the
             classifier is then unchanged.
         DivergenceError
-            If training diverges, that is, parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large.
         """
         rbm = self._new_estimator()
         resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
@@ -218,7 +218,7 @@ class RBMClassifier(
             If a parameter or the data are invalid, if `classes` is missing in the first call, or if
             `y` has labels that are not in `classes`; the classifier is then unchanged.
         DivergenceError
-            If training diverges, that is, parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large.
         """
         resumes = self.__sklearn_is_fitted__()
         if not resumes and classes is None:

@@ -16,7 +16,8 @@ RBM = TypeVar("RBM", bound=BaseRBM)
 def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     r"""Convert a machine with units -1 and +1 to the equivalent one with units 0 and 1.
 
-    With :math:`v = 2 u - 1` and :math:`h = 2 g - 1`,
+    The states are :math:`v = 2 u - 1` and :math:`h = 2 g - 1`, where :math:`u` and :math:`g` are 0
+    or 1. The parameters of the converted machine are
 
     .. math:: W' = 4 W, \qquad a' = 2 (a - W 1), \qquad b' = 2 (b - W^T 1)
 

@@ -36,8 +36,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         tables with columns of several kinds; its default `numeric_scale` would make extreme values
         less extreme.
     contamination : float, default=0.1
-        Largest fraction of the training rows, in (0, 0.5], that are classified as outliers. Rows
-        with equal scores are classified alike, so that the fraction may be smaller.
+        Maximum fraction of the training rows to classify as outliers, in (0, 0.5]. Rows with equal
+        scores are classified alike, so that the fraction may be smaller.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
         Score of a row: its negative free energy, or its log pseudo-likelihood. The latter costs one
         evaluation per feature and gives more weight to features that predict each other. The free
@@ -66,7 +66,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
     Examples
     --------
-    Two features that are equal in all rows but one:
+    Two features are equal in all rows except one:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, RBMOutlierDetector
@@ -91,7 +91,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model, and set the threshold by the fraction of outliers.
+        """Fit the model, and set the threshold from `contamination`.
 
         Parameters
         ----------

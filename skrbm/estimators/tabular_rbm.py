@@ -30,11 +30,11 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     `intercept_hidden_`.
 
     A categorical column is one unit with one-hot encoding [6]_ [7]_. Given the hidden units, a
-    numeric column is normal with a learned variance, and an interval column has an exponential
-    density between its bounds. Numeric columns are scaled internally, by default to normal scores.
-    The unit of measurement and the origin of a column therefore affect only densities.
-    Log-likelihoods, in nats, refer to the unscaled columns: they are log-probabilities of discrete
-    columns plus log-densities of numeric and interval columns.
+    numeric column is normally distributed with a learned variance, and an interval column has an
+    exponential density between its bounds. Numeric columns are scaled internally, by default to
+    normal scores. The unit of measurement and the origin of a column therefore affect only
+    densities. Log-likelihoods, in nats, refer to the unscaled columns: they are log-probabilities
+    of discrete columns plus log-densities of numeric and interval columns.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     numeric_scale : {"normal", "mixture", "standard"}
         Scaling of numeric columns, learned from the rows of `fit` or of the first `partial_fit`:
 
-        - "normal": transform to approximately normal scores by a monotone piecewise linear function
-          [8]_. Skewed columns and frequent values such as zeros are reproduced, and samples stay in
-          the range of the column. `inverse_transform` returns the number that corresponds to the
-          mean score.
+        - "normal": transformation to approximately normal scores by a monotone piecewise linear
+          function [8]_. Skewed columns and frequent values such as zeros are reproduced, and
+          samples stay in the range of the column. `inverse_transform` returns the number that
+          corresponds to the mean score.
         - "mixture": a distribution in which frequent values, such as zeros, have probabilities, and
           all other values have the density of a mixture of normal distributions after one of
           Johnson's transformations [9]_. The hidden units tilt this distribution exponentially.

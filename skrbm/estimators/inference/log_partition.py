@@ -56,7 +56,8 @@ def anneal(
     n_chains : int
         Number of chains.
     n_temperatures : int or "auto"
-        Number of temperatures. "auto" increases it about fourfold until two runs agree.
+        Number of temperatures. "auto" increases the number about fourfold until two successive runs
+        agree.
     X, init : {array-like, sparse matrix} or None
         As for `log_partition`.
     rng : numpy.random.Generator
@@ -91,7 +92,7 @@ def anneal(
         )
     if method != "bar":
         _warn_if_few(result)
-    if method != "ais":  # chains that start in known modes miss others
+    if method != "ais":  # chains that start in known modes may miss others
         n_steps = max(2, int(size) // FORWARD_PART)
         warn_if_ends_differ(
             result, annealed_log_partition(path, n_chains, n_steps, rng, model.rbm.n_jobs)

@@ -55,7 +55,7 @@ def chain_diagnostics(
         Number of recorded steps of each chain, at least 4.
     init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
         Initial visible states, such as rows of the data. They should cover all modes. If None,
-        overdispersed states are drawn, which needs no data.
+        overdispersed states are used, which do not require data.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator. If None, the random stream of the estimator is continued.
 
@@ -82,7 +82,7 @@ def chain_diagnostics(
 
     Examples
     --------
-    Two visible units that are equal, and flip together once in about a million steps:
+    Two visible units are nearly always equal, and flip together about once in a million steps:
 
     >>> import numpy as np
     >>> from skrbm import SpinRBM, chain_diagnostics
@@ -133,7 +133,8 @@ def warn_if_chains_stay(
     machine : Machine
         Machine of the model.
     n_steps : int
-        Number of Gibbs steps of the sample. At least twice the lag of the correlation is used.
+        Number of Gibbs steps of the sample. The check uses at least twice the lag of the
+        correlation.
     cure : str, default="Set n_temperatures=10."
         Advice at the end of the warning.
     """

@@ -64,7 +64,7 @@ class Model(ABC):
 
     @abstractmethod
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Independent visible layer with the mean and variance of some rows."""
+        """Visible layer of independent units with the mean and variance of some rows."""
 
     @abstractmethod
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
@@ -99,7 +99,9 @@ class ArrayModel(Model):
     """
 
     block_rows: ClassVar[int] = 2048  # rows per block in inference
-    min_single_weights: ClassVar[int] = 2**16  # from which annealing in single precision pays
+    min_single_weights: ClassVar[int] = (
+        2**16
+    )  # from this number on, annealing in single precision pays
 
     def __init__(self, rbm: Any) -> None:
         self.owner = self.rbm = rbm
@@ -169,8 +171,8 @@ class ArrayModel(Model):
         The base distribution has the means and variances of `X` or, without `X`, of the training
         data. The states in the modes are rows of `X` or, without `X`, states drawn given the
         persistent chains, and the final states of Gibbs chains with overdispersed initial states.
-        If there are no training data or no persistent chains, parallel tempering draws a sample of
-        the model in their place.
+        If the training data or the persistent chains are missing, they are replaced by a sample of
+        the model from parallel tempering.
         """
         if X is not None:
             X = self.check_X(X)
@@ -239,7 +241,7 @@ class ArrayModel(Model):
         return v, gibbs(machine, v, N_EXPLORER_STEPS, rng)
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Independent visible layer with the mean and variance of some rows."""
+        """Visible layer of independent units with the mean and variance of some rows."""
         n_samples, mean, variance = statistics
         options = self.rbm._unit_options(varying)
         layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)

@@ -62,8 +62,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     Raises
     ------
     ValueError
-        If a feature is a number without scaling, if `method` is "gaussian" and a feature is a
-        number, or if `method` is "exact" and the hidden units are not binary.
+        If there are numeric features that are not scaled, if `method` is "gaussian" and there are
+        numeric features, or if `method` is "exact" and the hidden units are not binary.
 
     References
     ----------

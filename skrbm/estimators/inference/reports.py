@@ -61,8 +61,8 @@ def hidden_unit_report(
     report : HiddenUnitReport
         Report with the arrays `importance`, `importance_std_error` and `mean_activation`
         (n_components,), `weights` (n_components, n_columns), the column names `columns`, and the
-        histograms `input_counts` with `input_edges`. When printed, it shows the ten most important
-        units.
+        histograms `input_counts` with `input_edges`. Printing the report shows the ten most
+        important units.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def hidden_unit_report(
 
     Examples
     --------
-    One hidden unit models that the first two features are equal:
+    One hidden unit represents the equality of the first two features:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, hidden_unit_report

@@ -193,12 +193,13 @@ class SamplingMixin(ModelMixin):
             True for observed values.
         method : {"sample", "mean"}, default="sample"
             "sample" draws the unobserved features from their joint conditional distribution. "mean"
-            returns their conditional means, averaged over chains and the second half of the steps.
+            returns their conditional means, averaged over the chains and over the second half of
+            their steps.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
         n_chains : int, default=10
-            Number of chains per row for "mean". The conditional distribution often has several
-            modes, and a chain rarely leaves its mode.
+            Number of chains per row with the method "mean". The conditional distribution often has
+            several modes, and a chain rarely leaves its mode.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.
@@ -251,7 +252,7 @@ class SamplingMixin(ModelMixin):
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
         n_chains : int, default=10
-            Number of chains per row for "mean".
+            Number of chains per row with the method "mean".
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.

@@ -211,9 +211,9 @@ class LikelihoodMixin(ModelMixin):
               units.
             - "ais": annealed importance sampling from independent features to the model.
             - "reverse_ais": reverse annealing from samples of the model to independent features.
-            - "bar": Bennett's acceptance ratio [3]_ between the temperatures of parallel tempering,
-              which adapt. Its errors may have either sign, but they are larger than those of "ais"
-              if chains equilibrate slowly, as for 784 x 500 units.
+            - "bar": Bennett's acceptance ratio [3]_ between neighbouring temperatures of parallel
+              tempering, which are chosen adaptively. Its errors may have either sign, but they are
+              larger than those of "ais" if chains equilibrate slowly, as for 784 x 500 units.
             - "auto": "exact" if it visits no more states than "ais" would, and otherwise "ais".
         n_chains : int, default=100
             Number of annealed chains. For "bar", it is the number of independent sets of tempered
@@ -305,8 +305,8 @@ class LikelihoodMixin(ModelMixin):
 def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     """Compute the mean log-likelihood of held-out rows, a scorer for hyperparameter searches.
 
-    Unlike the pseudo-likelihood, the log-likelihood compares models of any kind. The partition
-    function is exact if the smaller layer is small. Otherwise it is estimated by annealed
+    Unlike pseudo-likelihoods, log-likelihoods are comparable between models of any kind. The
+    partition function is exact if the smaller layer is small. Otherwise it is estimated by annealed
     importance sampling with ``n_temperatures="auto"``, whose standard error, usually at most 0.05
     nats, is common to all rows. An `AnnealingWarning` is issued if the estimate is not reliable.
 

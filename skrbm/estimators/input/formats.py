@@ -59,7 +59,7 @@ class RowFormat(ABC):
             Estimator with the parameters and attributes that the rows must match. If `reset` is
             True, the attributes named in `learned` are set.
         X : object
-            Rows of the user.
+            Rows passed by the user.
         reset : bool
             True to learn the format from these rows.
         finite : bool
@@ -99,7 +99,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def warn_if_unlearned(self, v: Any) -> None:
-        """Warn of values in rows from `read` that training treats as missing."""
+        """Warn if rows from `read` have values that training treats as missing."""
 
     @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:
@@ -138,7 +138,7 @@ class RowFormat(ABC):
 
 @final
 class ArrayRows(RowFormat):
-    """Arrays and sparse matrices with one column per unit."""
+    """Format of arrays and sparse matrices with one column per unit."""
 
     def read(
         self,

@@ -67,7 +67,7 @@ def write_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> No
     Parameters
     ----------
     estimator : BaseEstimator
-        Fitted estimator, or the copy of it that a fit works on.
+        Fitted estimator, or the copy of it that a fit modifies.
     attributes : dict
         Values by name; None deletes the attribute.
     """
@@ -110,7 +110,7 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     sample_weight : array-like of shape (n_samples,), float or None
         Weights from the user; a weight of k is equivalent to k copies of the row.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, checked or not.
+        Rows, validated or not.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[A
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, checked or not.
+        Rows, validated or not.
     sample_weight : ndarray of shape (n_samples,) or None
         From `check_weights`.
     *others : ndarray of shape (n_samples, ...)

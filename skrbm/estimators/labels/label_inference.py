@@ -84,8 +84,8 @@ class LabelInferenceMixin:
         Returns
         -------
         H : ndarray of shape (n_samples, n_components)
-            Means of the hidden units given features and label, averaged over the labels with the
-            class probabilities as weights.
+            Means of the hidden units given the features and the label, averaged over the labels
+            with the class probabilities as weights.
         """
         return self._answer(Labels.mean_hidden, X)
 

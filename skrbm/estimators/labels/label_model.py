@@ -67,7 +67,7 @@ class LabelModel(Model):
         return {**self.rbm._model.public, **label_arrays}
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Independent visible layer with these feature statistics and the current label frequencies."""
+        """Visible layer of independent units with these statistics and the label frequencies."""
         features = self.rbm._model.base_layer(statistics, varying)
         frequencies, variance = self._label_moments
         n_samples: Any = statistics[0]  # a sum of weights need not be an integer

@@ -67,7 +67,7 @@ class LabelledRows:
 @final
 @dataclass(frozen=True)
 class LabelProblem(Problem):
-    """Rows of which some or all have labels.
+    """Problem of fitting a classifier to rows, some or all of which have labels.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class LabelProblem(Problem):
             Copy of the classifier with `classes_`, `estimator_` and, if it is fitted, the arrays of
             the label.
         X, labels, sample_weight, is_planned, resumes
-            As for the class.
+            Fields of the class.
 
         Raises
         ------
@@ -135,9 +135,9 @@ class LabelProblem(Problem):
     def objective(self, phase: NegativePhase) -> LabelObjective:
         """Weighted sum of the log-probability of the labels and the log-likelihood of the rows.
 
-        The label term is a mean over the labelled rows; as a mean over all rows, it would become
-        smaller with the number of unlabelled rows. The generative weight is scaled by the same
-        factor, but to at most one, the weight in training without labels.
+        The label term is a mean over the labelled rows; as a mean over all rows, it would decrease
+        as unlabelled rows are added. The generative weight is scaled by the same factor, but to at
+        most one, the weight in training without labels.
         """
         classifier, n_labelled = self.model.owner, self.counts["label_weights"].sum()
         n_rows = float(1 + self.counts["unlabeled_weight"] / n_labelled) if n_labelled else 1.0

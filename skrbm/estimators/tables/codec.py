@@ -48,7 +48,7 @@ class Table:
     kinds : list of length n_features
         "binary", "categorical", "numeric", or ("interval", low, high).
     categories : list of length n_features
-        Categories of binary and categorical columns, None for others.
+        Categories of each binary or categorical column, and None for other columns.
     origin, scale : ndarray of shape (n_features,)
         Offset that is subtracted from each column of numbers, and divisor of the difference.
     scores : list of length n_features
@@ -67,7 +67,7 @@ class Table:
 
     @classmethod
     def of(cls, X: Any, kinds: Any, numeric_scale: str, sample_weight: Array | None = None) -> Self:
-        """Learn the columns of a table.
+        """Learn the kinds, categories and scales of the columns of a table.
 
         Parameters
         ----------
@@ -298,9 +298,7 @@ class Table:
                 is_binary = j in self.groups["binary"]
                 codes = states[:, 0] > 0.5 if is_binary else states.argmax(axis=1)
                 columns[j] = self.categories[j].astype(object)[codes.astype(np.intp)]
-            if (
-                is_observed is not None
-            ):  # the original objects, without conversion to floating point
+            if is_observed is not None:  # the original objects, not converted to floating point
                 columns[j] = np.where(is_observed[:, k], cells_of(before[j]), columns[j])
         index = getattr(given, "index", None) if self.container == "pandas" else None
         return written(self.container, self.names, self.dtypes, columns, self.categories, index)

@@ -18,7 +18,7 @@ from skrbm.estimators.inference.sampling import COUNT
 from skrbm.estimators.input.validation import RANDOM_STATE, explain_core_errors, public_methods_of
 from skrbm.estimators.tables.table_rows import table_of
 
-# Factor of the number of quadrature nodes, for maps from score to value that may jump: tested by
+# Factor of the number of quadrature nodes, for maps from score to value with jumps: tested by
 # tests/estimators/test_numeric_scale.py::test_conditional_mean_is_that_of_the_density.
 REFINEMENT = 8
 N_BETWEEN = 32  # values that are averaged on either side of a node
@@ -67,7 +67,7 @@ class ConditionalMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If there is no such column, or it is not binary or categorical.
+            If the column does not exist, or it is not binary or categorical.
 
         Examples
         --------
@@ -129,7 +129,7 @@ class ConditionalMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If there is no such column, or it is binary or categorical.
+            If the column does not exist, or it is binary or categorical.
         """
         table = table_of(self)
         number = table.number_of(column)

@@ -30,7 +30,7 @@ def column_names(X: Any) -> list[Any]:
 
 
 def columns_of(X: Any) -> list[Any]:
-    """Columns as one-dimensional containers of the library."""
+    """Columns of a table as one-dimensional containers of its library."""
     container = container_of(X)
     if container == "pandas":
         return [X.iloc[:, j] for j in range(X.shape[1])]
@@ -38,7 +38,7 @@ def columns_of(X: Any) -> list[Any]:
 
 
 def dtype_name(column: Any) -> str:
-    """Name of the type of a column, from which `written` can recreate it."""
+    """Name of the data type of a column, from which `written` can recreate the type."""
     dtype, library = column.dtype, _library_of(column)
     if library == "polars":
         return str(dtype) if dtype.is_decimal() else type(dtype).__name__
@@ -116,7 +116,7 @@ def numbers_of(column: Any) -> Array:
 
 
 def rounded(values: Array, dtype: str) -> Array:
-    """Numbers converted to a type; for integer types they are rounded and clipped."""
+    """Numbers converted to a data type; for integer types, they are rounded and clipped."""
     try:
         limits = np.iinfo(dtype.lower().partition("[")[0])  # of "int64[pyarrow]"
     except (TypeError, ValueError):

@@ -28,7 +28,7 @@ class ColumnKind(NamedTuple):
     kind : str or tuple
         "binary", "categorical", "numeric", or ("interval", low, high).
     categories : ndarray or None
-        Categories of a binary or categorical column, None for other kinds.
+        Categories of a binary or categorical column, and None for other kinds.
     origin, scale : float
         Offset that is subtracted from the numbers, and divisor of the difference.
     is_empty : bool
@@ -90,7 +90,7 @@ def column_kind(
     numeric_scale : {"normal", "mixture", "standard"}
         Scaling of numbers, as in `TabularRBM`.
     counts : ndarray of shape (n_samples,)
-        Weights of the rows, with the effective number of rows as their sum.
+        Weights of the rows, scaled so that their sum is the effective number of rows.
 
     Returns
     -------

@@ -151,7 +151,7 @@ class MixtureScale:
         return z.astype(x.dtype)
 
     def values(self, z: Array) -> Array:
-        """Numbers that correspond to scaled numbers."""
+        """Numbers in the units of the column that correspond to scaled numbers."""
         x = self.place + self.unit * self._argument(z)
         for atom, place in zip(self.atoms, self._places(z.dtype), strict=True):
             x = np.where(z == place, atom, x)

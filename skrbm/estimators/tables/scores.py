@@ -24,8 +24,8 @@ class NormalScores:
     r"""Monotone piecewise linear map of a numeric column to approximately normal scores.
 
     The values are divided into bins of about equal counts; a value that is frequent enough to fill
-    a bin has a separate bin. At the edge between two bins, with a fraction :math:`F` of the values
-    below, the score is the normal quantile of :math:`F` [1]_. The map is linear within a bin. The
+    a bin has a separate bin. The score of an edge between two bins is the normal quantile of
+    :math:`F`, the fraction of the values below the edge [1]_. The map is linear within a bin. The
     first and the last bin have no outer edge; their slopes are chosen so that the mean of the
     values is mapped to the mean of the scores. The density of a number is the density of its score
     times the slope of its bin. The number of bins, at most the square root of the number of values,
@@ -133,8 +133,8 @@ class NormalScores:
     def values(self, z: Array) -> Array:
         """Numbers that correspond to scores, limited to values that the column can have.
 
-        They are in the range of the column, equal to the value of a bin with a single value, and
-        rounded to the values of a discrete column.
+        The numbers are in the range of the column. In a bin with a single value they are this
+        value, and in a discrete column they are rounded to its values.
         """
         single, x = self.singles[np.searchsorted(self.scores, z)], self.inverse(z)
         if len(self.known):

@@ -26,7 +26,7 @@ def table_of(rbm: Any) -> Table:
 
 @final
 class TableRows(RowFormat):
-    """Data frames and arrays with columns of several kinds."""
+    """Format of data frames, and of arrays with columns of several kinds."""
 
     learned = (*RowFormat.learned, "kinds_", "categories_", "columns_")
     has_tables = True
