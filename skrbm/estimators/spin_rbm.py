@@ -26,8 +26,8 @@ class SpinRBM(BaseRBM):
     ----------
     learning_rate : float
         Initial learning rate of the weights. The learning rate of the biases is four times as
-        large. The equivalent learning rate is one sixteenth of that of `BernoulliRBM`, because the
-        two states of a spin differ by two.
+        large. One sixteenth of the learning rate of `BernoulliRBM` gives equivalent steps, because
+        the two states of a spin differ by two.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. The norm is computed with the gradients of the biases

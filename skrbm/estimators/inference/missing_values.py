@@ -46,7 +46,7 @@ class ConditionalDraws:
         return self._advanced(self._start(X), n_gibbs_steps)
 
     def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
-        """Impute conditional means, averaged over chains and over the second half of their steps."""
+        """Impute conditional means, averaged over chains and the second half of their steps."""
         means, n_warm = np.zeros(()), n_gibbs_steps // 2
         values = self.model.rbm._row_format.expected_values(self.model.rbm)
         step = partial(clamped_mean, values=values)

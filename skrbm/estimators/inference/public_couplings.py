@@ -39,11 +39,11 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         Maximum order of the interactions: 2 for pairs, 3 for pairs and triples.
     method : {"auto", "exact", "gaussian"}, default="auto"
         "exact" integrates over frequencies. Apart from rounding, it is exact for any number of
-        features. The cost is n_components times n_columns to the power `order`, times a factor that
-        increases with the weights. "gaussian" approximates the contribution of all other features
-        to the field of a hidden unit by a normal distribution, which is inaccurate if a unit has
-        only a few large weights. "auto" is "exact" unless this would take minutes. For hidden units
-        that are not binary, only "gaussian" is available; it is exact for
+        features. The cost is proportional to n_components, to n_columns to the power `order`, and
+        to a factor that increases with the weights. "gaussian" approximates the contribution of all
+        other features to the field of a hidden unit by a normal distribution, which is inaccurate
+        if a unit has only a few large weights. "auto" is "exact" unless this would take minutes.
+        For hidden units that are not binary, only "gaussian" is available; it is exact for
         `hidden_units="gaussian"`.
 
     Returns

@@ -1,4 +1,4 @@
-"""Transformation of numeric columns whose distribution is a mixture of normals and atoms."""
+"""Transformation of numeric columns to mixtures of normal distributions and atoms."""
 
 from __future__ import annotations
 
