@@ -27,9 +27,9 @@ class TrainingCurveDisplay(Display):
     history : dict of str to list of float
         Values of each quantity, one per recorded epoch.
     errors : dict of str to list of float, default=None
-        Standard errors of some of the quantities, which are drawn as bands.
-    passes : list of int, default=None
-        Numbers of the recorded epochs. If None, the epochs are 1, 2, 3...
+        Standard errors of some of the quantities, drawn as bands.
+    epochs : list of int, default=None
+        Numbers of the recorded epochs. If None, they are 1, 2, 3...
 
     Attributes
     ----------
@@ -46,11 +46,11 @@ class TrainingCurveDisplay(Display):
         self,
         history: Mapping[str, Sequence[float]],
         errors: Mapping[str, Sequence[float]] | None = None,
-        passes: Sequence[int] | None = None,
+        epochs: Sequence[int] | None = None,
     ) -> None:
         self.history = history
         self.errors = errors
-        self.passes = passes
+        self.epochs = epochs
 
     @classmethod
     def from_estimator(
@@ -104,9 +104,9 @@ class TrainingCurveDisplay(Display):
         ax = self._begin(ax)
         labels = [name.replace("_", " ") for name in self.history]
         n_epochs = max(map(len, self.history.values()))
-        passes = range(1, n_epochs + 1) if self.passes is None else self.passes
+        epochs = range(1, n_epochs + 1) if self.epochs is None else self.epochs
         self.lines_ = [
-            ax.plot(passes, column, marker=".", label=label)[0]
+            ax.plot(epochs, column, marker=".", label=label)[0]
             for label, column in zip(labels, self.history.values(), strict=True)
         ]
         lines = dict(zip(self.history, self.lines_, strict=True))
@@ -114,7 +114,7 @@ class TrainingCurveDisplay(Display):
         for name, errors in (self.errors or {}).items():
             column, error = np.array(self.history[name]), np.array(errors)
             low, high, color = column - error, column + error, lines[name].get_color()
-            self.bands_.append(ax.fill_between(passes, low, high, alpha=0.3, color=color))
+            self.bands_.append(ax.fill_between(epochs, low, high, alpha=0.3, color=color))
         ax.set_xlabel("epoch")
         units = ["nats" if "likelihood" in name or "gap" in name else "" for name in labels]
         if len(labels) == 1:

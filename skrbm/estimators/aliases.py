@@ -1,4 +1,4 @@
-"""Private methods of scikit-learn's class that other code calls."""
+"""Private methods of scikit-learn's ``BernoulliRBM`` that third-party code calls."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from skrbm.estimators.input.validation import generators
 class ScikitLearnAliases(ModelMixin):
     """The four private methods of ``sklearn.neural_network.BernoulliRBM``.
 
-    They accept one state (1-D) or several (2-D), dense or sparse, without validation, and a
-    ``RandomState`` or a ``Generator``.
+    They accept one state (1-D) or several (2-D), dense or sparse, and do not validate the input.
+    The source of random numbers is a ``RandomState`` or a ``Generator``.
     """
 
     _as_states: Callable[[Array], Array]

@@ -47,7 +47,7 @@ def store_parameters(estimator: object, arguments: dict[str, Any]) -> None:
     estimator : object
         Estimator that is constructed.
     arguments : dict of str to object
-        ``locals()`` of its ``__init__``, before any other statement.
+        ``locals()`` of the ``__init__`` method, taken before any other statement.
     """
     for name, value in arguments.items():
         if name not in ("self", "__class__"):  # super() in __init__ adds "__class__"
@@ -77,19 +77,21 @@ class BaseRBM(
     hidden_units : {"binary", "gaussian", "relu", "drelu"}
         Type of the hidden units:
 
-        - "binary": 0 and 1, in `SpinRBM` -1 and +1.
-        - "gaussian": normal distribution; the hidden units then give pairwise couplings of the
+        - "binary": units with the states 0 and 1, or -1 and +1 in `SpinRBM`.
+        - "gaussian": units with normal distributions, which give pairwise couplings of the
           features, as in a Hopfield network.
-        - "relu": rectified linear units, normal distributions truncated at zero.
-        - "drelu": double rectified linear units, with one curvature and threshold above zero and
-          another below [5]_.
+        - "relu": rectified linear units, whose distributions given the features are normal
+          distributions truncated to nonnegative values.
+        - "drelu": double rectified linear units, whose energy has one curvature and threshold above
+          zero and another curvature and threshold below zero [5]_.
 
-        The mean curvature of real-valued hidden units is one, since the weights absorb their scale.
+        For real-valued hidden units, the mean curvature of the energy is fixed at one, since the
+        weights determine the scale.
     learning_rate : float
         Initial learning rate.
     batch_size : int or "auto"
-        Number of rows in a mini-batch. "auto" is a hundredth of the rows, at least 20 and at most
-        100.
+        Number of rows in a mini-batch. "auto" is one hundredth of the number of rows, but at least
+        20 and at most 100.
     n_iter : int
         Number of epochs (passes over the training data) of `fit`.
     algorithm : {"pcd", "cd", "pt", "exact"}
@@ -104,91 +106,97 @@ class BaseRBM(
         - "exact": exact expectation, a sum over all states of the smaller discrete layer, which may
           have at most 25 units.
 
-        With "pcd" and "pt" the chains also jump to training rows, by Metropolis moves that leave
-        the model distribution invariant, so that they reach modes that are far apart. With every
-        algorithm, a few "binary" hidden units are pretrained exactly on well-separated clusters
-        before the first update, except in tables and with fixed variances.
+        With "pcd" and "pt", the chains can also jump to training rows and thus reach modes that are
+        far apart. The jumps are Metropolis moves, which leave the model distribution invariant. If
+        the data have well-separated clusters, a few "binary" hidden units are first trained on the
+        clusters by the exact gradient, whatever the algorithm. This is not done for tables or with
+        fixed variances.
     n_gibbs_steps : int
         Number of Gibbs steps per update (k in CD-k and PCD-k).
     n_particles : int or None
-        Number of persistent chains. None for as many as a mini-batch has rows.
+        Number of persistent chains. If None, it equals the batch size.
     n_temperatures : int
-        Number of temperatures of "pt", from that of the model to that of independent features. The
-        spacing of the temperatures adapts to the acceptance rate of the exchanges. Each of the
-        `n_particles` has one chain at each temperature.
+        Number of temperatures of "pt". The lowest temperature is that of the model; at the highest,
+        the features are independent. The spacing of the temperatures adapts to the acceptance rate
+        of the exchanges. There are `n_particles` chains at each temperature.
     centering : bool
         Use the centred gradient, which does not depend on which state of a unit is called zero
-        [4]_. The fitted attributes are those of the uncentred model in either case.
+        [4]_. The fitted attributes always describe the uncentred model.
     optimizer : {"sgd", "adam"}
         Optimizer: stochastic gradient ascent with heavy-ball momentum, or Adam, which needs a
         smaller `learning_rate`, such as 0.01.
     momentum : float
-        Momentum coefficient in [0, 1). It increases the effective learning rate by a factor of
-        1 / (1 - momentum). For Adam, the decay rate of the mean gradient.
+        Momentum coefficient in [0, 1). With "sgd", it increases the effective learning rate by a
+        factor of 1 / (1 - momentum). With "adam", it is the decay rate of the moving average of the
+        gradient.
     learning_rate_schedule : {"constant", "linear", "adaptive"}
-        Learning-rate schedule. "linear" decays to zero over the `n_iter` epochs of `fit`; it is
-        constant in `partial_fit`, where the number of epochs is unknown. "adaptive" divides the
-        learning rate by 5 after `n_iter_no_change` epochs in which the score did not improve by
-        `tol`, and stops the fit below 1e-6.
+        Learning-rate schedule. With "linear", the learning rate decreases to zero over the `n_iter`
+        epochs of `fit`; it is constant in `partial_fit`, where the number of epochs is unknown.
+        "adaptive" divides the learning rate by 5 after `n_iter_no_change` epochs in which the score
+        did not improve by `tol`, and ends the fit when the learning rate falls below 1e-6.
     average : bool
         Use the weighted average of the parameters over the updates (Polyak averaging) as fitted
-        attributes. Late updates have larger weights. Training itself continues from the last
-        parameters.
+        attributes. Late updates have larger weights. Further training continues from the parameters
+        after the last update, not from the average.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
-        is scaled down to this norm. None for no clipping.
+        is scaled down to this norm. If None, gradients are not clipped.
     shuffle : bool
         Shuffle the rows in every epoch.
     draw_states : bool
         Treatment of values between the two states of a unit, such as grey pixels. If True, binary
         states with these values as means are drawn in every epoch. If False, the values themselves
-        are used, which leaves hidden units unused. Sparse rows are never drawn. Rows that also have
-        missing values take ten Gibbs steps per epoch in place of one, see `missing`.
+        are used, which tends to leave hidden units unused. Sparse rows are never drawn. In rows
+        with both such values and missing values, the missing values are redrawn by ten Gibbs steps
+        per epoch instead of one (see `missing`).
     l1 : float
-        L1 penalty: factor of the sum of the absolute weights.
+        L1 penalty: factor of the sum of the absolute values of the weights.
     l1_squared : float
-        Squared L1 penalty for equally sparse hidden units: factor of half the squared L1 norm of
-        the weights of a hidden unit, summed over the hidden units and divided by the number of
-        visible columns. Unlike with `l1`, units with large weights are penalized more strongly:
-        Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
+        Squared L1 penalty, which makes all hidden units about equally sparse. It is the factor of
+        half the squared L1 norm of the weights of a hidden unit, summed over all hidden units and
+        divided by the number of visible columns. Unlike `l1`, it penalizes units with large weights
+        more strongly. See Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
     l2 : float
         L2 penalty (weight decay): factor of half the sum of the squared weights.
     max_norm : float or None
-        Largest Euclidean norm of the weights of a hidden unit. None for no constraint.
+        Maximum Euclidean norm of the weights of a hidden unit. If None, the norm is not
+        constrained.
     early_stopping : bool
         Hold out validation rows in `fit`, stop when their score no longer improves, and keep the
         parameters of the best epoch.
     validation_fraction : float
         Fraction of the rows held out for `early_stopping`.
     n_iter_no_change : int
-        Number of epochs without improvement after which an early-stopped fit ends.
+        Number of epochs without improvement after which `early_stopping` ends the fit.
     tol : float
         Smallest increase of the score that counts as an improvement, in nats per row.
     track_likelihood : bool
-        Record the log-likelihood and its standard error in `history_`, estimated by annealing
-        chains from the model of one epoch to that of the next. Missing values then raise a
-        ValueError. `early_stopping` uses the log-likelihood of the validation rows as its score,
-        and counts an epoch as no improvement only if this is significant at one standard error.
-        Tracking does not change the parameters of an epoch.
+        Record the log-likelihood and its standard error in `history_`. They are estimated with
+        chains that are annealed from the model after each epoch to the model after the next.
+        Missing values then raise a ValueError. The score of `early_stopping` is then the
+        log-likelihood of the validation rows, and an epoch counts as one without improvement only
+        if even its score plus one standard error is no improvement. Tracking does not change the
+        parameters after an epoch.
     warm_start : bool
         Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}
         Treatment of values that the units cannot take: a warning, a ValueError, or no check.
     missing : {"raise", "marginalize"}
         Treatment of missing values (NaN) in `fit`, `partial_fit`, `transform` and scores: raise a
-        ValueError, or marginalize over them. In training, missing values are redrawn before every
-        update by one Gibbs step given the observed values, continuing from the draws of the last
-        epoch; rows that are new to `partial_fit` take ten steps first.
+        ValueError, or marginalize over them. In training, the missing values of a mini-batch are
+        redrawn before the update by one Gibbs step given the observed values, starting from the
+        values drawn in the previous epoch. Rows that are new to `partial_fit` take ten steps first.
     n_jobs : int or None
-        Number of threads of `transform`, scores and `log_partition`, and number of processes of an
-        exact sum over more than 2^22 states, as in joblib. None for the BLAS default (one thread
-        for small models) and one process. The results do not depend on it. Chains run sequentially.
+        Number of threads for `transform`, scores and `log_partition`, and number of processes for
+        exact sums over more than 2^22 states. Negative numbers are interpreted as in joblib. If
+        None, one process is used and as many threads as BLAS uses by default, or one thread for
+        small models. The results do not depend on `n_jobs`. Chains run sequentially.
     verbose : int
-        Verbosity: zero is silent, other numbers print a line per epoch.
+        Verbosity level. If zero, nothing is printed; otherwise, one line is printed per epoch.
     random_state : int, Generator, RandomState or None
-        Seed or generator of all random numbers. With an int, the same input and parameters give
-        bit-for-bit the same result. A generator, such as ``numpy.random.default_rng(seed)``, is
-        advanced, so that a second fit differs.
+        Seed or generator of all random numbers. With an int, the result is bit-for-bit reproducible
+        for the same input and parameters. A generator, such as ``numpy.random.default_rng(seed)``,
+        is advanced by every fit, so that a second fit gives a different result.
 
     Attributes
     ----------
@@ -199,9 +207,9 @@ class BaseRBM(
     intercept_visible_ : ndarray of shape (n_features,)
         Biases of the visible units.
     threshold_hidden_, asymmetry_hidden_ : ndarray of shape (n_components,)
-        Parameters of "drelu" units: slope of the energy in the magnitude of a state (positive if
-        states near zero are more likely), and half the difference of the curvatures above and below
-        zero.
+        Parameters of "drelu" units. The threshold is the slope of the energy with respect to the
+        absolute value of the state; it is positive if states near zero are more likely. The
+        asymmetry is half the difference between the curvatures of the energy above and below zero.
     h_samples_ : ndarray of shape (n_particles, n_components)
         Hidden states of the persistent chains.
     n_iter_ : int
@@ -209,12 +217,13 @@ class BaseRBM(
     history_ : dict of list of float
         Training history, one number per recorded epoch of `fit`. All epochs are recorded with
         `verbose`, `track_likelihood`, `early_stopping` or the schedule "adaptive"; otherwise the
-        first, the last and about one per 75 updates.
+        first epoch, the last epoch and about one epoch per 75 updates.
 
         - "n_iter": number of the epoch.
         - "pseudo_likelihood": mean log pseudo-likelihood of some training rows, in nats.
         - "learning_rate": learning rate of the last update.
-        - "mean_activation": mean of the hidden units given the training rows.
+        - "mean_activation": mean of the hidden units given training rows, averaged over units and
+          rows.
         - "time": seconds since the previous record.
         - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains minus
           that of the training rows, in nats.
@@ -224,9 +233,9 @@ class BaseRBM(
           log-likelihood, and standard error of the log-partition function, in nats.
         - "free_energy_gap", with `early_stopping`: mean free energy of the validation rows minus
           that of the training rows, in nats. A growing gap indicates overfitting.
-        - "validation_pseudo_likelihood", with `early_stopping`, and "validation_log_likelihood" and
-          "validation_log_likelihood_std_error", with `track_likelihood` too: the same for the
-          validation rows.
+        - "validation_pseudo_likelihood", with `early_stopping`, and also
+          "validation_log_likelihood" and "validation_log_likelihood_std_error", with both
+          `early_stopping` and `track_likelihood`: the same quantities for the validation rows.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -346,17 +355,17 @@ class BaseRBM(
     # Conversion of the user's rows to states and back.
     _row_format: ClassVar[RowFormat] = ArrayRows()
 
-    # Factor of the metric of the units for which the step of the weights is rate times gradient.
+    # Factor of the metric with which a step of the weights is the learning rate times the gradient.
     _metric_unit: ClassVar[float] = 1.0
 
     def _unit_options(self, varying: Any) -> dict[str, Any]:
-        """Further arguments of the visible unit type; `varying` masks features that vary."""
+        """Further arguments of the visible unit type; `varying` is the mask of varying features."""
         return {}
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model to data, from a new initialization unless `warm_start`.
+        """Fit the model to data, starting from a new initialization unless `warm_start` is True.
 
         With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called before and after
         every epoch, and may end the fit.
@@ -364,26 +373,27 @@ class BaseRBM(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; integers, booleans and memory maps are cast one mini-batch at a time.
+            Training data. Integers, booleans and memory maps are converted to floating-point
+            numbers one mini-batch at a time.
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A weight of k equals k copies of the row, zero leaves the row out,
-            None is a weight of one for each. The step of a mini-batch is scaled by its mean weight
-            relative to that of all rows.
+            Weights of the rows. A weight of k is equivalent to k copies of the row, and a weight of
+            zero excludes the row. If None, all rows have a weight of one. The step of a mini-batch
+            is proportional to the mean weight of its rows divided by the mean weight of all rows.
 
         Returns
         -------
         self : object
-            Fitted estimator. After an interrupt (with a warning) or a divergence it keeps the
-            last valid parameters, with `early_stopping` the best ones.
+            Fitted estimator. If training is interrupted (with a warning) or diverges, the estimator
+            keeps the last valid parameters or, with `early_stopping`, the best ones.
 
         Raises
         ------
         ValueError
             If a parameter, the data or the weights are invalid; the estimator is then unchanged.
         DivergenceError
-            If training diverges, that is, parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large.
 
         Warns
         -----
@@ -399,18 +409,19 @@ class BaseRBM(
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over some rows, from the current parameters.
 
-        No rows are held out, and a schedule "linear" is constant, because the number of epochs to
-        come is unknown.
+        No rows are held out. With the schedule "linear", the learning rate is constant, because the
+        number of further epochs is unknown.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Any number of rows, split into mini-batches of `batch_size`. The epoch is recorded in
-            `history_` only if `verbose`.
+            `history_` only if `verbose` is nonzero.
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows as for `fit`, relative to the mean weight of all rows so far.
+            Weights of the rows, as for `fit`, but relative to the mean weight of all rows seen so
+            far.
 
         Returns
         -------
@@ -422,7 +433,7 @@ class BaseRBM(
         ValueError
             If a parameter, the data or the weights are invalid; the estimator is then unchanged.
         DivergenceError
-            If training diverges, that is, parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large.
         """
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=False))
         return self
@@ -438,10 +449,11 @@ class BaseRBM(
         Returns
         -------
         H : ndarray of shape (n_samples, n_components)
-            Probabilities of a 1 for hidden units that are 0 or 1, means in (-1, 1) for spins,
-            nonnegative means for "relu" and any real means for other types, in the precision of
-            `X`. Rows with missing values are averaged over ten draws of these values, each after
-            20 Gibbs steps; the result is the same in every call with the same incomplete rows.
+            Means of the hidden units, in the precision of `X`. They are probabilities of the state
+            1 for units that are 0 or 1, numbers in (-1, 1) for spins, nonnegative for "relu" and
+            any real numbers for other types. For a row with missing values, the means are averaged
+            over ten imputations, each after 20 Gibbs steps. Repeated calls with the same incomplete
+            rows give the same result.
         """
         model = self._model
         X = model.check_X(X, missing=True)
@@ -472,7 +484,7 @@ class BaseRBM(
 
     @property
     def _array_places(self) -> dict[str, Place]:
-        """`_layer_arrays`, and further arrays of the hidden units besides their biases."""
+        """Place in the machine of each public array except the weights, by its name."""
         return self._layer_arrays | hidden_arrays(self._hidden_layer_type)
 
     @property

@@ -20,8 +20,8 @@ class BernoulliRBM(BaseRBM):
 
     where :math:`W` is the transpose of `components_`, :math:`a` is `intercept_visible_` and
     :math:`b` is `intercept_hidden_` [6]_. Values between 0 and 1, such as grey pixels, are
-    probabilities of a 1, see `draw_states`. The class is a drop-in replacement for
-    ``sklearn.neural_network.BernoulliRBM``.
+    interpreted as probabilities of the state 1 (see `draw_states`). The class is a drop-in
+    replacement for ``sklearn.neural_network.BernoulliRBM``.
 
     Parameters
     ----------

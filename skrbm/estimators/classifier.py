@@ -57,14 +57,14 @@ class RBMClassifier(
     where :math:`\delta` is `discriminative_weight` and :math:`\gamma` is `generative_weight` [1]_
     [2]_. A row without a label contributes :math:`\gamma \log p(v)`. With unlabelled rows, both
     weights are multiplied by n_rows / n_labelled (:math:`\gamma` is capped at 1), so that the label
-    term is a mean over the labelled rows. Class probabilities are exact. All training options are
-    those of `estimator`.
+    term is a mean over the labelled rows. Class probabilities are exact. The training is controlled
+    by the parameters of `estimator`.
 
     Parameters
     ----------
     estimator : estimator object, default=None
         `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM` to clone and train. Its `early_stopping`
-        and its "adaptive" `learning_rate_schedule` use the log-loss. None for
+        and its "adaptive" `learning_rate_schedule` use the log-loss. If None, it is
         ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``. The
         discriminative term needs a larger learning rate than the likelihood: with "sgd", 2 to 5
         instead of 0.4.
@@ -72,13 +72,13 @@ class RBMClassifier(
         Weight of the discriminative term, the log-probability of the label given the features.
     generative_weight : float, default=0.01
         Weight of the generative term, the joint log-likelihood of features and label. A small
-        weight acts as a regularizer. Zero is purely discriminative training without chains; samples
-        of the machine are then meaningless.
+        weight acts as a regularizer. With zero, training is purely discriminative and runs no
+        chains; samples of the model are then meaningless.
     unlabeled : object, default=None
-        Value of `y` that marks rows without a label, such as -1. None if all rows have labels.
+        Value of `y` that marks rows without a label, such as -1. If None, all rows have labels.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, multiplied with `sample_weight`. "balanced" gives all classes the
-        same total weight.
+        Weights of the classes, which are multiplied by `sample_weight`. "balanced" gives all
+        classes the same total weight.
 
     Attributes
     ----------
@@ -96,11 +96,12 @@ class RBMClassifier(
         Training history, one number per recorded epoch, as for the estimators:
 
         - "n_iter": number of the epoch.
-        - "log_loss" (in nats) and "accuracy" of some labelled training rows.
+        - "log_loss" and "accuracy": mean log-loss in nats and accuracy for some labelled training
+          rows.
         - "learning_rate": learning rate of the last update.
         - "time": seconds since the previous record.
         - "validation_log_loss" and "validation_accuracy", with `early_stopping` of the estimator:
-          the same for the validation rows.
+          the same quantities for the validation rows.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -154,7 +155,7 @@ class RBMClassifier(
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model to rows of which some or all have labels.
+        """Fit the model to rows, some or all of which have labels.
 
         Training starts from a new initialization unless `warm_start` of the estimator is True.
 
@@ -163,16 +164,16 @@ class RBMClassifier(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data in the format of the estimator.
         y : array-like of shape (n_samples,)
-            Labels; `unlabeled` for rows without a label.
+            Labels of the rows. Rows without a label have the value `unlabeled`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A weight of k equals k copies of the row, zero leaves the row out,
-            None is a weight of one for each.
+            Weights of the rows. A weight of k is equivalent to k copies of the row, and a weight of
+            zero excludes the row. If None, all rows have a weight of one.
 
         Returns
         -------
         self : object
-            Fitted classifier. After an interrupt (with a warning) or a divergence it keeps the
-            last valid parameters, with `early_stopping` the best ones.
+            Fitted classifier. If training is interrupted (with a warning) or diverges, the
+            classifier keeps the last valid parameters or, with `early_stopping`, the best ones.
 
         Raises
         ------
@@ -180,7 +181,7 @@ class RBMClassifier(
             If a parameter or the data are invalid, or there are fewer than two classes; the
             classifier is then unchanged.
         DivergenceError
-            If training diverges, that is, parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large.
         """
         rbm = self._new_estimator()
         resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
@@ -199,11 +200,12 @@ class RBMClassifier(
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Any number of rows.
         y : array-like of shape (n_samples,)
-            Labels; `unlabeled` for rows without a label.
+            Labels of the rows. Rows without a label have the value `unlabeled`.
         classes : array-like of shape (n_classes,), default=None
-            All labels that occur in any call; required in the first call.
+            All labels that occur in any call. This argument is required in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows as for `fit`, relative to the mean weight of all rows so far.
+            Weights of the rows, as for `fit`, but relative to the mean weight of all rows seen so
+            far.
 
         Returns
         -------
@@ -214,9 +216,9 @@ class RBMClassifier(
         ------
         ValueError
             If a parameter or the data are invalid, if `classes` is missing in the first call, or if
-            `y` has other labels; the classifier is then unchanged.
+            `y` has labels that are not in `classes`; the classifier is then unchanged.
         DivergenceError
-            If training diverges, that is, parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large.
         """
         resumes = self.__sklearn_is_fitted__()
         if not resumes and classes is None:
@@ -241,7 +243,7 @@ class RBMClassifier(
     def _checked(
         self, rbm: Any, X: Any, y: Any, sample_weight: Any, resumes: bool, classes: Any = None
     ) -> tuple[Any, Any, Array, Array | None]:
-        """Copy of the classifier with this `rbm`, rows, label numbers and weights, all checked."""
+        """Validate the input; return a copy of the classifier, rows, label numbers and weights."""
         classifier, y = copy(self), column_or_1d(y, warn=True)
         validate_data(classifier, X, reset=not resumes, skip_check_array=True)
         check_consistent_length(X, y)

@@ -16,7 +16,8 @@ RBM = TypeVar("RBM", bound=BaseRBM)
 def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     r"""Convert a machine with units -1 and +1 to the equivalent one with units 0 and 1.
 
-    With :math:`v = 2 u - 1` and :math:`h = 2 g - 1`,
+    The states are :math:`v = 2 u - 1` and :math:`h = 2 g - 1`, where :math:`u` and :math:`g` are 0
+    or 1. The parameters of the converted machine are
 
     .. math:: W' = 4 W, \qquad a' = 2 (a - W 1), \qquad b' = 2 (b - W^T 1)
 
@@ -39,9 +40,10 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Notes
     -----
     Constructor parameters are scaled so that a step of centred training leads both machines to the
-    same distribution: `learning_rate` by 16 (by 4 for Adam), `max_norm` by 4, `l1` and
-    `max_gradient_norm` by 1/4, `l1_squared` and `l2` by 1/16. All others are copied. With Adam only
-    the steps of the weights are equivalent: the steps of the biases are twice as long for 0 and 1.
+    same distribution. `learning_rate` is multiplied by 16 (by 4 for Adam), `max_norm` by 4, `l1`
+    and `max_gradient_norm` by 1/4, and `l1_squared` and `l2` by 1/16. All other parameters are
+    copied. With Adam, only the steps of the weights are equivalent; the steps of the biases are
+    twice as long for units 0 and 1.
 
     Examples
     --------
@@ -108,7 +110,7 @@ def _assign(
     scale: float,
     map_hidden: Callable[[Any], Any],
 ) -> RBM:
-    """Set the arrays of the twin, with weights `scale` times those of `rbm`, and its parameters."""
+    """Set the parameters and arrays of the twin, whose weights are `scale` times those of `rbm`."""
     # The gradient of the weights scales with 1 / scale, the length of Adam's step does not.
     factors = {
         "learning_rate": scale if rbm.optimizer == "adam" else scale**2,

@@ -44,8 +44,8 @@ def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
     Returns
     -------
     decorator : callable
-        Maps a class to the same class with the complete docstring. It raises a TypeError if a
-        parameter has no entry, or an entry of the class no parameter.
+        Function that returns a class with its complete docstring. It raises a TypeError if a
+        parameter has no entry, or if an entry of the class has no parameter.
     """
 
     def complete(cls: type[T]) -> type[T]:

@@ -51,17 +51,17 @@ class GaussianBernoulliRBM(BaseRBM):
     parameterization : {"krizhevsky", "cho", "goodfellow"}
         Energy function, one of the three above.
     learn_variance : bool
-        Learn `noise_variance_`. If False, it is fixed at the variance of the features, or at the
-        values assigned before `partial_fit`.
+        Learn `noise_variance_`. If False, it is fixed at the variances of the features, or at
+        values that were assigned to it before `partial_fit`.
     variance_rate : float
         Learning rate of the logarithm of `noise_variance_` relative to that of the other
-        parameters. The variances stay between 1e-4 and 10 times those of the features.
+        parameters. The variances are kept between 1e-4 and 10 times the variances of the features.
     learning_rate : float
-        Initial learning rate, for features in units of their standard deviations.
+        Initial learning rate, for features measured in units of their standard deviations.
     max_gradient_norm : float or None
-        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters,
-        for features in units of their standard deviations, is scaled down to this norm. None for no
-        clipping.
+        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
+        is scaled down to this norm. The norm is computed with features measured in units of their
+        standard deviations. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
         No effect, since every real number is valid.
 

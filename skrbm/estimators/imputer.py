@@ -28,8 +28,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     The machine is fitted to complete or incomplete rows with `missing="marginalize"`: missing
     values are drawn from the machine during training, which maximizes the likelihood of the
-    observed values by stochastic expectation maximization [1]_. Missing numbers of new rows are
-    replaced by their conditional means, missing categories by the most probable category.
+    observed values by stochastic expectation maximization [1]_. In new rows, missing numbers are
+    replaced by their conditional means, and missing categories by the most probable category.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Machine to clone and fit, with all training options. `TabularRBM` accepts and returns tables
         of categories and numbers. For `GaussianBernoulliRBM`, standardize the features.
     missing_values : int, float or np.nan, default=np.nan
-        Placeholder of missing values. Missing values of pandas become NaN. In tables, NaN and None
-        are missing values.
+        Placeholder of missing values. Missing values of pandas are converted to NaN. For tables it
+        must be NaN, and None is a missing value as well.
     n_gibbs_steps : int, default=100
         Number of Gibbs steps of each chain in `transform`.
     n_chains : int, default=10
@@ -57,7 +57,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     estimator_ : estimator
         Machine fitted to the features with observed values.
     indicator_ : :class:`sklearn.impute.MissingIndicator` or None
-        Fitted indicator; None unless `add_indicator`.
+        Fitted indicator, or None if `add_indicator` is False.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -70,12 +70,12 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    `transform` is deterministic for all rows together: the same rows in the same order give the
-    same values. All incomplete rows of a call draw from one random stream, which restarts with
-    every call, so that imputed values of a row depend on the other rows. The differences are of the
-    size of the Monte Carlo error, which decreases with `n_chains`. For binary features about which
-    the observed values carry no information it may be several tenths. To impute a row independently
-    of the others, pass it alone.
+    `transform` is deterministic: the same rows in the same order give the same values. All
+    incomplete rows of a call share one random stream, which restarts with every call, so that the
+    imputed values of a row also depend on the other rows. The differences are of the size of the
+    Monte Carlo error, which decreases with `n_chains`. The error may be several tenths for binary
+    features about which the observed values carry no information. To impute a row independently of
+    other rows, transform it alone.
 
     References
     ----------
@@ -188,10 +188,10 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         X_filled : ndarray of shape (n_samples, n_features_out)
-            Rows with imputed values; observed values are unchanged. For a `TabularRBM`, a table of
-            the same type as in `fit`. For others, features without observed values in `fit` are
-            dropped unless `keep_empty_features`, and the columns of the indicator are appended if
-            `add_indicator`.
+            Rows with imputed values; observed values are unchanged. With `TabularRBM`, the result
+            is a table of the same type as in `fit`. With other estimators, features without
+            observed values in `fit` are dropped unless `keep_empty_features` is True, and the
+            columns of the indicator are appended if `add_indicator` is True.
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
@@ -219,12 +219,12 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the features; None for those seen in `fit`.
+            Names of the input features. If None, the names seen in `fit` are used.
 
         Returns
         -------
         names : ndarray of str objects
-            Names of the kept features, then of the columns of the indicator.
+            Names of the kept features, followed by the names of the columns of the indicator.
         """
         check_is_fitted(self)
         names = np.asarray(super().get_feature_names_out(input_features))
@@ -247,7 +247,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return bool(np.isnan(self.missing_values))
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
-        """Unchanged table, or floating-point rows with NaN for missing values."""
+        """Validated table, or validated floating-point rows with NaN for missing values."""
         if self._takes_tables:
             return checked_table(self, X, reset=reset)
         finite = "allow-nan" if self._marks_nan else True

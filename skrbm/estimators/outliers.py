@@ -24,21 +24,22 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
     The score of a row is its negative free energy, :math:`-F(v) = \log p(v) + \log Z`, which is
-    computed exactly. Scores of the same model are comparable. Scores of different models also
+    computed exactly. Scores can be compared only within a model: scores of different models also
     differ by their :math:`\log Z` and, for real-valued features, by the units of measurement.
 
     Parameters
     ----------
     estimator : estimator object, default=None
-        `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. None for
-        ``BernoulliRBM(random_state=0)`` if `X` is sparse, boolean or within [0, 1], and else for
-        ``TabularRBM(numeric_scale="standard", random_state=0)``, which accepts mixed tables; normal
-        scores would make extreme values less extreme.
+        `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. If None,
+        it is ``BernoulliRBM(random_state=0)`` for `X` that is sparse, boolean or within [0, 1]. For
+        other `X` it is ``TabularRBM(numeric_scale="standard", random_state=0)``, which accepts
+        tables with columns of several kinds; its default `numeric_scale` would make extreme values
+        less extreme.
     contamination : float, default=0.1
-        Largest fraction of the training rows, in (0, 0.5], that are classified as outliers. Rows
-        with equal scores are classified alike, so that the fraction may be smaller.
+        Maximum fraction of the training rows to classify as outliers, in (0, 0.5]. Rows with equal
+        scores are classified alike, so that the fraction may be smaller.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
-        Score of a row: its negative free energy, or its log pseudo-likelihood, which costs one
+        Score of a row: its negative free energy, or its log pseudo-likelihood. The latter costs one
         evaluation per feature and gives more weight to features that predict each other. The free
         energy needs complete rows: impute missing values by `RBMImputer` in a Pipeline.
 
@@ -65,7 +66,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
     Examples
     --------
-    Two features that are equal in all rows but one:
+    Two features are equal in all rows except one:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, RBMOutlierDetector
@@ -90,7 +91,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model, and set the threshold by the fraction of outliers.
+        """Fit the model, and set the threshold from `contamination`.
 
         Parameters
         ----------
@@ -99,8 +100,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A weight of k equals k copies of the row, in the fraction of
-            outliers too. None is a weight of one for each.
+            Weights of the rows. A weight of k is equivalent to k copies of the row, also for the
+            fraction of outliers. If None, all rows have a weight of one.
 
         Returns
         -------
@@ -200,9 +201,9 @@ def _default(X: Any) -> Any:
 
 
 def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:
-    """Threshold between two scores, below which there is at most this share of the weight.
+    """Threshold between two scores such that lower scores have at most this share of the weight.
 
-    Scores that differ only by rounding, as those of equal rows may, are on the same side.
+    Scores that differ only by rounding, like the scores of equal rows, are on the same side of it.
     """
     scores, sample_weight = present_rows(scores, sample_weight)
     order = np.argsort(scores)

@@ -26,11 +26,12 @@ class SpinRBM(BaseRBM):
     ----------
     learning_rate : float
         Initial learning rate of the weights. The learning rate of the biases is four times as
-        large. A step of the weights a sixteenth as long as in `BernoulliRBM` changes the
-        distribution by as much, because the states of a spin are two apart.
+        large. One sixteenth of the learning rate of `BernoulliRBM` gives equivalent steps, because
+        the two states of a spin differ by two.
     max_gradient_norm : float or None
-        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters,
-        with the biases counted twice, is scaled down to this norm. None for no clipping.
+        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
+        is scaled down to this norm. The norm is computed with the gradients of the biases
+        multiplied by two. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
         Treatment of values outside [-1, 1]: a warning, a ValueError, or no check.
 

@@ -19,73 +19,77 @@ from skrbm.estimators.tables.table_rows import TableRows, table_of
 class TabularRBM(ConditionalMixin, BaseRBM):
     r"""Restricted Boltzmann machine for tables of categorical, binary and numeric columns.
 
-    Joint distribution of the columns of a table. Each column is one visible unit, whose type
-    follows from the kind of the column. With binary hidden units,
+    The model is a joint distribution of the columns of a table. Each column is one visible unit,
+    whose type follows from the kind of the column. With binary hidden units,
 
     .. math:: p(v) \propto \prod_{\text{columns}} e^{-A_c(v_c)}
         \prod_j \left( 1 + e^{b_j + \sum_c \varphi_c(v_c)^T W_{cj}} \right)
 
-    where :math:`A_c` is the energy of column :math:`c` alone, :math:`\varphi_c` its encoding,
-    :math:`W_{cj}` its weights to hidden unit :math:`j`, and :math:`b` is `intercept_hidden_`.
+    where :math:`A_c` is the energy of column :math:`c` without hidden units, :math:`\varphi_c` its
+    encoding, :math:`W_{cj}` its weights to hidden unit :math:`j`, and :math:`b` is
+    `intercept_hidden_`.
 
     A categorical column is one unit with one-hot encoding [6]_ [7]_. Given the hidden units, a
-    numeric column is normal with a learned variance, and an interval column has an exponential
-    density between its bounds. Numeric columns are scaled internally, by default to normal scores,
-    so that only densities depend on the unit of measurement and the origin of a column.
-    Log-likelihoods are those of the columns as given, in nats: log-probabilities of discrete
-    columns plus log-densities of numeric and interval columns.
+    numeric column is normally distributed with a learned variance, and an interval column has an
+    exponential density between its bounds. Numeric columns are scaled internally, by default to
+    normal scores. The unit of measurement and the origin of a column therefore affect only
+    densities. Log-likelihoods, in nats, refer to the unscaled columns: they are log-probabilities
+    of discrete columns plus log-densities of numeric and interval columns.
 
     Parameters
     ----------
     kinds : "auto" or dict
-        Kinds of columns by name or number, for columns whose kind does not follow from their type:
+        Kinds of columns, by name or number, that override the kinds inferred from the data types:
         "binary", "categorical", "numeric", ("binary", ["no", "yes"]), ("categorical", ["a", "b"])
-        with all categories, or ("interval", low, high) for numbers with known bounds. With "auto",
-        and for all other columns, bool is "binary"; category, object and string are "categorical",
-        with the categories of the type or else of the data; numbers and all columns of arrays are
-        "numeric".
+        with all categories, or ("interval", low, high) for numbers with known bounds. The kind of
+        any other column, or of every column with "auto", is inferred from its data type: bool is
+        "binary"; category, object and string are "categorical", with the categories of the data
+        type if it has any and otherwise those found in the data; numbers are "numeric". All columns
+        of an array are "numeric".
     numeric_scale : {"normal", "mixture", "standard"}
-        Scaling of numeric columns, learned from the first rows:
+        Scaling of numeric columns, learned from the rows of `fit` or of the first `partial_fit`:
 
-        - "normal": transform to approximately normal scores by a monotone piecewise linear function
-          [8]_. Skewed columns and frequent values such as zeros are reproduced, and samples stay in
-          the range of the column. `inverse_transform` returns the number for the mean score.
-        - "mixture": probabilities of frequent values such as zeros, and for all other values the
-          density of a mixture of normal distributions after one of Johnson's transformations [9]_.
-          The hidden units tilt this distribution exponentially.
+        - "normal": transformation to approximately normal scores by a monotone piecewise linear
+          function [8]_. Skewed columns and frequent values such as zeros are reproduced, and
+          samples stay in the range of the column. `inverse_transform` returns the number that
+          corresponds to the mean score.
+        - "mixture": a distribution in which frequent values, such as zeros, have probabilities, and
+          all other values have the density of a mixture of normal distributions after one of
+          Johnson's transformations [9]_. The hidden units tilt this distribution exponentially.
         - "standard": standardization to mean zero and variance one.
     handle_unknown : {"missing", "error"}
-        Treatment of categories that were not in the first rows: a missing value (with a warning in
-        further training), or a ValueError.
+        Treatment of categories that were not in the rows of `fit` or of the first `partial_fit`: a
+        missing value (with a warning in further training), or a ValueError.
     learning_rate : float
-        Initial learning rate, for numeric columns in units of their standard deviations.
+        Initial learning rate, for numeric columns measured in units of their standard deviations.
     n_iter : int
         Number of epochs (passes over the training data) of `fit`. Tables of a thousand rows need
-        about 100; 10 are enough for a hundred thousand rows.
+        about 100 epochs; for a hundred thousand rows, 10 epochs are enough.
     max_gradient_norm : float or None
-        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters,
-        for numeric columns in units of their standard deviations, is scaled down to this norm. None
-        for no clipping.
+        Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
+        is scaled down to this norm. The norm is computed with numeric columns measured in units of
+        their standard deviations. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
         Treatment of numbers outside their interval: a warning, a ValueError, or no check.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_columns)
-        Weights of the encoded columns, which `columns_` names: first binary, then categorical,
-        numeric and interval columns. Numeric columns are normal scores or standardized.
+        Weights of the encoded columns: first binary, then categorical, numeric and interval
+        columns. Their names are in `columns_`. The weights of numeric columns refer to the scaled
+        numbers.
     intercept_visible_ : ndarray of shape (n_columns,)
         Biases of the encoded columns.
     noise_variance_ : ndarray of shape (n_numeric,)
-        Variance of each scaled numeric column given the hidden units; only if there are numeric
-        columns.
+        Variance of each scaled numeric column given the hidden units. The attribute exists only if
+        there are numeric columns.
     columns_ : ndarray of str of shape (n_columns,)
         Names of the encoded columns, such as "age" or "port=Southampton".
     kinds_ : list of length `n_features_in_`
         Kind of each column of the table: "binary", "categorical", "numeric" or ("interval", low,
         high).
     categories_ : list of length `n_features_in_`
-        Array of the categories of each binary or categorical column, None for other columns.
+        Array of the categories of each binary or categorical column, and None for other columns.
     n_features_in_ : int
         Number of columns of the table.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -56,7 +56,8 @@ def anneal(
     n_chains : int
         Number of chains.
     n_temperatures : int or "auto"
-        Number of temperatures. "auto" increases it about fourfold until two runs agree.
+        Number of temperatures. "auto" increases the number about fourfold until two successive runs
+        agree.
     X, init : {array-like, sparse matrix} or None
         As for `log_partition`.
     rng : numpy.random.Generator
@@ -91,7 +92,7 @@ def anneal(
         )
     if method != "bar":
         _warn_if_few(result)
-    if method != "ais":  # chains that start in known modes miss others
+    if method != "ais":  # chains that start in known modes may miss others
         n_steps = max(2, int(size) // FORWARD_PART)
         warn_if_ends_differ(
             result, annealed_log_partition(path, n_chains, n_steps, rng, model.rbm.n_jobs)
@@ -128,10 +129,10 @@ def _estimate(
 
 
 def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:
-    """True if a run and the previous one, with fewer temperatures, are reliable and agree.
+    """True if a run and the previous run, which had fewer temperatures, are reliable and agree.
 
-    A small standard error is no proof: with too few temperatures all chains may miss the same
-    modes.
+    A small standard error alone is not sufficient: with too few temperatures, all chains may miss
+    the same modes.
     """
     error, coarse_error = result.std_error, previous.std_error
     agree = abs(result.value - previous.value) < N_AGREEMENT_ERRORS * np.hypot(error, coarse_error)
@@ -147,7 +148,7 @@ def is_below(result: float | LogPartition, bound: float) -> bool:
 
 
 def _warn_if_few(result: LogPartition) -> None:
-    """Warn of an annealed estimate with a small effective sample size."""
+    """Warn if an annealed estimate has a small effective sample size."""
     n_effective, n_chains = result.effective_sample_size, result.n_chains
     if n_effective is None or n_chains is None:
         return
@@ -161,7 +162,7 @@ def _warn_if_few(result: LogPartition) -> None:
 
 
 def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
-    """Warn of an estimate that differs significantly from annealed importance sampling."""
+    """Warn if an estimate differs significantly from that of annealed importance sampling."""
     errors = np.minimum([result.std_error, forward.std_error], MAX_KNOWN_ERROR)
     tolerance = N_BOUND_ERRORS * np.hypot(*errors)
     if abs(result.value - forward.value) > tolerance + BOUND_ROUNDING * max(1.0, abs(result.value)):
@@ -175,11 +176,11 @@ def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
 def warn_if_too_likely(
     X: Any, free_energy: Array, log_partition: float | LogPartition, values: tuple[float, ...]
 ) -> None:
-    """Warn of a partition function below its lower bound from some rows.
+    """Warn if a partition function is below the lower bound computed from some rows.
 
-    A mode that no chain has visited does not show in the effective sample size, but it does in the
-    free energies of rows. Rows with values between the states of the units have no probability and
-    do not count.
+    The effective sample size does not reveal modes that no chain has visited, but the free energies
+    of rows in these modes do. Rows with values between the states of the units have no probability
+    and are ignored.
     """
     bound = attained_by_rows(X, free_energy, values)
     if is_below(log_partition, bound):
@@ -193,7 +194,7 @@ def warn_if_too_likely(
 
 
 def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> float:
-    """Lower bound of the partition function: the sum over distinct rows.
+    """Lower bound of the partition function: the sum of exp(-F) over distinct rows.
 
     Parameters
     ----------
@@ -202,12 +203,12 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
     free_energy : ndarray of shape (n_samples,)
         Free energies of the rows, in nats.
     values : tuple of float
-        States of the units. Rows with other values do not count.
+        States of the units. Rows with other values are ignored.
 
     Returns
     -------
     log_partition : float
-        Lower bound of log Z in nats; minus infinity if no row counts.
+        Lower bound of log Z in nats; minus infinity if all rows are ignored.
     """
     v, free_energy = (
         dense(every_kth_row(X, MAX_BOUND_ROWS)),
@@ -221,7 +222,7 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
 
 
 def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
-    """Warn of rows with values between the states of the units, which have no probability."""
+    """Warn if rows have values between the states of the units, since these have no probability."""
     if values and not np.isin(dense(every_kth_row(X, MAX_BOUND_ROWS)), values).all():
         low, high = values[0], values[-1]
         warn_user(
@@ -235,8 +236,8 @@ def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
 def _anneals_in_single(machine: Machine, min_weights: int) -> bool:
     """True if annealing in single precision is accurate and faster.
 
-    The rounding error is far below the Monte Carlo error for many weights of moderate size between
-    discrete states, and matrix products take half the time.
+    If a machine with discrete states has many weights of moderate size, the rounding error is far
+    below the Monte Carlo error, and matrix products take half the time.
     """
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     largest = max(np.abs(array).max() for array in machine.parameters.values())

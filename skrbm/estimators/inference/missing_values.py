@@ -29,7 +29,7 @@ class ConditionalDraws:
     model : ArrayModel
         Model to draw from.
     is_observed : ndarray of bool of shape (n_samples, n_units)
-        Mask of the observed units, which are held.
+        Mask of the observed units, whose values stay fixed.
     rng : numpy.random.Generator
         Source of random numbers.
     """
@@ -58,7 +58,7 @@ class ConditionalDraws:
     def _advanced(
         self, X: Array, n_gibbs_steps: int, step: Callable[..., Array] = clamped_gibbs
     ) -> Array:
-        """Complete rows after some more Gibbs steps; only rows with missing values are moved."""
+        """Rows after some further Gibbs steps, which change only the missing values."""
         result, rows = X.copy(), self._rows
         is_observed = self.is_observed[rows]
 
@@ -72,8 +72,9 @@ class ConditionalDraws:
     def _start(self, X: Array) -> Array:
         """Copy of the rows with initial draws of the missing values.
 
-        The draws come from persistent chains, chosen by the probability of the observed values, or
-        else from independent features.
+        The values are drawn given the hidden state of a persistent chain, which is chosen with a
+        probability proportional to that of the observed values. Without persistent chains, they are
+        drawn from independent features.
         """
         machine = self.model.machine(X)
         result = X.astype(machine.dtype)
@@ -91,7 +92,7 @@ class ConditionalDraws:
         return result
 
     def _drawn(self, X: Array, machine: Machine) -> Array:
-        """Initial visible states of the rows with missing values."""
+        """Initial visible states for the rows with missing values."""
         rows, h = self._rows, self.model.chain_hidden(machine)
         if h is not None:
             known = np.where(self._is_held[rows], X[rows], 0)
@@ -107,7 +108,7 @@ def average_over_draws(
 ) -> Array:
     """Average a function of complete rows over draws of their missing values.
 
-    Every call uses the same random numbers, and none for complete rows.
+    Every call uses the same random numbers. Complete rows need none.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def average_over_draws(
     X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
         Checked rows.
     is_observed : ndarray of bool of shape (n_samples, n_units) or None
-        Mask from `observed_units`; None for complete rows.
+        Mask from `observed_units`, or None if all rows are complete.
     answer : callable
         Function of complete rows and their indices, which returns an array (n_rows, ...).
 

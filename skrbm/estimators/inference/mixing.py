@@ -40,31 +40,31 @@ def chain_diagnostics(
 ) -> ChainDiagnostics:
     """Run Gibbs chains and diagnose how well they mix.
 
-    The initial states are overdispersed: visible states given between none and all of the hidden
-    units. The first n_steps / 2 steps are discarded. The autocorrelation time is estimated with
-    Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of Vehtari and
-    others [2]_, who recommend values below 1.01.
+    By default, the initial states are overdispersed: they are drawn given hidden states that range
+    from all low to all high. The first n_steps / 2 steps are discarded. The autocorrelation time is
+    estimated with Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of
+    Vehtari and others [2]_, who recommend values below 1.01.
 
     Parameters
     ----------
     rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
         Fitted estimator, or one with public arrays assigned by hand.
     n_chains : int, default=None
-        Number of chains. None for the number of rows of `init`, or 20.
+        Number of chains. If None, it is the number of rows of `init`, or 20 without `init`.
     n_steps : int, default=1000
         Number of recorded steps of each chain, at least 4.
     init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
-        Initial visible states, such as rows of the data. They should cover all modes. None for
-        overdispersed states that do not need data.
+        Initial visible states, such as rows of the data. They should cover all modes. If None,
+        overdispersed states are used, which do not require data.
     random_state : int, Generator, RandomState or None, default=None
-        Seed or generator. None continues the random stream of the estimator.
+        Seed or generator. If None, the random stream of the estimator is continued.
 
     Returns
     -------
     diagnostics : ChainDiagnostics
-        Diagnostics with the traces `free_energy`, `mean_activation` and `principal_component`
-        (n_chains, n_steps), `autocorrelation_time` in steps, `effective_sample_size`, `r_hat`, and
-        a summary in words, `verdict`.
+        Diagnostics of the chains: `traces`, a dict of the arrays "free_energy", "mean_activation"
+        and "principal_component" of shape (n_chains, n_steps); `autocorrelation_time` in steps;
+        `effective_sample_size`; `r_hat`; and `verdict`, a summary in words.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def chain_diagnostics(
 
     Examples
     --------
-    Two visible units that are equal, and flip together once in about a million steps:
+    Two visible units are nearly always equal, and flip together about once in a million steps:
 
     >>> import numpy as np
     >>> from skrbm import SpinRBM, chain_diagnostics
@@ -122,10 +122,10 @@ def chain_diagnostics(
 def warn_if_chains_stay(
     model: ArrayModel, machine: Machine, n_steps: int, cure: str = "Set n_temperatures=10."
 ) -> None:
-    """Warn of a sample from Gibbs chains that do not mix between modes.
+    """Warn if the Gibbs chains of a sample do not mix between modes.
 
-    The persistent chains of training jump between modes, so that they cover all of them. Copies of
-    these chains are moved by Gibbs steps alone, and the correlation with their initial states shows
+    The persistent chains of training also jump between modes, so that they cover all modes. Copies
+    of these chains are moved by Gibbs steps alone. Their correlation with the initial states shows
     how long a chain stays in a mode.
 
     Parameters
@@ -135,7 +135,7 @@ def warn_if_chains_stay(
     machine : Machine
         Machine of the model.
     n_steps : int
-        Number of Gibbs steps of the sample. Small numbers are raised to twice the lag of the
+        Number of Gibbs steps of the sample. The check uses at least twice the lag of the
         correlation.
     cure : str, default="Set n_temperatures=10."
         Advice at the end of the warning.

@@ -51,11 +51,11 @@ class Model(ABC):
 
     @abstractmethod
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Machine of the public arrays, in the precision of `X` if that is floating-point."""
+        """Machine built from the public arrays, in the precision of `X` if it is floating-point."""
 
     @abstractmethod
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of a machine that is not centred."""
+        """Public arrays that define an uncentred machine."""
 
     @property
     @abstractmethod
@@ -64,7 +64,7 @@ class Model(ABC):
 
     @abstractmethod
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Independent visible layer with the mean and variance of some rows."""
+        """Visible layer of independent units with the mean and variance of some rows."""
 
     @abstractmethod
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ class Model(ABC):
         """Kurtosis of all visible columns."""
 
     def fill_unobserved_means(self, statistics: Statistics) -> Statistics:
-        """Statistics with the mean of an unbiased unit for columns without observed values."""
+        """Statistics in which a column without observed values has the mean of an unbiased unit."""
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
             return statistics
@@ -89,7 +89,8 @@ class Model(ABC):
 class ArrayModel(Model):
     """Model defined by the public arrays of an estimator.
 
-    Every method builds the machine from the arrays, so that arrays can also be assigned by hand.
+    Every method builds the machine anew from the arrays, so that arrays can also be assigned by
+    hand.
 
     Parameters
     ----------
@@ -98,13 +99,15 @@ class ArrayModel(Model):
     """
 
     block_rows: ClassVar[int] = 2048  # rows per block in inference
-    min_single_weights: ClassVar[int] = 2**16  # from which annealing in single precision pays
+    min_single_weights: ClassVar[int] = (
+        2**16
+    )  # from this number on, annealing in single precision pays
 
     def __init__(self, rbm: Any) -> None:
         self.owner = self.rbm = rbm
 
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Machine of the public arrays, in the precision of `X` if that is floating-point."""
+        """Machine built from the public arrays, in the precision of `X` if it is floating-point."""
         rbm = self.rbm
         check_is_fitted(rbm)
         rbm._validate_params()
@@ -130,7 +133,7 @@ class ArrayModel(Model):
         return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of a machine that is not centred."""
+        """Public arrays that define an uncentred machine."""
         arrays = {"components_": machine.weights.T}
         for name, (layer, attribute, _, to_array) in self.rbm._array_places.items():
             arrays[name] = to_array(getattr(machine, layer).arrays[attribute])
@@ -142,16 +145,16 @@ class ArrayModel(Model):
         return {name: getattr(self.rbm, name) for name in self.rbm._public_names}
 
     def inference_rng(self, random_state: Any = None) -> np.random.Generator:
-        """Generator of a random state; None for that of inference, which every call advances."""
+        """Generator from a random state; if None, the estimator's, which each call advances."""
         return self._stream("inference", random_state)
 
     def annealing_rng(self, random_state: Any = None) -> np.random.Generator:
-        """Generator of a random state; None for a copy of that of annealing, for equal results."""
+        """Generator from a random state; if None, a new copy of the estimator's generator."""
         stream = self._stream("annealing", random_state)
         return deepcopy(stream) if random_state is None else stream
 
     def _stream(self, use: str, random_state: Any) -> np.random.Generator:
-        """Generator of a random state or, if that is None, the estimator's generator for a use."""
+        """Generator from a random state; if None, the estimator's generator for this use."""
         if random_state is not None:
             return generators(random_state, 1)[0]
         with OPENING:
@@ -165,9 +168,11 @@ class ArrayModel(Model):
     ) -> tuple[Units, Array]:
         """Base distribution of annealing and tempering, and visible states in the model's modes.
 
-        The base has the mean and variance of the training data or of the rows `X`. The states in
-        the modes are these rows, or else draws given the persistent chains and final states of
-        other chains. For arrays assigned by hand both come from a tempered sample of the model.
+        The base distribution has the means and variances of `X` or, without `X`, of the training
+        data. The states in the modes are rows of `X` or, without `X`, states drawn given the
+        persistent chains, and the final states of Gibbs chains with overdispersed initial states.
+        If the training data or the persistent chains are missing, they are replaced by a sample of
+        the model from parallel tempering.
         """
         if X is not None:
             X = self.check_X(X)
@@ -190,20 +195,21 @@ class ArrayModel(Model):
         return self.base_layer(statistics)
 
     def _known_statistics(self, machine: Machine) -> Statistics | None:
-        """Statistics of the training data; None if there are none for arrays of this width."""
+        """Statistics of the training data, or None if there are none for arrays of this width."""
         statistics: Any = getattr(self.rbm, "_data", {}).get("all")
         is_observed = statistics is not None and len(statistics[1]) == machine.visible.n_columns
         return statistics if is_observed else None
 
     def chain_states(self, machine: Machine, rng: np.random.Generator) -> Array | None:
-        """Visible states drawn given `chain_hidden`, or None."""
+        """Visible states drawn given `chain_hidden`, or None without persistent chains."""
         h = self.chain_hidden(machine)
         return None if h is None else machine.sample_visible(h, rng)
 
     def chain_hidden(self, machine: Machine) -> Array | None:
         """Hidden states of at most 100 persistent chains.
 
-        None if there are no chains of this width, or the algorithm has no persistent chains.
+        The result is None if there are no chains of this width, or the algorithm has no persistent
+        chains.
         """
         shape = np.shape(getattr(self.rbm, "h_samples_", ()))
         is_persistent = PERSISTENT_CHAINS in ALGORITHMS[self.rbm.algorithm].offers
@@ -213,10 +219,12 @@ class ArrayModel(Model):
         return np.asarray(h, dtype=machine.dtype)
 
     def _tempered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Sample of a machine without data or chains, and visible states in its modes.
+        """Sample of a machine that has no data or no chains, and visible states in its modes.
 
-        Parallel tempering with jumps to the states of overdispersed chains gives the modes their
-        weights. The first base has the mean and variance of the initial states of these chains.
+        The sample is drawn twice by parallel tempering, whose chains may jump to the final states
+        of Gibbs chains with overdispersed initial states, so that every mode has the correct
+        weight. The base distribution has the means and variances of these initial states, and in
+        the second run those of the first sample.
         """
         v, anchors = self._scattered_sample(machine, rng)
         for _ in range(2):
@@ -228,12 +236,12 @@ class ArrayModel(Model):
         return v, anchors
 
     def _scattered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Overdispersed initial states, and the final states of Gibbs chains from there."""
+        """Overdispersed initial states, and the final states of Gibbs chains from these states."""
         v = sample_scattered(machine, N_EXPLORERS, rng)
         return v, gibbs(machine, v, N_EXPLORER_STEPS, rng)
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Independent visible layer with the mean and variance of some rows."""
+        """Visible layer of independent units with the mean and variance of some rows."""
         n_samples, mean, variance = statistics
         options = self.rbm._unit_options(varying)
         layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)
@@ -281,9 +289,10 @@ class ArrayModel(Model):
     def map_rows(
         self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
     ) -> Array:
-        """Apply a function of machine and rows to checked rows, in blocks cast to its precision.
+        """Apply a function of a machine and rows to checked rows, block by block.
 
-        Blocks are processed sequentially if the function draws random numbers, else in threads.
+        Each block is converted to the precision of the machine. Blocks are processed sequentially
+        if the function draws random numbers, and otherwise in threads.
         """
         n_rows, size = X.shape[0], self.block_rows
         with finite_results():
@@ -337,7 +346,7 @@ def model_of(rbm: Any) -> ArrayModel:
 
 
 def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
-    """Public arrays of the parameters of a hidden unit type besides the biases.
+    """Public arrays for the parameters of a hidden unit type other than the biases.
 
     Parameters
     ----------
@@ -374,7 +383,7 @@ def open_streams(random_state: Any) -> dict[str, Any]:
 
 
 def fingerprint(arrays: dict[str, Array]) -> bytes:
-    """Digest of arrays, which shows whether the user edited them after training."""
+    """Digest of arrays, to detect that the user has edited them after training."""
     digest = hashlib.blake2b(digest_size=16)
     for array in map(np.asarray, arrays.values()):
         digest.update(f"{array.dtype} {array.shape}".encode())

@@ -55,14 +55,15 @@ def hidden_unit_report(
     n_temperatures : int, default=10
         Number of temperatures of the chains, at least 2.
     random_state : int, Generator, RandomState or None, default=None
-        Seed or generator. None continues the random stream of the estimator.
+        Seed or generator. If None, the random stream of the estimator is continued.
 
     Returns
     -------
     report : HiddenUnitReport
         Report with the arrays `importance`, `importance_std_error` and `mean_activation`
         (n_components,), `weights` (n_components, n_columns), the column names `columns`, and the
-        histograms `input_counts` with `input_edges`. It prints the ten most important units.
+        histograms `input_counts` with `input_edges`. Printing the report shows the ten most
+        important units.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def hidden_unit_report(
 
     Examples
     --------
-    One hidden unit models that the first two features are equal:
+    One hidden unit represents the equality of the first two features:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, hidden_unit_report

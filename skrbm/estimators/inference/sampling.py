@@ -34,7 +34,7 @@ class SamplingMixin(ModelMixin):
     _state_dtype: ClassVar[type | None] = None
 
     def gibbs(self, v: Any) -> Any:
-        """Perform one Gibbs step: draw the hidden units, then the visible units given these.
+        """Perform one Gibbs step: draw the hidden units, and then the visible units given them.
 
         Each call advances the random stream of the estimator.
 
@@ -82,24 +82,25 @@ class SamplingMixin(ModelMixin):
         Parameters
         ----------
         n_samples : int, default=None
-            Number of samples, each from an independent chain. None for the number of rows of
-            `init`, or one.
+            Number of samples, each from an independent chain. If None, it is the number of rows of
+            `init`, or one without `init`.
         n_gibbs_steps : int, default=1000
             Number of Gibbs steps of each chain.
         init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Initial visible states, such as an earlier sample. None for draws from the visible units
-            without input from the hidden units.
+            Initial visible states, such as an earlier sample. If None, they are drawn from the
+            visible units without input from the hidden units.
         n_temperatures : int, default=1
-            Number of temperatures of parallel tempering, from that of the model to that of
-            independent features. Chains at neighbouring temperatures exchange their states, so that
-            they can leave a mode that Gibbs sampling stays in [1]_. One is Gibbs sampling.
+            Number of temperatures of parallel tempering. The lowest temperature is that of the
+            model; at the highest, the features are independent. Chains at neighbouring temperatures
+            exchange their states, so that they can leave modes in which Gibbs sampling would stay
+            [1]_. With one temperature, the method is Gibbs sampling.
         temperature : float, default=1.0
-            Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. Below one, likely
-            states become more likely, as for the design of sequences [2]_; above one, samples
-            become more diverse.
+            Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. A temperature
+            below one makes likely states more likely, as in the design of sequences [2]_; a
+            temperature above one makes samples more diverse.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. None continues the random stream of the estimator, so that successive
-            calls differ.
+            Seed or generator. If None, the random stream of the estimator is continued, so that
+            successive calls give different results.
 
         Returns
         -------
@@ -115,8 +116,9 @@ class SamplingMixin(ModelMixin):
         Warns
         -----
         ConvergenceWarning
-            If Gibbs chains without `init` do not mix between modes. This is checked with
-            `n_gibbs_steps` steps, at least 50, from the persistent chains, which cover all modes.
+            If Gibbs chains without `init` do not mix between modes. To check this, Gibbs chains
+            start from the persistent chains, which cover all modes, and run for `n_gibbs_steps`
+            steps, but at least 50.
 
         References
         ----------
@@ -180,8 +182,8 @@ class SamplingMixin(ModelMixin):
         """Impute unobserved features of each row given the observed features.
 
         Gibbs chains run over the unobserved features of each row, with the observed features
-        clamped. A chain starts at the hidden state of a persistent chain, drawn by the probability
-        of the observed features given that state.
+        clamped. Each chain starts at the hidden state of a persistent chain, which is chosen with a
+        probability proportional to that of the observed features given this state.
 
         Parameters
         ----------
@@ -191,15 +193,16 @@ class SamplingMixin(ModelMixin):
             True for observed values.
         method : {"sample", "mean"}, default="sample"
             "sample" draws the unobserved features from their joint conditional distribution. "mean"
-            returns their conditional means, averaged over chains and the second half of the steps.
+            returns their conditional means, averaged over the chains and over the second half of
+            their steps.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
         n_chains : int, default=10
-            Number of chains per row for "mean". The conditional distribution often has several
-            modes, and a chain rarely leaves its mode.
+            Number of chains per row with the method "mean". The conditional distribution often has
+            several modes, and a chain rarely leaves its mode.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. None continues the random stream of the estimator, so that successive
-            calls differ.
+            Seed or generator. If None, the random stream of the estimator is continued, so that
+            successive calls give different results.
 
         Returns
         -------
@@ -245,20 +248,20 @@ class SamplingMixin(ModelMixin):
             of the missing values.
         n_imputations : int, default=None
             Number of multiple imputations: copies with independent draws of the missing values, for
-            analyses that account for their uncertainty. None for one copy by `method`.
+            analyses that account for their uncertainty. If None, one copy is imputed by `method`.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
         n_chains : int, default=10
-            Number of chains per row for "mean".
+            Number of chains per row with the method "mean".
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. None continues the random stream of the estimator, so that successive
-            calls differ.
+            Seed or generator. If None, the random stream of the estimator is continued, so that
+            successive calls give different results.
 
         Returns
         -------
         V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
-            Rows with imputed values; observed values are unchanged. A frame or a list of
-            `n_imputations` frames for `TabularRBM` fitted to frames.
+            Rows with imputed values; observed values are unchanged. For a `TabularRBM` that was
+            fitted to frames, a frame, or a list of `n_imputations` frames.
 
         Raises
         ------
@@ -286,7 +289,7 @@ class SamplingMixin(ModelMixin):
     def _filler(
         self, X: Any, mask: Any, random_state: Any, n_gibbs_steps: int, n_chains: int
     ) -> Callable[[str], Any]:
-        """Function that imputes the unobserved values of the rows by "sample" or "mean"."""
+        """Function that imputes the unobserved values by the method "sample" or "mean"."""
         X = self._model.check_X(X, finite=False)
         is_observed, v = self._row_format.observed_units(self, X, mask), dense(X)
         draws = ConditionalDraws(self._model, is_observed, self._model.inference_rng(random_state))
@@ -304,5 +307,5 @@ class SamplingMixin(ModelMixin):
         return fill_in
 
     def _as_states(self, states: Array) -> Array:
-        """States in the type of scikit-learn's class, bool for `BernoulliRBM`."""
+        """States in the data type that scikit-learn's class returns: bool for `BernoulliRBM`."""
         return states if self._state_dtype is None else states.astype(self._state_dtype)

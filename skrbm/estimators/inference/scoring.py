@@ -45,9 +45,10 @@ class LikelihoodMixin(ModelMixin):
     def score_samples(self, X: Any) -> Array:
         """Compute the exact log pseudo-likelihood of each row.
 
-        The result is deterministic; it is the expectation of the random estimate of scikit-learn's
-        class. The cost is proportional to n_samples * n_features * n_components and, for
-        real-valued visible units, to the number of quadrature nodes.
+        The result is deterministic. It is the expectation of the random estimate that
+        ``sklearn.neural_network.BernoulliRBM`` returns. The cost is proportional to n_samples *
+        n_features * n_components and, for real-valued visible units, to the number of quadrature
+        nodes.
 
         Parameters
         ----------
@@ -57,9 +58,9 @@ class LikelihoodMixin(ModelMixin):
         Returns
         -------
         pseudo_likelihood : ndarray of shape (n_samples,)
-            Log pseudo-likelihood in nats, a sum over the observed features. Rows with missing
-            values are averaged over ten draws of these values, each after 20 Gibbs steps; the
-            result is the same in every call with the same incomplete rows.
+            Log pseudo-likelihood in nats, a sum over the observed features. For a row with missing
+            values, the score is averaged over ten imputations, each after 20 Gibbs steps. Repeated
+            calls with the same incomplete rows give the same result.
         """
         model = self._model
         X = model.check_X(X, missing=True)
@@ -87,7 +88,7 @@ class LikelihoodMixin(ModelMixin):
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. None for equal weights.
+            Weights of the rows. If None, all rows have equal weights.
 
         Returns
         -------
@@ -100,8 +101,8 @@ class LikelihoodMixin(ModelMixin):
     def free_energy(self, X: Any) -> Array:
         r"""Compute the free energy of each row, :math:`F(v) = -\log p(v) - \log Z`.
 
-        The free energy is the negative log-likelihood up to a constant of the model, so that it
-        ranks rows without the partition function Z.
+        The free energy is the negative log-likelihood up to a constant of the model, so that rows
+        can be ranked without the partition function Z.
 
         Parameters
         ----------
@@ -146,13 +147,14 @@ class LikelihoodMixin(ModelMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Visible states.
         log_partition : float or LogPartition, default=None
-            Log-partition function in nats. None calls `log_partition`, which may take long; the
-            result is not cached.
+            Log-partition function in nats. If None, it is computed by the method `log_partition`,
+            which may take a long time; the result is not cached.
 
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
-            Log-likelihood in nats. An error of `log_partition` is common to all rows.
+            Log-likelihood in nats. An error of `log_partition` changes the results of all rows by
+            the same amount.
 
         Warns
         -----
@@ -192,42 +194,46 @@ class LikelihoodMixin(ModelMixin):
         r"""Compute the logarithm of the partition function, exactly or by annealing.
 
         Annealed importance sampling (AIS) [1]_ starts from independent features with the means and
-        variances of the training data. Its estimate tends to be too low, that of reverse annealing
-        [2]_ too high. If they differ, one of them is wrong; if they agree, both may still have
-        missed a mode. The chains may jump to visible states in the modes of the model: to `X`, or
-        to draws given the persistent chains `h_samples_` and final states of overdispersed Gibbs
-        chains. For arrays assigned by hand and algorithms without persistent chains, these states
-        also come from parallel tempering.
+        variances of the training data. Its estimate tends to be too low, and the estimate of
+        reverse annealing [2]_ too high. If the two estimates differ, at least one of them is wrong;
+        if they agree, both may still have missed a mode. The chains may jump to visible states in
+        the modes of the model. These are the rows of `X` or, without `X`, states drawn given the
+        persistent chains `h_samples_`, and the final states of Gibbs chains with overdispersed
+        initial states. If arrays were assigned by hand or the algorithm has no persistent chains,
+        states drawn by parallel tempering are used instead of those given persistent chains.
 
         Parameters
         ----------
         method : {"auto", "exact", "ais", "reverse_ais", "bar"}, default="auto"
             Method of computation:
 
-            - "exact": sum over all states of the smaller discrete layer, of at most 25 units.
+            - "exact": sum over all states of the smaller discrete layer, which may have at most 25
+              units.
             - "ais": annealed importance sampling from independent features to the model.
             - "reverse_ais": reverse annealing from samples of the model to independent features.
-            - "bar": Bennett's acceptance ratio [3]_ between the temperatures of parallel tempering,
-              which adapt. Its errors have either sign, but are larger than those of "ais" if chains
-              equilibrate slowly, as for 784 x 500 units.
-            - "auto": "exact" if it visits no more states than "ais", else "ais".
+            - "bar": Bennett's acceptance ratio [3]_ between neighbouring temperatures of parallel
+              tempering, which are chosen adaptively. Its errors may have either sign, but they are
+              larger than those of "ais" if chains equilibrate slowly, as for 784 x 500 units.
+            - "auto": "exact" if it visits no more states than "ais" would, and otherwise "ais".
         n_chains : int, default=100
-            Number of annealed chains. For "bar", number of independent sets of tempered chains.
+            Number of annealed chains. For "bar", it is the number of independent sets of tempered
+            chains.
         n_temperatures : int or "auto", default=10_000
-            Number of inverse temperatures that each chain visits. For "bar", number of steps of all
-            chains of a set together. "auto" tries 150, 600, 2400 and 10,000 in turn. It stops when
-            the standard error is at most 0.05 nats, that of the previous run at most 0.2 nats, and
-            both agree within three standard errors of their difference.
+            Number of inverse temperatures that each chain visits. For "bar", it is the total number
+            of steps of the chains of a set. "auto" tries 150, 600, 2400 and 10,000 in turn. It
+            stops when the standard error is at most 0.05 nats, the standard error of the previous
+            run is at most 0.2 nats, and the two estimates agree within three standard errors of
+            their difference.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances define the initial distribution, and to which chains may
-            jump. None for the training data or, for arrays assigned by hand, a tempered sample of
-            the model.
+            jump. If None, the training data are used or, if the arrays were assigned by hand, a
+            sample of the model drawn by parallel tempering.
         init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
-            Initial states of "reverse_ais": independent samples of the model. None draws them by
-            parallel tempering, with `n_temperatures` steps of all tempered chains of a sample
-            together.
+            Initial states of "reverse_ais": independent samples of the model. If None, they are
+            drawn by parallel tempering, in which the tempered chains of each sample take
+            `n_temperatures` steps in total.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. None gives the same result whenever the model is the same.
+            Seed or generator. If None, repeated calls with the same model give the same result.
 
         Returns
         -------
@@ -243,10 +249,10 @@ class LikelihoodMixin(ModelMixin):
         Warns
         -----
         AnnealingWarning
-            If the effective sample size is less than ten, or less than half of a smaller number of
-            chains; if the estimate is below a lower bound from hidden states given the rows to
-            which chains may jump; or if "reverse_ais" or "bar" differs from "ais" with a quarter of
-            the temperatures.
+            If the effective sample size is less than ten or, with fewer than 20 chains, less than
+            half their number; if the estimate is below a lower bound, which is computed from hidden
+            states drawn given the states to which chains may jump; or if the estimate of
+            "reverse_ais" or "bar" differs from that of "ais" with a quarter of the temperatures.
 
         References
         ----------
@@ -291,7 +297,7 @@ class LikelihoodMixin(ModelMixin):
         return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
-        """Energies per unit of the user's values, up to the constant that `log_partition` adds."""
+        """Energies in the user's units, up to the constant that `log_partition` adds."""
         row_term = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
         return np.asarray(energy + row_term, dtype=energy.dtype)
 
@@ -299,18 +305,18 @@ class LikelihoodMixin(ModelMixin):
 def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     """Compute the mean log-likelihood of held-out rows, a scorer for hyperparameter searches.
 
-    Unlike the pseudo-likelihood, the log-likelihood compares models of any kind. The partition
-    function is exact if the smaller layer is small. Otherwise it is estimated by annealed
-    importance sampling with ``n_temperatures="auto"``, with a standard error of about 0.05 nats,
-    which is common to all rows, or a larger one with an `AnnealingWarning`.
+    Unlike pseudo-likelihoods, log-likelihoods are comparable between models of any kind. The
+    partition function is exact if the smaller layer is small. Otherwise it is estimated by annealed
+    importance sampling with ``n_temperatures="auto"``, whose standard error, usually at most 0.05
+    nats, is common to all rows. An `AnnealingWarning` is issued if the estimate is not reliable.
 
     Parameters
     ----------
     estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or Pipeline
-        Fitted estimator, or a Pipeline that ends in one. Densities are then those of the
-        transformed features.
+        Fitted estimator, or a Pipeline that ends in one. With a Pipeline, densities are those of
+        the transformed features.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows of states of the units; values between them have no probability.
+        Held-out rows. Values between the states of discrete units have no probability.
     y : object, default=None
         Ignored.
 

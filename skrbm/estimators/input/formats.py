@@ -31,7 +31,7 @@ class RowFormat(ABC):
     learned : tuple of str
         Names of the attributes of the estimator that `read` sets.
     has_tables : bool
-        True if rows may contain other types than numbers.
+        True if rows may contain data other than numbers.
     is_standardized : bool
         True if `read` standardizes numbers, so that single precision is sufficient.
     """
@@ -56,18 +56,19 @@ class RowFormat(ABC):
         Parameters
         ----------
         rbm : BaseRBM
-            Estimator whose parameters and attributes the rows are checked against. With `reset`,
-            the attributes `learned` are set.
+            Estimator with the parameters and attributes that the rows must match. If `reset` is
+            True, the attributes named in `learned` are set.
         X : object
-            Rows of the user.
+            Rows passed by the user.
         reset : bool
             True to learn the format from these rows.
         finite : bool
             True to require finite values in the domain of the units.
         missing : bool
-            True to allow missing values all the same if the estimator marginalizes over them.
+            True to allow missing values despite `finite` if the estimator marginalizes over them.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Positive weights of the rows that the format is learned from. None for equal weights.
+            Positive weights of the rows, used to learn the format. If None, all rows have equal
+            weights.
 
         Returns
         -------
@@ -87,21 +88,22 @@ class RowFormat(ABC):
     ) -> Any:
         """Convert states or their means (n_samples, n_columns) to rows in the user's format.
 
-        Values of the rows `given` for which the mask `is_observed` (n_samples, n_units) is True are
-        kept. `is_averaged` marks means of `expected_values`.
+        If the rows `given` are passed, their values are kept where the mask `is_observed`, of shape
+        (n_samples, n_units), is True. If `is_averaged` is True, `v` contains means computed by the
+        function from `expected_values`.
         """
 
     @abstractmethod
     def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
-        """Map from means and draws of states to means of the user's values; None for identity."""
+        """Function from means and draws of states to means of the user's values; None if equal."""
 
     @abstractmethod
     def warn_if_unlearned(self, v: Any) -> None:
-        """Warn of values in rows from `read` that training treats as missing."""
+        """Warn if rows from `read` have values that training treats as missing."""
 
     @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:
-        """True if the estimator has a format that matches its public arrays."""
+        """True if the format stored in the estimator matches its public arrays."""
 
     @abstractmethod
     def array_length(self, rbm: Any, name: str, n_columns: int) -> int:
@@ -109,7 +111,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
-        """Mask of observed units (n_samples, n_units), from the user's mask or else from NaN."""
+        """Mask (n_samples, n_units) of observed units, from the user's mask or else from NaN."""
 
     @abstractmethod
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
@@ -117,25 +119,26 @@ class RowFormat(ABC):
 
     @abstractmethod
     def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
-        """Arrays "features" and "columns" of names, and "feature_of_column" of indices."""
+        """Arrays of names, "features" and "columns", and of indices, "feature_of_column"."""
 
     @abstractmethod
     def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         """Log-density of the states minus that of the user's values, for each unit, in nats.
 
-        Without `v`, the part that is common to all rows, (n_units,), or (1,) if it is zero. With
-        `v`, that of each row, (n_samples, n_units), or the common part if rows do not differ.
+        Without `v`, the result is the part that is common to all rows, of shape (n_units,), or (1,)
+        if it is zero. With `v`, the result has one row per sample, of shape (n_samples, n_units),
+        or is the common part if it does not depend on the row.
         """
 
     def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:
-        """Sum of `log_jacobians` over the scored units, () or (n_samples,)."""
+        """Sum of `log_jacobians` over the scored units, of shape () or (n_samples,)."""
         scored = True if is_scored is None else is_scored
         return np.asarray(np.where(scored, self.log_jacobians(rbm, v), 0).sum(axis=-1))
 
 
 @final
 class ArrayRows(RowFormat):
-    """Arrays and sparse matrices with one column per unit."""
+    """Format of arrays and sparse matrices with one column per unit."""
 
     def read(
         self,
@@ -223,7 +226,7 @@ def observed_units(rbm: Any, v: Any) -> Array | None:
     Parameters
     ----------
     rbm : BaseRBM
-        Estimator; with `missing="raise"` all units are observed.
+        Estimator. If its `missing` is "raise", all units are observed.
     v : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
         From `RowFormat.read`.
 
@@ -239,7 +242,7 @@ def observed_units(rbm: Any, v: Any) -> Array | None:
 
 
 def checked_mask(values: Any, shape: tuple[int, int]) -> Array:
-    """Mask of observed values of rows of this shape; a ValueError if it is invalid."""
+    """Mask of the observed values of rows of this shape; raises a ValueError if it is invalid."""
     mask: Array = np.asarray(values)
     if mask.dtype != bool or mask.shape not in (shape, shape[1:]):
         raise ValueError(

@@ -41,19 +41,19 @@ def public_methods_of(cls: type[T]) -> type[T]:
 
 
 class DomainWarning(UserWarning):
-    """Warning of data with values that the units cannot take."""
+    """Warning that data have values that the units cannot take."""
 
 
 class AnnealingWarning(UserWarning):
-    """Warning of an annealed estimate of the partition function that is not reliable."""
+    """Warning that an annealed estimate of the partition function is not reliable."""
 
 
 class VersionWarning(UserWarning):
-    """Warning of a pickle that was written by another version of the package."""
+    """Warning that a pickle was written by another version of the package."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Issue a warning at the user's line that called this package, directly or via scikit-learn."""
+    """Issue a warning at the line of user code that called this package or scikit-learn."""
     frame: FrameType | None = sys._getframe()
     level = 0
     while frame is not None and frame.f_globals.get("__name__", "").startswith(LIBRARIES):
@@ -67,7 +67,7 @@ def write_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> No
     Parameters
     ----------
     estimator : BaseEstimator
-        Fitted estimator, or the copy of it that a fit works on.
+        Fitted estimator, or the copy of it that a fit modifies.
     attributes : dict
         Values by name; None deletes the attribute.
     """
@@ -108,9 +108,9 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     Parameters
     ----------
     sample_weight : array-like of shape (n_samples,), float or None
-        Weights from the user; a weight of k equals k copies of the row.
+        Weights from the user; a weight of k is equivalent to k copies of the row.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, checked or not.
+        Rows, validated or not.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     ------
     ValueError
         If a weight is negative, infinite or NaN, if the sum of the weights is zero or beyond the
-        range of double precision, or if the number of weights is not that of the rows.
+        range of double precision, or if there is not one weight per row.
     """
     if sample_weight is None:
         return None
@@ -143,7 +143,7 @@ def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[A
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, checked or not.
+        Rows, validated or not.
     sample_weight : ndarray of shape (n_samples,) or None
         From `check_weights`.
     *others : ndarray of shape (n_samples, ...)
@@ -172,8 +172,8 @@ def number_of_rows(sample_weight: Array) -> float:
     Returns
     -------
     n_rows : float
-        Sum of the weights, which count copies, but at least Kish's effective sample size [1]_, for
-        weights that are small, such as those with a sum of one.
+        Sum of the weights, since they count copies of rows, but at least Kish's effective sample
+        size [1]_, since weights may be small, for example if their sum is one.
 
     References
     ----------
@@ -216,7 +216,7 @@ def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
 
 
 def parameter_shape(estimator: BaseEstimator, name: str, ndim: int) -> tuple[int, ...]:
-    """Shape of a public array; a ValueError if its number of dimensions is not `ndim`."""
+    """Shape of a public array; raises a ValueError if the number of dimensions is not `ndim`."""
     shape: tuple[int, ...] = np.shape(getattr(estimator, name))
     if len(shape) != ndim:
         raise ValueError(f"Expected {name} to be {ndim}-dimensional, got shape {shape}.")
@@ -251,7 +251,7 @@ def check_domain(
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n_samples, n_units)
-        Numbers. Values that are not finite are found as well.
+        Numbers, which may include NaN and infinite values.
     units : type
         Unit type.
     estimator : BaseEstimator
@@ -385,7 +385,7 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
 
 @contextmanager
 def finite_results() -> Iterator[Callable[[Array], None]]:
-    """Context manager without floating-point warnings, with a check that results are finite.
+    """Context manager that suppresses floating-point warnings and checks that results are finite.
 
     Yields
     ------
@@ -411,7 +411,7 @@ def generators(random_state: Any, n_generators: int) -> list[np.random.Generator
     Parameters
     ----------
     random_state : int, Generator, RandomState or None
-        Seed, stream from which seeds are drawn, or None for the global stream.
+        Seed, or generator from which seeds are drawn. If None, NumPy's global generator is used.
     n_generators : int
         Number of generators.
 

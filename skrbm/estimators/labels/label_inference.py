@@ -84,7 +84,8 @@ class LabelInferenceMixin:
         Returns
         -------
         H : ndarray of shape (n_samples, n_components)
-            Means of the hidden units given each label, averaged with the class probabilities.
+            Means of the hidden units given the features and the label, averaged over the labels
+            with the class probabilities as weights.
         """
         return self._answer(Labels.mean_hidden, X)
 
@@ -105,20 +106,21 @@ class LabelInferenceMixin:
         n_gibbs_steps: int = 1000,
         random_state: Any = None,
     ) -> tuple[Array, Array]:
-        """Draw rows and labels by Gibbs sampling, or rows given labels.
+        """Draw rows and labels, or rows given labels, by Gibbs sampling.
 
         Parameters
         ----------
         n_samples : int, default=1
             Number of samples, each from an independent chain.
         y : label or array-like of shape (n_samples,), default=None
-            Labels to condition on, one for all samples or one for each. None draws them too.
+            Labels to condition on: one label for all samples, or one label per sample. If None,
+            labels are drawn as well.
         n_gibbs_steps : int, default=1000
             Number of Gibbs steps of each chain. Chains start from draws of the visible units
             without input from the hidden units.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. None continues the random stream of the estimator, so that successive
-            calls differ.
+            Seed or generator. If None, the random stream of the estimator is continued, so that
+            successive calls give different results.
 
         Returns
         -------

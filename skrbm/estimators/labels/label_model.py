@@ -24,15 +24,15 @@ class LabelModel(Model):
     owner : RBMClassifier
         Classifier with the arrays of the label, the classes and the estimator of the features.
     label_weights : ndarray of shape (n_labels,), default=None
-        Total weights of the rows of each label so far. None for inference, which does not need
-        them.
+        Total weight of the rows seen so far for each label. If None, the model can only be used for
+        inference.
     """
 
     def __init__(self, owner: Any, label_weights: Array | None = None) -> None:
         self.owner, self.rbm, self.label_weights = owner, owner.estimator_, label_weights
 
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Machine of the public arrays, in the precision of `X` if that is floating-point.
+        """Machine built from the public arrays, in the precision of `X` if it is floating-point.
 
         Raises
         ------
@@ -53,7 +53,7 @@ class LabelModel(Model):
         return joint.astype(machine.dtype)
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of a machine that is not centred, for the estimator and the classifier."""
+        """Public arrays of the estimator and of the classifier that define an uncentred machine."""
         visible: Any = machine.visible
         features, label = visible.parts
         weights, label_weights = np.vsplit(machine.weights, [features.n_columns])
@@ -67,7 +67,7 @@ class LabelModel(Model):
         return {**self.rbm._model.public, **label_arrays}
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Independent visible layer with these feature statistics and the label frequencies so far."""
+        """Visible layer of independent units with these statistics and the label frequencies."""
         features = self.rbm._model.base_layer(statistics, varying)
         frequencies, variance = self._label_moments
         n_samples: Any = statistics[0]  # a sum of weights need not be an integer
@@ -87,7 +87,7 @@ class LabelModel(Model):
 
     @property
     def _label_moments(self) -> tuple[Array, Array]:
-        """Frequencies of the labels so far, and their variances."""
+        """Frequencies of the labels seen so far, and their variances."""
         counts: Any = self.label_weights
         frequencies = np.asarray(counts / (counts.sum() or 1))
         return frequencies, frequencies * (1 - frequencies)

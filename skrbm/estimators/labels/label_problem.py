@@ -28,14 +28,14 @@ MAX_SCORED_ROWS = 1000  # labelled training rows: the standard error of an accur
 @final
 @dataclass(frozen=True)
 class LabelledRows:
-    """Features with the one-hot columns of their labels, joined for each mini-batch.
+    """Features and one-hot labels, which are joined for each mini-batch.
 
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n_samples, n_features)
         Features of any numeric type.
     labels : ndarray of int of shape (n_samples,)
-        Indices of the labels, `NO_LABEL` for rows without a label.
+        Index of the label of each row, or `NO_LABEL` for a row without a label.
     n_labels : int
         Number of classes.
     """
@@ -46,11 +46,11 @@ class LabelledRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows, and number of feature and label columns."""
+        """Number of rows, and total number of feature columns and label columns."""
         return len(self.labels), self.X.shape[1] + self.n_labels
 
     def __getitem__(self, rows: Any) -> Any:
-        """Some rows, {ndarray, sparse array} of the type of the features; zeros for no label."""
+        """Selected rows, dense or sparse like the features; a missing label has zeros."""
         X, labels = self.X[rows], self.labels[rows]
         labelled = np.flatnonzero(labels != NO_LABEL)
         if issparse(X):
@@ -67,12 +67,12 @@ class LabelledRows:
 @final
 @dataclass(frozen=True)
 class LabelProblem(Problem):
-    """Rows of which some or all have labels.
+    """Problem of fitting a classifier to rows, some or all of which have labels.
 
     Parameters
     ----------
     labels : ndarray of int of shape (n_samples,)
-        Indices of the labels, `NO_LABEL` for rows without a label.
+        Index of the label of each row, or `NO_LABEL` for a row without a label.
     """
 
     labels: Array = field(kw_only=True)
@@ -94,14 +94,15 @@ class LabelProblem(Problem):
         is_planned: bool,
         resumes: bool,
     ) -> LabelProblem:
-        """Create the problem of checked rows, and count their labels.
+        """Create the problem from checked rows, and add up the weights of their labels.
 
         Parameters
         ----------
         classifier : RBMClassifier
-            Copy with `classes_`, `estimator_` and, if it is fitted, the arrays of the label.
+            Copy of the classifier with `classes_`, `estimator_` and, if it is fitted, the arrays of
+            the label.
         X, labels, sample_weight, is_planned, resumes
-            As for the class.
+            Fields of the class.
 
         Raises
         ------
@@ -134,9 +135,9 @@ class LabelProblem(Problem):
     def objective(self, phase: NegativePhase) -> LabelObjective:
         """Weighted sum of the log-probability of the labels and the log-likelihood of the rows.
 
-        The label term is a mean over the labelled rows, since rows without a label would otherwise
-        shorten its steps. The generative weight is scaled alike, up to one, the weight of training
-        without labels.
+        The label term is a mean over the labelled rows; as a mean over all rows, it would decrease
+        as unlabelled rows are added. The generative weight is scaled by the same factor, but to at
+        most one, the weight in training without labels.
         """
         classifier, n_labelled = self.model.owner, self.counts["label_weights"].sum()
         n_rows = float(1 + self.counts["unlabeled_weight"] / n_labelled) if n_labelled else 1.0
@@ -177,16 +178,16 @@ class LabelRecorder(Recorder):
     Parameters
     ----------
     history : History
-        History that records are added to.
+        History to which records are added.
     data : LabelledRows
         All rows.
     weight : ndarray of shape (n_samples,) or None
-        Weights of the rows. None for equal weights.
+        Weights of the rows. If None, all rows have equal weights.
     learned : ndarray of int of shape (n_learned,)
         Indices of the labelled training rows.
     held_out : ndarray of int of shape (n_held_out,) or None
-        Indices of the labelled validation rows, whose log-loss is the score for early stopping.
-        None for the log-loss of the training rows.
+        Indices of the labelled validation rows, whose negative log-loss is the score for early
+        stopping. If None, the score is the negative log-loss of the training rows.
     """
 
     history: History
@@ -214,7 +215,7 @@ class LabelRecorder(Recorder):
         return -self._scores(machine, self.learned if self.held_out is None else self.held_out)[0]
 
     def warn(self, machine: Machine, particles: Array) -> None:
-        """Do nothing: the likelihood of the rows may decrease in favour of the labels."""
+        """Do nothing, since training for the labels may decrease the likelihood of the rows."""
 
     def _scores(self, machine: Machine, rows: Array) -> tuple[float, float]:
         """Log-loss in nats and accuracy of some labelled rows."""

@@ -34,26 +34,26 @@ from skrbm.estimators.tables.scores import NormalScores
 class Table:
     """Kinds, categories and scales of the columns of a table, for encoding and decoding.
 
-    The encoded columns are those of all binary, then categorical, numeric and interval columns,
-    each in the order of the table. All attributes are plain data.
+    The encoded columns are ordered by kind: first binary, then categorical, numeric and interval
+    columns, and in the order of the table within a kind. All attributes are plain data.
 
     Parameters
     ----------
     container : {"pandas", "polars", "array"}
-        Library of the table.
+        Type of the table.
     names : list of length n_features
         Names of the columns, or their numbers.
     dtypes : list of str of length n_features
-        Names of the types of the columns.
+        Names of the data types of the columns.
     kinds : list of length n_features
         "binary", "categorical", "numeric", or ("interval", low, high).
     categories : list of length n_features
-        Categories of binary and categorical columns, None for others.
+        Categories of each binary or categorical column, and None for other columns.
     origin, scale : ndarray of shape (n_features,)
-        Subtrahend and divisor of numbers.
+        Offset that is subtracted from each column of numbers, and divisor of the difference.
     scores : list of length n_features
-        Fields of the `NormalScores` or `MixtureScale` of numeric columns, None for other columns
-        and without such a transformation.
+        Fields of the `NormalScores` or `MixtureScale` of each numeric column, and None for columns
+        without such a transformation.
     """
 
     container: str
@@ -67,7 +67,7 @@ class Table:
 
     @classmethod
     def of(cls, X: Any, kinds: Any, numeric_scale: str, sample_weight: Array | None = None) -> Self:
-        """Learn the columns of a table.
+        """Learn the kinds, categories and scales of the columns of a table.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Table:
         numeric_scale : {"normal", "mixture", "standard"}
             As in `TabularRBM`.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Positive weights of the rows. None for equal weights.
+            Positive weights of the rows. If None, all rows have equal weights.
 
         Returns
         -------
@@ -122,7 +122,7 @@ class Table:
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
-        """Indices of the columns of each kind, without columns of no category."""
+        """Indices of the columns of each kind, except columns that have no categories."""
         groups: dict[str, list[int]] = {name: [] for name in COLUMN_KINDS}
         for j, (kind, categories) in enumerate(zip(self.kinds, self.categories, strict=True)):
             if categories is None or len(categories):
@@ -131,7 +131,7 @@ class Table:
 
     @cached_property
     def order(self) -> list[int]:
-        """Index of the column of the table for each unit of the machine."""
+        """Index in the table of the column that each unit of the machine encodes."""
         return [j for group in self.groups.values() for j in group]
 
     @cached_property
@@ -160,12 +160,12 @@ class Table:
 
     @property
     def numeric_columns(self) -> slice:
-        """Encoded columns of the numeric kind."""
+        """Slice of the encoded columns that are numeric."""
         begin = sum(self.widths[: self.n_discrete])
         return slice(begin, begin + len(self.groups["numeric"]))
 
     def types(self, learn_variance: Array) -> list[tuple[Any, int, dict[str, Any]]]:
-        """Parts of the visible layer: unit types, numbers of encoded columns, and options."""
+        """Unit type, number of encoded columns and options of each part of the visible layer."""
         scales = [self.maps[j] for j in self.groups["numeric"]]
         numbers: dict[str, Any] = {"learn_variance": learn_variance}
         if any(scale is not None and scale.is_mixture for scale in scales):
@@ -185,7 +185,7 @@ class Table:
 
     @cached_property
     def maps(self) -> list[Any]:
-        """Transformation of each column, `NormalScores`, `MixtureScale` or None."""
+        """Transformation of each column of the table: `NormalScores`, `MixtureScale` or None."""
         return [
             None
             if arrays is None
@@ -195,12 +195,12 @@ class Table:
 
     @cached_property
     def mapped_columns(self) -> dict[int, Any]:
-        """Transformations by the index of the encoded column."""
+        """Transformation of each transformed column, by the index of the encoded column."""
         ends = zip(np.cumsum(self.widths).tolist(), self.order, strict=True)
         return {end - 1: scores for end, j in ends if (scores := self.maps[j]) is not None}
 
     def number_of(self, column: Any) -> int:
-        """Index of a column given by its name or number."""
+        """Index of the column with a given name or number."""
         if column in self.names:
             return self.names.index(column)
         if isinstance(column, int | np.integer) and -len(self.names) <= column < len(self.names):
@@ -251,14 +251,14 @@ class Table:
         return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown)
 
     def values(self, v: Array) -> Array:
-        """States with scores replaced by numbers."""
+        """States in which the scores of transformed columns are converted back to numbers."""
         result: Array = v.astype(np.float64) if self.mapped_columns else v
         for column, scores in self.mapped_columns.items():
             result[:, column] = scores.values(v[:, column])
         return result
 
     def expected_values(self, mean: Array, draws: Array, deviation: Array) -> Array:
-        """Means of states with scores replaced by expected numbers, given the hidden units."""
+        """Means of states, with scores replaced by the expected numbers given the hidden units."""
         result = mean.astype(np.float64)
         for column, scores in self.mapped_columns.items():
             std = deviation[column - self.numeric_columns.start]
@@ -273,7 +273,7 @@ class Table:
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_columns)
-            States, with scores replaced by numbers.
+            States in which transformed columns have been converted to numbers.
         given : DataFrame or ndarray of shape (n_samples, n_features), default=None
             Table whose observed values are kept.
         is_observed : ndarray of bool of shape (n_samples, n_units), default=None
@@ -282,7 +282,8 @@ class Table:
         Returns
         -------
         table : DataFrame or ndarray of shape (n_samples, n_features)
-            Table with the container, names and types of the learned one.
+            Table with the container, column names and data types of the table from which the
+            columns were learned.
         """
         columns: list[Array] = [np.full(len(v), None, dtype=object)] * len(self.names)
         before = [] if given is None else columns_of(given)
@@ -297,16 +298,14 @@ class Table:
                 is_binary = j in self.groups["binary"]
                 codes = states[:, 0] > 0.5 if is_binary else states.argmax(axis=1)
                 columns[j] = self.categories[j].astype(object)[codes.astype(np.intp)]
-            if (
-                is_observed is not None
-            ):  # the original objects, without conversion to floating point
+            if is_observed is not None:  # the original objects, not converted to floating point
                 columns[j] = np.where(is_observed[:, k], cells_of(before[j]), columns[j])
         index = getattr(given, "index", None) if self.container == "pandas" else None
         return written(self.container, self.names, self.dtypes, columns, self.categories, index)
 
     @property
     def _discrete_columns(self) -> tuple[Array, Array]:
-        """Unit and category of each encoded column of a discrete unit."""
+        """Index of the unit and of the category for each encoded column of a discrete unit."""
         n_binary, widths = len(self.groups["binary"]), self.widths[: self.n_discrete]
         categories = np.concatenate([np.ones(n_binary), *map(np.arange, widths[n_binary:])])
         return np.repeat(np.arange(len(widths)), widths), categories.astype(np.intp)

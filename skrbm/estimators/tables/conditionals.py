@@ -18,7 +18,7 @@ from skrbm.estimators.inference.sampling import COUNT
 from skrbm.estimators.input.validation import RANDOM_STATE, explain_core_errors, public_methods_of
 from skrbm.estimators.tables.table_rows import table_of
 
-# Factor of the number of quadrature nodes, for maps from score to value that may jump: tested by
+# Factor of the number of quadrature nodes, for maps from score to value with jumps: tested by
 # tests/estimators/test_numeric_scale.py::test_conditional_mean_is_that_of_the_density.
 REFINEMENT = 8
 N_BETWEEN = 32  # values that are averaged on either side of a node
@@ -27,7 +27,7 @@ DRAWS = {"n_gibbs_steps": COUNT, "n_chains": COUNT, "random_state": RANDOM_STATE
 
 @public_methods_of
 class ConditionalMixin(ModelMixin):
-    """Methods of estimators of tables for one column given all others."""
+    """Methods of estimators of tables that predict one column given the others."""
 
     @validate_params(DRAWS, prefer_skip_nested_validation=True)
     def conditional_proba(
@@ -41,9 +41,9 @@ class ConditionalMixin(ModelMixin):
     ) -> Array:
         r"""Compute the conditional probability of every category of a column given the others.
 
-        The probabilities are exact, from free energies, for rows without other missing values.
-        Other missing values are drawn given the observed values, and the probabilities are averaged
-        over `n_chains` draws.
+        For rows without other missing values, the probabilities are computed exactly from free
+        energies. Other missing values are drawn given the observed values, and the probabilities
+        are averaged over `n_chains` draws.
 
         Parameters
         ----------
@@ -56,8 +56,8 @@ class ConditionalMixin(ModelMixin):
         n_chains : int, default=10
             Number of draws for each row with other missing values.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. None continues the random stream of the estimator, so that successive
-            calls differ.
+            Seed or generator. If None, the random stream of the estimator is continued, so that
+            successive calls give different results.
 
         Returns
         -------
@@ -67,7 +67,7 @@ class ConditionalMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If there is no such column, or it is not binary or categorical.
+            If the column does not exist, or it is not binary or categorical.
 
         Examples
         --------
@@ -102,10 +102,10 @@ class ConditionalMixin(ModelMixin):
     ) -> Array:
         r"""Compute the conditional mean of a column of numbers given the others.
 
-        For rows without other missing values it is computed by quadrature over free energies. This
-        is exact to rounding, except with `numeric_scale="normal"`, where the error is about a
-        thousandth of a standard deviation. Other missing values are drawn given the observed
-        values, and the means are averaged over `n_chains` draws.
+        For rows without other missing values, the mean is computed by numerical quadrature from
+        free energies. This is exact to rounding, except with `numeric_scale="normal"`, where the
+        error is about a thousandth of a standard deviation. Other missing values are drawn given
+        the observed values, and the means are averaged over `n_chains` draws.
 
         Parameters
         ----------
@@ -118,8 +118,8 @@ class ConditionalMixin(ModelMixin):
         n_chains : int, default=10
             Number of draws for each row with other missing values.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. None continues the random stream of the estimator, so that successive
-            calls differ.
+            Seed or generator. If None, the random stream of the estimator is continued, so that
+            successive calls give different results.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class ConditionalMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If there is no such column, or it is binary or categorical.
+            If the column does not exist, or it is binary or categorical.
         """
         table = table_of(self)
         number = table.number_of(column)
@@ -146,7 +146,7 @@ class ConditionalMixin(ModelMixin):
     def _conditional_mean(
         self, X: Any, number: int, n_gibbs_steps: int, n_chains: int, random_state: Any
     ) -> Array:
-        """Conditional mean of the unit of column `number`, or of its number."""
+        """Conditional mean of column `number`, as a number if it is transformed, or as a state."""
         model, table = self._model, table_of(self)
         unit = table.order.index(number)
         X = model.check_X(X, finite=False)
@@ -176,7 +176,7 @@ class ConditionalMixin(ModelMixin):
 def _mean_of_smooth_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional mean (n_samples, 1) of a smooth function of a unit given the other units."""
+    """Conditional means (n_samples, 1) of a smooth function of a unit given the other units."""
     nodes, probability = conditional.conditional_distribution(machine, v, number)
     mean = (probability * values(nodes[:, :, 0])).sum(axis=0)
     return np.asarray(mean[:, None].astype(machine.dtype))
@@ -185,10 +185,10 @@ def _mean_of_smooth_values(
 def _mean_of_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional mean (n_samples, 1) of a function of a unit, which may jump, given the others.
+    """Conditional means (n_samples, 1) of a function of a unit given the other units.
 
-    The density of the unit is smooth, and approximated as linear between quadrature nodes. The
-    function is averaged between nodes with the corresponding weights.
+    The function may have jumps. The density of the unit is smooth, and is approximated as linear
+    between quadrature nodes: the function is averaged around each node with triangular weights.
     """
     nodes, probability = conditional.conditional_distribution(machine, v, number, REFINEMENT)
     z = nodes[:, 0, 0].astype(np.float64)

@@ -24,7 +24,7 @@ class EncodedTable:
     unit_of_column, category_of_column : ndarray of int of shape (n_discrete_columns,)
         Unit and category of each encoded column of a discrete unit; these columns come first.
     codes : ndarray of int of shape (n_samples, n_discrete)
-        Category codes, negative for missing values.
+        Category codes, which are negative for missing values.
     numbers : ndarray of shape (n_samples, n_real)
         Scores or standardized numbers, NaN for missing values.
     table : DataFrame or ndarray of shape (n_samples, n_features)

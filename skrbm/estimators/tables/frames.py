@@ -30,7 +30,7 @@ def column_names(X: Any) -> list[Any]:
 
 
 def columns_of(X: Any) -> list[Any]:
-    """Columns as one-dimensional containers of the library."""
+    """Columns of a table as one-dimensional containers of its library."""
     container = container_of(X)
     if container == "pandas":
         return [X.iloc[:, j] for j in range(X.shape[1])]
@@ -38,7 +38,7 @@ def columns_of(X: Any) -> list[Any]:
 
 
 def dtype_name(column: Any) -> str:
-    """Name of the type of a column, from which `written` can recreate it."""
+    """Name of the data type of a column, from which `written` can recreate the type."""
     dtype, library = column.dtype, _library_of(column)
     if library == "polars":
         return str(dtype) if dtype.is_decimal() else type(dtype).__name__
@@ -48,7 +48,7 @@ def dtype_name(column: Any) -> str:
 
 
 def kind_of(column: Any) -> str:
-    """Kind that follows from the type of a column, or "" for unsupported types."""
+    """Kind inferred from the data type of a column, or "" for unsupported types."""
     dtype, library = column.dtype, _library_of(column)
     if library == "numpy":
         numeric = "" if dtype.kind in "cmM" else "numeric"  # neither complex numbers nor times
@@ -62,13 +62,13 @@ def kind_of(column: Any) -> str:
 
 
 def declared_categories(column: Any) -> list[Any] | None:
-    """Categories of the type of a column, in their order; None for types without categories."""
+    """Categories of the data type of a column, in their order, or None if the type has none."""
     has_categories = type(column.dtype).__name__ in ("CategoricalDtype", "Enum")
     return list(column.dtype.categories.to_list()) if has_categories else None
 
 
 def factorized(column: Any) -> tuple[Array, list[Any]]:
-    """Codes (n_samples,) of the values, `MISSING` for missing ones, and the distinct values."""
+    """Codes (n_samples,) of the values, `MISSING` for missing values, and the distinct values."""
     if _library_of(column) == "pandas":
         codes, values = column.factorize()
         return codes, list(values.tolist())
@@ -93,12 +93,12 @@ def is_missing(value: Any) -> bool:
 
 
 def numbers_of(column: Any) -> Array:
-    """Values of a numeric column as floating-point numbers (n_samples,), NaN for missing ones.
+    """Values of a numeric column as floating-point numbers (n_samples,); missing values are NaN.
 
     Raises
     ------
     ValueError
-        If a value is text, even if it spells a number.
+        If a value is text, even if the text represents a number.
     """
     dtype = np.float32 if str(column.dtype).lower() == "float32" else np.float64
     is_array = isinstance(column, np.ndarray)
@@ -116,7 +116,7 @@ def numbers_of(column: Any) -> Array:
 
 
 def rounded(values: Array, dtype: str) -> Array:
-    """Numbers converted to a type; for integer types they are rounded and clipped."""
+    """Numbers converted to a data type; for integer types, they are rounded and clipped."""
     try:
         limits = np.iinfo(dtype.lower().partition("[")[0])  # of "int64[pyarrow]"
     except (TypeError, ValueError):
@@ -146,7 +146,7 @@ def written(
     columns : sequence of ndarray of shape (n_samples,)
         Numbers with NaN for missing values, or objects with None for missing values.
     categories : sequence of ndarray or None
-        Categories of categorical types.
+        Categories of each binary or categorical column, and None for other columns.
     index : object, default=None
         Index of a pandas DataFrame.
 

@@ -28,13 +28,13 @@ class ColumnKind(NamedTuple):
     kind : str or tuple
         "binary", "categorical", "numeric", or ("interval", low, high).
     categories : ndarray or None
-        Categories of a binary or categorical column, None for other kinds.
+        Categories of a binary or categorical column, and None for other kinds.
     origin, scale : float
-        Subtrahend and divisor of numbers.
+        Offset that is subtracted from the numbers, and divisor of the difference.
     is_empty : bool
         True if there are no observed values.
     scores : NormalScores, MixtureScale or None, default=None
-        Transformation of numbers in place of the standardization.
+        Transformation of numbers that is used instead of standardization.
     """
 
     kind: Any
@@ -46,7 +46,7 @@ class ColumnKind(NamedTuple):
 
 
 def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
-    """Kind of each column in the parameter `kinds`, "auto" for columns that are not in it.
+    """Kind of each column from the parameter `kinds`, or "auto" if it does not contain the column.
 
     Parameters
     ----------
@@ -86,11 +86,11 @@ def column_kind(
     column : Series or ndarray of shape (n_samples,)
         Values.
     given : object
-        Kind from `given_kinds`; "auto" for the kind that follows from the type.
+        Kind from `given_kinds`. If "auto", the kind is inferred from the data type.
     numeric_scale : {"normal", "mixture", "standard"}
         Scaling of numbers, as in `TabularRBM`.
     counts : ndarray of shape (n_samples,)
-        Weights of the rows, with the effective number of rows as their sum.
+        Weights of the rows, scaled so that their sum is the effective number of rows.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Transformation of numeric columns whose distribution is a mixture of normals and atoms."""
+"""Transformation of numeric columns to mixtures of normal distributions and atoms."""
 
 from __future__ import annotations
 
@@ -48,20 +48,22 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 class MixtureScale:
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A value that is much more frequent than its neighbours, such as zero among debts, is an atom
-    with a probability. A column of few frequent values consists of atoms alone. All other values
-    have the density of a mixture of normal distributions after one of Johnson's transformations
-    [1]_. The transformation and the number of components are chosen by Schwarz's criterion (BIC)
-    [2]_.
+    A value that is much more frequent than its neighbours, such as zero among debts, is an atom: it
+    has a positive probability. A column of few frequent values consists of atoms alone. All other
+    values have the density of a mixture of normal distributions after one of Johnson's
+    transformations [1]_. The transformation and the number of components are chosen by Schwarz's
+    criterion (BIC) [2]_.
 
     Parameters
     ----------
     kind : {"linear", "log", "logit", "asinh"}
         Transformation.
     place, unit : float
-        Subtrahend and divisor of its argument.
+        Offset that is subtracted from the argument of the transformation, and divisor of the
+        difference.
     origin, scale : float
-        Subtrahend and divisor of its result: the mean and the standard deviation of the column.
+        Offset that is subtracted from the result of the transformation, and divisor of the
+        difference: the mean and the standard deviation of the transformed column.
     log_weight, center, spread : ndarray of shape (n_atoms + n_components,)
         Base distribution as in :class:`skrbm.core.units.Mixture`, atoms first.
     atoms : ndarray of shape (n_atoms,)
@@ -89,7 +91,7 @@ class MixtureScale:
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> Self | None:
-        """Learn a scale from finite values (n_values,) with their counts (n_values,).
+        """Learn a scale from finite values and their counts, both of shape (n_values,).
 
         The result is None if there are no values, or their range overflows.
         """
@@ -127,7 +129,7 @@ class MixtureScale:
 
     @classmethod
     def _of_atoms(cls, x: Array, counts: Array) -> Self:
-        """Scale of atoms alone; other values are as probable as one in n_rows + 1 rows."""
+        """Scale of atoms alone; the probability of other values is at most 1 / (n_rows + 1)."""
         mean, deviation = _moments(x, counts)
         deviation = deviation or 1.0
         other = np.exp(-RARE) if len(x) == 1 else 1 / (counts.sum() + 1)
@@ -136,7 +138,7 @@ class MixtureScale:
         return cls("linear", 0.0, 1.0, mean, deviation, np.log(share), center, spread, x)
 
     def forward(self, x: Array) -> Array:
-        """Scaled numbers, NaN for missing values."""
+        """Scaled numbers, with NaN for missing values."""
         low, high = RANGES.get(self.kind, (-np.inf, np.inf))
         u = (x - self.place) / self.unit
         is_inside = (u > low) & (u < high)
@@ -149,27 +151,27 @@ class MixtureScale:
         return z.astype(x.dtype)
 
     def values(self, z: Array) -> Array:
-        """Numbers with the given scaled values."""
+        """Numbers in the units of the column that correspond to scaled numbers."""
         x = self.place + self.unit * self._argument(z)
         for atom, place in zip(self.atoms, self._places(z.dtype), strict=True):
             x = np.where(z == place, atom, x)
         return np.asarray(x)
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Numbers of the draws, since there is no formula for the mean."""
+        """Numbers that correspond to the draws, since there is no formula for the mean."""
         return self.values(draws)
 
     def log_slope(self, z: Array) -> Array:
-        """Log-derivative of the scaled number with respect to the number, zero for atoms."""
+        """Log-derivative of the scaled number with respect to the number, or zero for atoms."""
         slope = MAPS[self.kind].log_slope(self._argument(z)) - np.log(self.unit * self.scale)
         return np.where(np.isin(z, self._places(z.dtype)), 0, slope)
 
     def _places(self, dtype: Any) -> Array:
-        """Scaled atoms in the precision of states."""
+        """Scaled numbers of the atoms in the precision of the states."""
         return self.center[: len(self.atoms)].astype(dtype)
 
     def _argument(self, z: Array) -> Array:
-        """Argument of the transformation for scaled numbers, in double precision."""
+        """Argument of the transformation that gives these scaled numbers, in double precision."""
         with np.errstate(over="ignore"):
             u = MAPS[self.kind].inverse(self.origin + self.scale * z.astype(np.float64))
         low, high = RANGES.get(self.kind, (-np.inf, np.inf))
@@ -178,7 +180,7 @@ class MixtureScale:
 
 
 def stacked_bases(scales: Sequence[MixtureScale | None]) -> dict[str, Array]:
-    """Arrays of `Mixture` for several columns; columns without a scale are standard normal."""
+    """Arguments of `Mixture` for several columns; columns without a scale are standard normal."""
     zero = np.zeros(1)
     none = MixtureScale("linear", 0, 1, 0, 1, zero, zero, zero + 1, zero[:0])
     known = [none if scale is None else scale for scale in scales]
@@ -213,7 +215,7 @@ class Fit(NamedTuple):
 
 
 def _fits(x: Array, weight: Array) -> Iterator[Fit]:
-    """Candidate mixtures for ascending values with weights, with Schwarz's criterion in nats."""
+    """Candidate mixtures for weighted ascending values, each with its Schwarz criterion in nats."""
     total = weight.sum()
     for kind, mapping in MAPS.items():
         place, unit = _argument_scale(kind, x, weight)
@@ -242,7 +244,7 @@ def _fits(x: Array, weight: Array) -> Iterator[Fit]:
 
 
 def _argument_scale(kind: str, x: Array, weight: Array) -> tuple[float, float]:
-    """Subtrahend and divisor of the argument: median and median absolute deviation for "asinh"."""
+    """Offset and divisor of the argument: median and median absolute deviation for "asinh"."""
     if kind != "asinh":
         return 0.0, 1.0
     median = _median(x, weight)

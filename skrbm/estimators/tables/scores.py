@@ -24,12 +24,12 @@ class NormalScores:
     r"""Monotone piecewise linear map of a numeric column to approximately normal scores.
 
     The values are divided into bins of about equal counts; a value that is frequent enough to fill
-    a bin has a bin of its own. At the edge between two bins, with a fraction :math:`F` of the
-    values below, the score is the normal quantile of :math:`F` [1]_. The map is linear within a
-    bin. In the first and the last bin, which are open, the slope maps the mean of the values to the
-    mean of the scores. The density of a number is the density of its score times the slope of its
-    bin. The number of bins, at most the square root of the number of values, is chosen by Akaike's
-    criterion [2]_, with a single linear map as one of the candidates.
+    a bin has a separate bin. The score of an edge between two bins is the normal quantile of
+    :math:`F`, the fraction of the values below the edge [1]_. The map is linear within a bin. The
+    first and the last bin have no outer edge; their slopes are chosen so that the mean of the
+    values is mapped to the mean of the scores. The density of a number is the density of its score
+    times the slope of its bin. The number of bins, at most the square root of the number of values,
+    is chosen by Akaike's criterion [2]_, with a single linear map as one of the candidates.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ class NormalScores:
     tails : ndarray of shape (2,)
         Slopes of the first and the last bin.
     singles : ndarray of shape (n_bins,)
-        Value of each bin with a single value, NaN for other bins.
+        Value of each bin that has a single value, and NaN for other bins.
     limits : ndarray of shape (2,)
         Smallest and largest value.
     known : ndarray of shape (n_known,)
-        All values of a discrete column, ascending: one whose values occur five times on average.
-        Empty for other columns.
+        All values of a discrete column, ascending; empty for other columns. A column is discrete if
+        its values occur at least five times on average.
 
     References
     ----------
@@ -66,7 +66,7 @@ class NormalScores:
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> Self | None:
-        """Learn a map from finite values (n_values,) with their counts (n_values,).
+        """Learn a map from finite values and their counts, both of shape (n_values,).
 
         The result is None if there are no values, or their range overflows.
         """
@@ -100,7 +100,7 @@ class NormalScores:
 
     @classmethod
     def _of_bins(cls, x: Array, counts: Array, bins: Array) -> Self:
-        """Map for bins of ascending values with counts."""
+        """Map for ascending values with their counts and bin numbers."""
         firsts = np.flatnonzero(np.diff(bins, prepend=-1))
         lasts = np.append(firsts[1:], len(x)) - 1
         edges = x[lasts[:-1]] / 2 + x[firsts[1:]] / 2
@@ -122,19 +122,19 @@ class NormalScores:
         )
 
     def forward(self, x: Array) -> Array:
-        """Scores of numbers, NaN for missing values."""
+        """Scores of numbers, with NaN for missing values."""
         scores = _piecewise(x, self.edges, self.scores, self.tails)
         return np.clip(scores, -MAX_SCORE, MAX_SCORE)
 
     def inverse(self, z: Array) -> Array:
-        """Numbers with the given scores."""
+        """Numbers that correspond to scores."""
         return _piecewise(z, self.scores, self.edges, 1 / self.tails)
 
     def values(self, z: Array) -> Array:
-        """Numbers with the given scores, limited to values that the column can have.
+        """Numbers that correspond to scores, limited to values that the column can have.
 
-        They are in the range of the column, equal to the value of a bin with a single value, and
-        rounded to the values of a discrete column.
+        The numbers are in the range of the column. In a bin with a single value they are this
+        value, and in a discrete column they are rounded to its values.
         """
         single, x = self.singles[np.searchsorted(self.scores, z)], self.inverse(z)
         if len(self.known):
@@ -142,7 +142,7 @@ class NormalScores:
         return np.where(np.isnan(single), np.clip(x, *self.limits), single)
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Expected `values` of normal scores, by Gauss-Hermite quadrature with eight nodes."""
+        """Expected `values` of normally distributed scores, by Gauss-Hermite quadrature."""
         nodes = zip(*HERMITE_RULE, strict=True)
         expected = sum(w * self.values(mean + deviation * node) for node, w in nodes)
         return np.asarray(np.clip(expected, *self.limits))  # weights sum to one up to rounding
@@ -162,7 +162,7 @@ class NormalScores:
 
 
 def _bins(counts: Array, n_bins: int) -> Array:
-    """Bin number of each ascending value, with its count, for about `n_bins` equal bins."""
+    """Bin number of each ascending value, for about `n_bins` bins with about equal counts."""
     size = counts.sum() / n_bins
     is_alone = counts >= size
     begins_run = is_alone | np.append(True, is_alone[:-1])
@@ -184,7 +184,7 @@ def _only_values(x: Array, counts: Array) -> Array:
 
 
 def _piecewise(x: Array, knots: Array, values: Array, tails: Array) -> Array:
-    """Piecewise linear function with the slopes `tails` beyond the outer knots."""
+    """Piecewise linear function with `values` at the knots and the slopes `tails` beyond them."""
     with np.errstate(over="ignore"):
         below, above = np.minimum(x - knots[0], 0), np.maximum(x - knots[-1], 0)
         return np.asarray(np.interp(x, knots, values) + tails[0] * below + tails[1] * above)

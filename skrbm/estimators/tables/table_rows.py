@@ -19,14 +19,14 @@ from skrbm.estimators.tables.frames import column_names, container_of
 
 
 def table_of(rbm: Any) -> Table:
-    """Table of the columns that an estimator was fitted to, from its attributes."""
+    """Kinds and scales of the columns that an estimator was fitted to, from its attributes."""
     check_is_fitted(rbm, "_data")
     return Table(kinds=rbm.kinds_, categories=rbm.categories_, **rbm._data["table"])
 
 
 @final
 class TableRows(RowFormat):
-    """Data frames and arrays with columns of several kinds."""
+    """Format of data frames, and of arrays with columns of several kinds."""
 
     learned = (*RowFormat.learned, "kinds_", "categories_", "columns_")
     has_tables = True
@@ -150,7 +150,8 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     X : DataFrame or array-like
         Table.
     reset : bool
-        True to store the number and names in the estimator, False to compare them.
+        If True, the number and the names are stored in the estimator; if False, they are compared
+        with those stored.
 
     Returns
     -------
