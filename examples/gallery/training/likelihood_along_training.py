@@ -41,7 +41,7 @@ for (name, options), style in zip(plans.items(), ("o-", "s--", "^:"), strict=Tru
     print(f"{name:40}", " ".join(f"{value:7.2f}" for value in likelihoods))
 
 ax.set(
-    xlabel="passes over the data in one fit",
+    xlabel="epochs of one fit",
     ylabel="log-likelihood of an unseen image, nats",
     title="Averages or a falling rate keep the noise out",
 )

@@ -49,9 +49,9 @@ for name, rbm in models.items():
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6))
 for name, rbm in models.items():
-    passes = rbm.history_["n_iter"]
-    axes[0].plot(passes, rbm.history_["pseudo_likelihood"], label=name)
-    axes[1].plot(passes, rbm.history_["chain_gap"])
+    epochs = rbm.history_["n_iter"]
+    axes[0].plot(epochs, rbm.history_["pseudo_likelihood"], label=name)
+    axes[1].plot(epochs, rbm.history_["chain_gap"])
 axes[0].set(xlabel="pass", ylabel="pseudo-likelihood, nats")
 axes[1].set(xlabel="pass", ylabel="chain gap, nats")
 axes[1].axhline(0, color="gray", lw=0.5)
