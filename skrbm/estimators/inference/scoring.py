@@ -249,10 +249,10 @@ class LikelihoodMixin(ModelMixin):
         Warns
         -----
         AnnealingWarning
-            If the effective sample size is less than ten or, with fewer than 20 chains, less than
-            half their number; if the estimate is below a lower bound, which is computed from hidden
-            states drawn given the states to which chains may jump; or if the estimate of
-            "reverse_ais" or "bar" differs from that of "ais" with a quarter of the temperatures.
+            If the effective sample size of "ais" or "reverse_ais" is less than ten, or less than half
+            the number of chains if there are fewer than 20; if the estimate is below a lower bound
+            computed from the states to which chains may jump; or if the estimate of "reverse_ais" or
+            "bar" differs significantly from one of "ais" with a quarter of the temperatures.
 
         References
         ----------
