@@ -40,8 +40,8 @@ def read_fasta(
         file must then be in binary mode.
     alphabet : str, default="protein"
         Letters of the sequences. "protein" consists of the gap "-" and the twenty amino acids, "dna"
-        and "rna" of the gap and the four bases. Any other string is the list of all letters, to
-        which "-" must belong if the sequences have gaps.
+        and "rna" of the gap and the four bases. Any other string is the list of all letters,
+        including "-" if the sequences have gaps.
     insertions : {"drop", "keep"}, default="drop"
         Treatment of lower-case letters and ".". In A2M and A3M files, they are insertions, which do
         not belong to a site of the alignment. "drop" removes them. "keep" converts lower-case to
@@ -371,7 +371,7 @@ def _site_codes(X: Any) -> Array:
 def _n_relatives(
     sites: Array, n_equal: int, block_rows: int = PAIRED_ROWS, block_others: int = PAIRED_OTHERS
 ) -> Array:
-    """Count the rows that agree with each row in at least `n_equal` sites, including the row."""
+    """Count the rows that agree with each row in at least `n_equal` sites, including itself."""
     n_rows = sites.shape[1]
     counts = np.zeros(n_rows, dtype=np.intp)
     for begin in range(0, n_rows, block_rows):
@@ -385,7 +385,7 @@ def _n_relatives(
 
 
 def _n_equal_sites(rows: Array, others: Array) -> Array:
-    """Number of sites at which a row and another row have equal values, for all pairs.
+    """Number of sites at which each of `rows` and each of `others` have equal values.
 
     `rows`, of shape (n_sites, n_rows), and `others`, of shape (n_sites, n_others), are transposed,
     so that the values of a site are contiguous. The result has shape (n_rows, n_others).

@@ -19,15 +19,15 @@ MIN_WEIGHT_SHARE = 0.05  # of the largest weight; units with smaller weights are
 class ComponentsDisplay(Display):
     """Weights of the hidden units as images, with a separate grey or colour scale for each unit.
 
-    Weights of a unit are scaled by the largest absolute weight of this unit. The scale is at least a
+    The weights of a unit are scaled by its largest absolute weight. The scale is at least a
     twentieth of the largest weight of all units, so that unused units, whose weights are nearly
     zero, are grey.
 
     Parameters
     ----------
     images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Weights. In each image, zero is grey, and plus and minus the scale of the image are white
-        and black. In colour images, the three channels have the same scale.
+        Weights. In each image, zero is grey, and weights equal to plus and minus the scale are
+        white and black. In colour images, the three channels have the same scale.
     n_columns : int, default=None
         Number of images in a row. If None, there are about as many rows as columns.
 
@@ -117,8 +117,8 @@ class SamplesDisplay(Display):
     Parameters
     ----------
     rows : dict of str to ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Images of each row, with the label of the row as key. Missing pixels are NaN. The smallest
-        and largest values of all images are black and white.
+        Images of each row, with the label of the row as key. Missing pixels are NaN. The grey or
+        colour scale covers the range of the values of all images.
 
     Attributes
     ----------
@@ -156,8 +156,8 @@ class SamplesDisplay(Display):
             that are not observed according to `mask` may be NaN. In that case, the reconstructions
             are computed from the inpainted rows.
         mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
-            Mask of the observed features. If it is given, the observed features alone and the rows
-            with the other features filled by `inpaint` are plotted as well.
+            Mask of the observed features. If it is given, two further rows of images are plotted:
+            the observed features alone, and the result of `inpaint`.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
             Shape of the grey or colour images whose pixels are the features. If None, the images
             are square and grey.

@@ -19,7 +19,7 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
     Parameters
     ----------
     machine : Machine
-        Machine, of which only the visible layer is used.
+        Machine with the visible layer to draw from.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
@@ -34,11 +34,11 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
 
 
 def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw overdispersed visible states, from hidden states between all low and all high.
+    """Draw visible states that are overdispersed over the modes of a machine.
 
-    The hidden states are drawn given fields that range from `-MAX_INITIAL_FIELD` to
-    `MAX_INITIAL_FIELD` over the samples. The hidden biases are ignored. The visible states are
-    therefore in probable and improbable modes, including modes far from the data.
+    The visible states are drawn given hidden states, which range from all low to all high. The
+    hidden biases are ignored, so that the visible states are in probable and improbable modes,
+    including modes far from the data.
 
     Parameters
     ----------

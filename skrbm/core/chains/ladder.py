@@ -1,4 +1,4 @@
-"""Inverse temperatures of parallel tempering, adapted so that all swap rates are equal."""
+"""Inverse temperatures of parallel tempering, adapted to equal swap rates of all pairs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Ladder:
 
     @property
     def acceptance(self) -> Array:
-        """Mean acceptance probability of the swaps of each pair since the last call of `adapt`.
+        """Mean acceptance probability of swaps for each pair since the last call of `adapt`.
 
         The array has shape (n_temperatures - 1,).
         """

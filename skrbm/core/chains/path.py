@@ -150,7 +150,7 @@ class TemperedPath:
         return self.visible_base.sample(self.visible_base.zero_field(n_samples), rng)
 
     def jump(self, h: Array, rng: np.random.Generator, beta: float = 1.0) -> Array:
-        """Propose jumps to the anchors to chains at one inverse temperature.
+        """Propose jumps to the anchors, for chains at one inverse temperature.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class TemperedMachine:
         return field
 
     def jump(self, v: Array, rng: np.random.Generator) -> Array:
-        """Advance chains by a Gibbs step, with a proposed jump of the hidden states to the anchors.
+        """Advance chains by a Gibbs step in which the hidden states may jump to the anchors.
 
         Parameters
         ----------
@@ -356,8 +356,7 @@ def heated_machine(machine: Machine, temperature: float) -> Machine:
     machine : Machine
         Machine of any parameterization, with or without offsets.
     temperature : float
-        Positive temperature T. With T < 1, the distribution is concentrated on the states of high
-        probability.
+        Positive temperature T. If it is below one, probable states become more probable.
 
     Returns
     -------

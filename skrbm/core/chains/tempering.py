@@ -77,8 +77,8 @@ def sample_tempered(
     """Draw visible states by parallel tempering, with one ladder for each sample.
 
     The inverse temperatures are adapted after rounds of 1, 2, 4... steps. The last round takes at
-    least half of the steps. In every round, jumps to the anchors of the path are proposed to the
-    chains at inverse temperature 1, before the first step and then every `LADDER_JUMP_PAUSE` steps.
+    least half of the steps. Chains at inverse temperature 1 may jump to the anchors of the path, at
+    the first step of each round and then every `LADDER_JUMP_PAUSE` steps.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def sample_tempered(
 
 
 def _swap(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Draw swaps between neighbouring temperatures: first of the even pairs, then of the odd pairs.
+    """Draw swaps between neighbouring temperatures, first for even pairs and then for odd pairs.
 
     `gap`, of shape (n_temperatures, n_chains), is the derivative of the energy with respect to the
     inverse temperature. The first result, of shape (n_temperatures * n_chains,), contains for each

@@ -41,7 +41,7 @@ def inverse_temperatures(n_temperatures: int) -> Array:
 
 
 def n_block_chains(path: TemperedPath) -> int:
-    """Number of chains in a block, which are advanced together.
+    """Largest number of chains in a block; all chains of a block are advanced together.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def n_block_chains(path: TemperedPath) -> int:
     Returns
     -------
     n_chains : int
-        Largest number of chains in a block.
+        Number of chains.
     """
     is_small = max(path.machine.weights.shape) <= SMALL_LAYER
     return 2 * N_BLOCK_CHAINS if is_small else N_BLOCK_CHAINS
@@ -137,9 +137,9 @@ def reversed_log_partition(
 
     .. math:: \log \hat Z = \log Z_0 - \log \frac1M \sum_m w_m^{-1}
 
-    where :math:`w_m` is the weight of `annealed_log_partition`. Since :math:`1 / \hat Z` is
-    unbiased, :math:`\log \hat Z` tends to be too high. The estimates of both functions tend to
-    bracket the true value.
+    where :math:`w_m` is defined as in `annealed_log_partition`, but with the temperatures in reverse
+    order. Since :math:`1 / \hat Z` is unbiased, :math:`\log \hat Z` tends to be too high. The
+    estimates of both functions tend to bracket the true value.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ def _advance(
 
 
 def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array) -> Array:
-    """Propose jumps to the anchors to the chains at all temperatures.
+    """Propose jumps to the anchors, for the chains at all temperatures.
 
     With swaps alone, a mode found at one temperature reaches the other temperatures slowly.
     """

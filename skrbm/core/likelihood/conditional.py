@@ -1,4 +1,4 @@
-"""Conditional distribution of one visible unit given all others."""
+"""Conditional distribution of one visible unit given all other visible units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CURVATURE_ROUNDING = 1e-3  # tolerance of curvature times largest variance <= 1 
 
 
 def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
-    r"""Ranges of the hidden units' field on each visible unit, given the other visible units.
+    r"""Ranges of the field of the hidden units on each visible unit, given the other visible units.
 
     If the hidden units are bounded, the bounds of the field are the same for all visible states.
     Otherwise, let :math:`s_j^2` be an upper bound on the variance of hidden unit j given any field,
@@ -100,7 +100,7 @@ def conditional_distribution(
     Returns
     -------
     values : ndarray of shape (n_values, n_samples or 1, width)
-        States of a discrete unit, or quadrature nodes of a continuous one.
+        States of a discrete unit, or quadrature nodes of a continuous unit.
     probability : ndarray of shape (n_values, n_samples)
         Probabilities of the values, multiplied by the quadrature weights for a continuous unit.
         They sum to one for each sample.

@@ -22,11 +22,11 @@ def likelihood_deficit(
 ) -> float:
     """Lower confidence bound on the likelihood deficit relative to independent columns, in nats.
 
-    The log-partition function is replaced by a lower bound. For discrete hidden units, only the
-    hidden states of the chains and hidden states drawn given the data are summed; these usually
-    have the largest terms. For continuous hidden units, the bound is an importance sampling
-    estimate minus `BOUND_MARGIN`. The probability that this bound exceeds the true value is at most
-    1/1000.
+    The log-partition function is replaced by a lower bound. For discrete hidden units, the bound is
+    the sum over the hidden states of the chains and over hidden states drawn given the data. These
+    states usually have the largest terms. For continuous hidden units, the bound is an importance
+    sampling estimate minus `BOUND_MARGIN`. The probability that this bound exceeds the true value
+    is at most 1/1000.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ def smaller_discrete(machine: Machine) -> Machine:
 
 
 def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
-    """Return the machine of `smaller_discrete`, or raise an error if its layer is too large.
+    """Return the machine of `smaller_discrete`, unless it has too many visible states.
 
     Parameters
     ----------
@@ -146,12 +146,12 @@ def _described(units: Units, name: str) -> str:
 
 
 def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> int:
-    """Number of states of a block, whose free energies are computed together."""
+    """Largest number of states whose free energies are computed together."""
     return int(max(1, max_elements // max(machine.weights.shape)))
 
 
 def _n_low(marginal: Machine, max_elements: int) -> int:
-    """Number of joint states of the last units, with as many units as fit in one block."""
+    """Number of states of a block: all joint states of as many of the last units as possible."""
     n_low = 1
     for i in reversed(range(marginal.visible.n_units)):
         values: Any = marginal.visible.unit_values(i)

@@ -1,4 +1,4 @@
-"""Exact pseudo-likelihood, and estimates of it for monitoring."""
+"""Exact pseudo-likelihoods, and estimates for monitoring."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ def monitor(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data.
     n_samples : int, default=None
-        Number of rows in an epoch. The cost of the estimate is limited to a small fraction of the
-        cost of this epoch. If None, it is the number of rows of `v`.
+        Number of rows in an epoch. The cost of the estimate is a small fraction of the cost of the
+        epoch, within the limits of `evaluations`. If None, the number of rows of `v` is used.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows. If None, all rows have a weight of one.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
@@ -302,7 +302,10 @@ class _Rows:
 
 
 def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
-    """Yield blocks of indices of units of the same group, of a size limited by `max_elements`."""
+    """Yield blocks of unit indices. The units of a block belong to the same group.
+
+    `max_elements` limits the number of units in a block.
+    """
     for group in machine.visible.unit_groups:
         values = machine.visible.unit_values(group[0])
         n_pairs = 1 if values is None else max(1, len(values) * (len(values) - 1))
@@ -327,7 +330,7 @@ def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
 
 
 def _most_others(machine: Machine, bounds: tuple[Array, Array]) -> int:
-    """Largest number of values other than the current one, or of quadrature nodes, of a unit."""
+    """Largest number of values of a unit other than the current one, or of quadrature nodes."""
     counts = []
     for group in machine.visible.unit_groups:
         columns = machine.visible.unit_columns(group)

@@ -40,10 +40,11 @@ class PartitionTracker:
     between them. Chains may therefore jump to given rows, which are called anchors. At each model,
     the partition function is also estimated by importance sampling, from states drawn given the
     anchors. If the effective sample size of these states is large enough, they replace the chains
-    in two cases: if their estimate is significantly larger, since chains that miss a mode
-    underestimate Z, or if the two estimates agree and theirs has the smaller standard error. If
-    their estimate is larger by more than `BOUND_MARGIN`, the states replace the chains at any
-    effective sample size, since the chains must have missed a mode.
+    in two cases. In the first case, the estimate from the states is significantly larger: chains
+    that miss a mode underestimate Z. In the second case, the two estimates agree, and the estimate
+    from the states has the smaller standard error. If the estimate from the states is larger by
+    more than `BOUND_MARGIN`, they replace the chains at any effective sample size: the chains must
+    have missed a mode.
 
     In the first epochs the parameters may change faster than the chains equilibrate. If the
     standard error is large, new chains are annealed from the base to the model, and replace the
@@ -56,7 +57,7 @@ class PartitionTracker:
         Visible layer of the same type as the visible layer of the machine. The chains are
         initialized with states of `base` drawn without a field.
     machine : Machine
-        First model. The energies of its hidden units must be exact if they are tempered.
+        First model, with hidden units whose tempered energies are exact.
     rng : numpy.random.Generator
         Source of random numbers.
     dtype : dtype, default=numpy.float64
@@ -77,7 +78,7 @@ class PartitionTracker:
         Estimates before the first replacement were too low by about this amount.
     min_ess_share : float
         Fraction of the number of chains. Chains are resampled if their effective sample size is
-        below this fraction.
+        below this fraction. States drawn given the anchors must exceed it to replace the chains.
     max_std_error : float
         Standard error, in nats, above which new chains are annealed from the base.
     jump_pause : int
@@ -85,8 +86,8 @@ class PartitionTracker:
     n_mixed_rows : int
         Number of mixtures of two anchors that are proposed in addition to the anchors.
     base_step_factor : int
-        Factor by which the largest number of steps from the base to a model exceeds the largest
-        number of steps between two models.
+        Largest number of steps from the base to a model, divided by the largest number of steps
+        between two models.
 
     References
     ----------
