@@ -1,4 +1,4 @@
-"""Aligned sequences: reading files, sequence weights, and contact scores."""
+"""Functions for aligned sequences: file reader, sequence weights, and contact scores."""
 
 from __future__ import annotations
 
@@ -36,32 +36,34 @@ def read_fasta(
     Parameters
     ----------
     path : str, path or file
-        Name of a file, or a file that is open for reading in text or binary mode. The file may be
-        compressed by gzip.
+        Name of a file, or a file opened for reading. The file may be compressed with gzip; an open
+        file must then be in binary mode.
     alphabet : str, default="protein"
-        Letters that a site can have, including the gap "-". "protein" stands for the twenty amino
-        acids, and "dna" and "rna" for the four bases; any other string lists the letters.
+        Letters of the sequences. "protein" consists of the gap "-" and the twenty amino acids, "dna"
+        and "rna" of the gap and the four bases. Any other string is the list of all letters,
+        including "-" if the sequences have gaps.
     insertions : {"drop", "keep"}, default="drop"
-        Treatment of lower-case letters and ".". "drop" removes them, since in A2M and A3M files
-        they are insertions, which belong to no site. "keep" converts lower case to upper case and
-        "." to "-", for other files in lower case.
+        Treatment of lower-case letters and ".". In A2M and A3M files, they are insertions, which do
+        not belong to a site of the alignment. "drop" removes them. "keep" converts lower-case to
+        upper-case letters and "." to "-", for files in which they are not insertions.
     handle_unknown : {"error", "missing"}, default="error"
-        Treatment of letters outside the alphabet, such as "X". "error" raises a ValueError;
-        "missing" replaces each of them by a missing value, which `TabularRBM` marginalizes over.
+        Treatment of letters that are not in the alphabet, such as "X". "error" raises a ValueError.
+        "missing" replaces these letters by missing values, over which `TabularRBM` marginalizes.
 
     Returns
     -------
     sequences : pandas.DataFrame of shape (n_sequences, n_sites)
-        One categorical column per site, named "1", "2" and so on, with the letters of the alphabet
-        as categories. The index is the first word of each header.
+        Data frame with one row per sequence and one categorical column per site. The columns are
+        named "1", "2" and so on, and their categories are the letters of the alphabet. The index
+        contains the first word of each header.
 
     Raises
     ------
     ImportError
         If pandas is not installed.
     ValueError
-        If there is no record, if a name occurs twice, if sequences differ in length, or if a letter
-        is unknown.
+        If there is no record, if a record has no name or no letters, if a name occurs twice, if
+        sequences differ in length, if a letter is unknown, or if a parameter is invalid.
 
     Examples
     --------
@@ -97,7 +99,7 @@ def read_fasta(
 
 
 def sequence_weights(X: Any, identity: float = 0.8) -> Array:
-    r"""Compute weights that correct for redundant (similar) sequences.
+    r"""Compute weights that reduce the influence of similar sequences.
 
     .. math:: w_n = 1 \,/\, \#\{m : \text{rows } n \text{ and } m \text{ agree in at least
         a fraction } \theta \text{ of the sites}\}
@@ -108,8 +110,8 @@ def sequence_weights(X: Any, identity: float = 0.8) -> Array:
     Parameters
     ----------
     X : DataFrame or array-like of shape (n_sequences, n_sites)
-        Letters, or any other values. Gaps count as letters, and missing values count as equal to
-        each other.
+        Letters, or any other values. A gap is treated as a letter. Missing values are treated as
+        equal to each other.
     identity : float, default=0.8
         Threshold of sequence identity, in (0, 1]. Two sequences are similar if they agree in at
         least this fraction of the sites.
@@ -117,7 +119,7 @@ def sequence_weights(X: Any, identity: float = 0.8) -> Array:
     Returns
     -------
     weights : ndarray of shape (n_sequences,)
-        Weights in (0, 1]. A sequence that is not similar to any other has a weight of one.
+        Weights in (0, 1]. A sequence without similar sequences has a weight of one.
 
     Raises
     ------
@@ -157,34 +159,36 @@ def contact_scores(
         F_{ij} = \sqrt{\sum_{a, b} J_{ij}(a, b)^2}, \qquad
         S_{ij} = F_{ij} - \frac{\overline{F_{i \cdot}} \, \overline{F_{\cdot j}}}{\overline{F}}
 
-    where the couplings are in the zero-sum gauge [2]_ and averages are over pairs of different
-    sites. The average-product correction removes the effect of sites with strong couplings to all
-    others, for example because they are more variable [1]_.
+    where the couplings are in the zero-sum gauge [2]_, and averages are over pairs of different
+    sites. Some sites have strong couplings to all other sites, for example because they are more
+    variable. The average-product correction, the second term of :math:`S_{ij}`, removes this effect
+    [1]_.
 
     Parameters
     ----------
     couplings : EffectiveCouplings
         Result of `effective_couplings` for a fitted model, or couplings of another Potts model.
     ignored_letter : str, default=None
-        Letter to leave out of the sums, such as "-", since stretches of gaps couple neighbouring
-        sites. If None, all letters are used.
+        Letter that is excluded from the sums. Exclude "-" if long gaps cause couplings between
+        neighbouring sites. If None, all letters are included.
     correction : bool, default=True
         Whether to apply the average-product correction.
     as_frame : bool, default=False
-        Whether to return a table of pairs instead of a matrix.
+        Whether to return a data frame of pairs instead of a matrix.
 
     Returns
     -------
     scores : ndarray of shape (n_features, n_features) or pandas.DataFrame
-        Symmetric matrix in nats with a zero diagonal. With `as_frame`, a table with the columns
-        "first", "second" and "score" and one row per pair of sites, sorted by descending score.
+        Symmetric matrix of scores in nats, with a zero diagonal. If `as_frame` is True, a data frame
+        with one row per pair of sites and the columns "first", "second" and "score", sorted by
+        descending score.
 
     Raises
     ------
     ImportError
         If `as_frame` is True and pandas is not installed.
     ValueError
-        If there are fewer than three sites, or no site has the ignored letter.
+        If there are fewer than three sites, or if no site has the ignored letter as a category.
 
     References
     ----------
@@ -259,7 +263,7 @@ def _pandas(caller: str) -> Any:
 
 
 def _letters(alphabet: str) -> str:
-    """Letters of an alphabet given by its name or its letters."""
+    """Return the letters of an alphabet, given its name or the letters themselves."""
     letters = ALPHABETS.get(alphabet, alphabet)
     is_plain = letters.isascii() and letters == letters.upper() and "." not in letters
     if not is_plain or len(set(letters)) != len(letters) or len(letters) < 2:
@@ -278,7 +282,7 @@ def _content(path: Any) -> bytes:
 
 
 def _records(content: bytes) -> tuple[list[str], list[bytes]]:
-    """Names and sequences of all records."""
+    """Return the names and sequences of all records in the content of a file."""
     names: list[str] = []
     rows: list[list[bytes]] = []
     for number, line in _lines(content):
@@ -307,7 +311,7 @@ def _records(content: bytes) -> tuple[list[str], list[bytes]]:
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Numbers and contents of non-blank lines."""
+    """Yield the number and content of each line that is not blank."""
     for number, line in enumerate(content.splitlines(), start=1):
         if line.strip():
             yield number, line.strip()
@@ -331,7 +335,7 @@ def _check_lengths(names: list[str], rows: list[bytes]) -> None:
 
 
 def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: str) -> Array:
-    """Codes (n_sequences, n_sites) of the letters; unknown letters have the code -1."""
+    """Return the codes of the letters, of shape (n_sequences, n_sites); -1 for unknown letters."""
     numbers = np.full(256, -1, dtype=np.int16)
     numbers[np.frombuffer(letters.encode(), np.uint8)] = np.arange(len(letters))
     sequences = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
@@ -349,7 +353,10 @@ def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: st
 
 
 def _site_codes(X: Any) -> Array:
-    """Codes (n_sites, n_rows) of the values, in the smallest sufficient integer type."""
+    """Encode the values of each site as integers of the smallest sufficient type.
+
+    The codes have shape (n_sites, n_rows).
+    """
     X = np.asarray(X) if container_of(X) == "array" else X
     if len(X.shape) != 2 or 0 in X.shape:
         raise ValueError(
@@ -364,7 +371,7 @@ def _site_codes(X: Any) -> Array:
 def _n_relatives(
     sites: Array, n_equal: int, block_rows: int = PAIRED_ROWS, block_others: int = PAIRED_OTHERS
 ) -> Array:
-    """Number of rows that agree with each row in at least `n_equal` sites, itself included."""
+    """Count the rows that agree with each row in at least `n_equal` sites, including itself."""
     n_rows = sites.shape[1]
     counts = np.zeros(n_rows, dtype=np.intp)
     for begin in range(0, n_rows, block_rows):
@@ -378,10 +385,10 @@ def _n_relatives(
 
 
 def _n_equal_sites(rows: Array, others: Array) -> Array:
-    """Number of sites at which each of `rows` agrees with each of `others`.
+    """Number of sites at which each of `rows` and each of `others` have equal values.
 
-    The result has shape (n_rows, n_others). Both arguments have shape (n_sites, n), so that the
-    values of a site are contiguous.
+    `rows`, of shape (n_sites, n_rows), and `others`, of shape (n_sites, n_others), are transposed,
+    so that the values of a site are contiguous. The result has shape (n_rows, n_others).
     """
     shape = rows.shape[1], others.shape[1]
     is_equal = np.empty(shape, dtype=bool)

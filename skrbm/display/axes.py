@@ -1,4 +1,4 @@
-"""Base class of the displays, which import matplotlib only in `plot`."""
+"""Base class of the displays. Matplotlib is imported only when a plot is drawn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_LEVEL_NAMES = 12  # tick labels that fit below an axis without rotation
 
 
 class Display(ABC):
-    """Data of a plot, with a method that draws the plot.
+    """Base class of objects that store the data of a plot and draw it.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Display(ABC):
         Returns
         -------
         self : object
-            Display with `ax_`, `figure_` and the artists.
+            The display. The axes, the figure and the artists are stored in its attributes.
 
         Raises
         ------
@@ -43,7 +43,7 @@ class Display(ABC):
         """
 
     def _begin(self, ax: Any) -> Any:
-        """Store and return the axes to draw in."""
+        """Store and return the axes to draw in; create them if `ax` is None."""
         if ax is None:
             try:
                 import matplotlib.pyplot as plt

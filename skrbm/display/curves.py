@@ -1,4 +1,4 @@
-"""Displays of training curves and of free energies."""
+"""Displays of training curves and free energies."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood")  # the first recorded one
 
 @final
 class TrainingCurveDisplay(Display):
-    """Training curves, one line per recorded quantity.
+    """Training curves, with one line for each recorded quantity.
 
     Parameters
     ----------
     history : dict of str to list of float
-        Values of each quantity, one per recorded epoch.
+        Values of each quantity, one for each recorded epoch.
     errors : dict of str to list of float, default=None
-        Standard errors of some of the quantities, drawn as bands.
+        Standard errors of some of the quantities, which are drawn as bands.
     epochs : list of int, default=None
         Numbers of the recorded epochs. If None, they are 1, 2, 3...
 
@@ -64,7 +64,8 @@ class TrainingCurveDisplay(Display):
             Fitted estimator. `partial_fit` records a history only if `verbose` is set.
         names : sequence of str, default=None
             Names of the quantities in `history_` to plot. If None, the log-likelihoods are plotted
-            if they were tracked, and the pseudo-likelihoods otherwise.
+            if they were tracked, and the pseudo-likelihoods otherwise. The scores of training and
+            validation rows are included.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 
@@ -78,9 +79,9 @@ class TrainingCurveDisplay(Display):
         ImportError
             If matplotlib is not installed.
         NotFittedError
-            If the model is not fitted.
+            If the estimator is not fitted.
         ValueError
-            If the history is empty, or if it does not contain one of the names.
+            If the history is empty, or if any of the names is not in the history.
         """
         check_is_fitted(estimator)
         history = getattr(estimator, "history_", {})
@@ -130,24 +131,25 @@ class TrainingCurveDisplay(Display):
 class FreeEnergyDisplay(Display):
     """Histograms of the free energies of training and held-out rows, to detect overfitting.
 
-    The free energy is the negative log-likelihood up to a constant of the model. Overfitting raises
-    it for held-out rows relative to training rows [1]_. Energies outside the plotted range are
-    counted in the legend and in the outermost bins, so that outliers do not compress the
-    histograms.
+    The free energy of a row is its negative log-likelihood, up to a constant that is common to all
+    rows. If the model overfits, the free energy of held-out rows increases relative to training
+    rows [1]_. Outliers are outside the plotted range, so that they do not compress the histograms.
+    They are counted in the outermost bins, and their number is given in the legend.
 
     Parameters
     ----------
     train, held_out : ndarray of shape (n_rows,)
-        Free energies in nats.
+        Free energies of training and held-out rows, in nats.
     threshold : float, default=None
-        Free energy above which a detector classifies a row as an outlier; it is drawn as a line.
+        Free energy above which a detector classifies a row as an outlier. If it is given, a line is
+        drawn there.
 
     Attributes
     ----------
     histograms_ : list of matplotlib.patches.StepPatch
         Histograms of training and held-out rows; set by `plot`.
     line_ : matplotlib.lines.Line2D or None
-        Line at the threshold; set by `plot`.
+        Line at the threshold, or None without a threshold; set by `plot`.
 
     References
     ----------
@@ -170,9 +172,9 @@ class FreeEnergyDisplay(Display):
         Parameters
         ----------
         estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM, TabularRBM or RBMOutlierDetector
-            Fitted estimator. For a detector, its threshold is drawn as well.
+            Fitted estimator. The threshold of a detector is drawn as well.
         X, X_held_out : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows (all or some of them), and held-out rows.
+            All or some of the training rows, and held-out rows.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 
@@ -201,7 +203,7 @@ class FreeEnergyDisplay(Display):
 
     @property
     def gap(self) -> float:
-        """Mean free energy of held-out rows minus the mean of training rows, in nats."""
+        """Mean free energy of held-out rows minus the mean of the training rows, in nats."""
         return float(self.held_out.mean() - self.train.mean())
 
     def plot(self, ax: Any = None) -> Self:
@@ -227,7 +229,7 @@ class FreeEnergyDisplay(Display):
 
 
 def _edges(kinds: Sequence[Array]) -> Array:
-    """Bin edges that exclude outliers, by the Freedman-Diaconis rule with at most `MAX_BINS`."""
+    """Edges of at most `MAX_BINS` bins, by the Freedman-Diaconis rule without outliers."""
     lows, highs = zip(*map(_range, kinds), strict=True)
     low, high = min(lows), max(highs)
     pad = MIN_RELATIVE_RANGE * max(abs(low), abs(high))
@@ -241,7 +243,7 @@ def _edges(kinds: Sequence[Array]) -> Array:
 
 
 def _range(energies: Array) -> tuple[float, float]:
-    """Smallest and largest energies that are not outliers."""
+    """Limits of the range of energies without outliers."""
     low, high = np.quantile(energies, OUTLIER_QUANTILES)
     margin = 2 * (high - low) or np.inf  # no outliers if most energies are equal
     return max(energies.min(), low - margin), min(energies.max(), high + margin)

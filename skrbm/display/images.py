@@ -17,17 +17,19 @@ MIN_WEIGHT_SHARE = 0.05  # of the largest weight; units with smaller weights are
 
 @final
 class ComponentsDisplay(Display):
-    """Weights of the hidden units as images, each with a separate grey scale.
+    """Weights of the hidden units as images, with a separate grey or colour scale for each unit.
 
-    Unused units, whose weights are all below a twentieth of the largest weight, are grey.
+    The weights of a unit are scaled by its largest absolute weight. The scale is at least a
+    twentieth of the largest weight of all units, so that unused units, whose weights are nearly
+    zero, are grey.
 
     Parameters
     ----------
     images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Weights. In each image, zero is grey, and plus and minus the largest absolute weight are
-        white and black. With three channels, this applies to each colour channel.
+        Weights. In each image, zero is grey, and weights equal to plus and minus the scale are
+        white and black. In colour images, the three channels have the same scale.
     n_columns : int, default=None
-        Number of images per row. If None, the arrangement is square.
+        Number of images in a row. If None, there are about as many rows as columns.
 
     Attributes
     ----------
@@ -62,9 +64,9 @@ class ComponentsDisplay(Display):
             are square and grey.
         n_images : int, default=100
             Largest number of hidden units to plot. The units with the largest weight norms are
-            chosen.
+            plotted, in descending order.
         n_columns : int, default=None
-            Number of images per row. If None, the arrangement is square.
+            Number of images in a row. If None, there are about as many rows as columns.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 
@@ -78,9 +80,10 @@ class ComponentsDisplay(Display):
         ImportError
             If matplotlib is not installed.
         NotFittedError
-            If the model is not fitted.
+            If the estimator is not fitted.
         ValueError
-            If the number of features does not match `image_shape`.
+            If the number of features does not match `image_shape`, or if `image_shape` is None for
+            a `TabularRBM`.
         """
         check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
@@ -109,13 +112,13 @@ class ComponentsDisplay(Display):
 
 @final
 class SamplesDisplay(Display):
-    """Visible states as images: one row of images for each kind, such as samples or data.
+    """Visible states as images, with one row of images for each kind, such as samples or data.
 
     Parameters
     ----------
     rows : dict of str to ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Images of each row, with the label of the row as key; missing pixels are NaN. The colour
-        scale spans all values.
+        Images of each row, with the label of the row as key. Missing pixels are NaN. The grey or
+        colour scale covers the range of the values of all images.
 
     Attributes
     ----------
@@ -149,24 +152,24 @@ class SamplesDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
             Fitted estimator.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Rows to plot with their reconstructions. If None, only samples are plotted. Pixels that
-            are not observed according to `mask` may be NaN; the inpainted rows are then
-            reconstructed.
+            Rows to plot with their reconstructions. If None, only samples are plotted. Features
+            that are not observed according to `mask` may be NaN. In that case, the reconstructions
+            are computed from the inpainted rows.
         mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
-            Mask of the observed features. If it is given, the result of `inpaint` for the other
-            features is plotted as well.
+            Mask of the observed features. If it is given, two further rows of images are plotted:
+            the observed features alone, and the result of `inpaint`.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
             Shape of the grey or colour images whose pixels are the features. If None, the images
             are square and grey.
         n_images : int, default=10
-            Number of samples, and largest number of rows of `X`.
+            Number of samples, and largest number of rows of `X` that are plotted.
         n_gibbs_steps : int, default=1000
             Number of Gibbs steps for each sample.
         method : {"sample", "mean"}, default="sample"
-            "sample" plots the samples. "mean" plots their reconstructions, which have less noise:
-            the expected visible states given the expected hidden states of the samples.
+            "sample" plots the samples. "mean" plots images with less noise: the mean visible states
+            given the mean hidden states of the samples.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator for samples and inpainting. If None, the random stream of the
+            Seed or generator for sampling and inpainting. If None, the random stream of the
             estimator is continued.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
@@ -222,7 +225,7 @@ class SamplesDisplay(Display):
 
 
 def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
-    """Reshape rows to images."""
+    """Reshape rows of shape (n_images, n_features) to images."""
     n_features = v.shape[1]
     shape = (math.isqrt(n_features),) * 2 if image_shape is None else tuple(image_shape)
     if math.prod(shape) != n_features or not (len(shape) == 2 or shape[2:] == (3,)):
@@ -235,12 +238,12 @@ def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
 
 
 def _renewed(X: Any, values: Array) -> Any:
-    """Convert values to the type of `X`: a data frame with its column names, or an array."""
+    """Convert values to the type of `X`: an array, or a data frame with the same column names."""
     return type(X)(dict(zip(X.columns, values.T, strict=True))) if hasattr(X, "columns") else values
 
 
 def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
-    """Draw a mosaic in grey or colour, with missing pixels and gaps in light blue."""
+    """Draw a mosaic in grey or colour; missing pixels and lines between images are light blue."""
     from matplotlib import colormaps, colors
 
     if mosaic.ndim == 2:
@@ -251,7 +254,7 @@ def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
 
 
 def _mosaic(images: Array, n_columns: int) -> Array:
-    """Images side by side, with lines of NaN between them."""
+    """Arrange images in rows of `n_columns`, with lines of NaN between them."""
     n_images, height, width, *channels = images.shape
     n_rows = -(-n_images // n_columns)
     tiles = np.full((n_rows * n_columns, height + 1, width + 1, *channels), np.nan)

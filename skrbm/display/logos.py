@@ -19,25 +19,25 @@ PALETTE = "tab20"  # of matplotlib; colours repeat after twenty letters
 class LogoDisplay(Display):
     """Weights between a hidden unit and the values of categorical columns, as a sequence logo.
 
-    The values of each column of the table are stacked as letters whose heights are the magnitudes
-    of their weights [1]_. Positive weights are above zero and negative weights below it, with the
-    largest farthest from zero.
+    Each value of a column is drawn as a letter whose height is the absolute value of its weight
+    [1]_. The letters of a column are stacked: positive weights above zero and negative weights
+    below it, with the largest weights farthest from zero.
 
     Parameters
     ----------
     weights : ndarray of shape (n_values,)
-        Weights of all values, in nats.
+        Weights of the values of all columns, in nats.
     letters : sequence of str of length n_values
-        Letters or words that stand for the values.
+        Letters or words that represent the values.
     column_of_value : ndarray of shape (n_values,)
-        Index, from 0, of the column to which each value belongs.
+        Index of the column to which each value belongs, from 0.
     names : sequence of length n_columns
         Names of the columns.
 
     Attributes
     ----------
     letters_ : list of matplotlib.patches.PathPatch
-        Letters with nonzero weights, column by column; set by `plot`.
+        Letters with nonzero weights, in the order of the columns; set by `plot`.
 
     References
     ----------
@@ -59,8 +59,9 @@ class LogoDisplay(Display):
     ) -> Self:
         """Plot the weights of a hidden unit of a fitted `TabularRBM`.
 
-        The weights of a categorical column sum to zero. A binary column has one letter, its second
-        value. Numeric and interval columns are left out.
+        A constant is subtracted from the weights of each categorical column, so that they sum to
+        zero. For a binary column, only the second value is drawn. Numeric and interval columns are
+        not drawn.
 
         Parameters
         ----------
@@ -69,8 +70,8 @@ class LogoDisplay(Display):
         unit : int
             Index of the hidden unit, from 0.
         n_columns : int, default=None
-            Largest number of columns to draw. The columns with the largest weight norms are chosen,
-            and drawn in the order of the table. If None, all columns are drawn.
+            Largest number of columns to draw. The columns with the largest weight norms are drawn,
+            in the order of the table. If None, all binary and categorical columns are drawn.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 
@@ -84,9 +85,10 @@ class LogoDisplay(Display):
         ImportError
             If matplotlib is not installed.
         NotFittedError
-            If the model is not fitted.
+            If the estimator is not fitted.
         ValueError
-            If there are no binary or categorical columns, or if there is no such hidden unit.
+            If there are no binary or categorical columns, or if `unit` is not the index of a hidden
+            unit.
         """
         check_is_fitted(estimator)
         categories = getattr(estimator, "categories_", ())
@@ -150,7 +152,7 @@ class LogoDisplay(Display):
 
 
 def _fitted(path: Any, x: float, y: float, width: float, height: float) -> Any:
-    """Path of a letter, scaled to fill a box."""
+    """Scale and move the path of a letter so that it fills a box."""
     from matplotlib.transforms import Affine2D
 
     box = path.get_extents()

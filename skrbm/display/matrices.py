@@ -1,4 +1,4 @@
-"""Display of the coupling strengths of columns as a matrix."""
+"""Display of the coupling strengths between columns as a matrix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CouplingsDisplay(Display):
 
     See Also
     --------
-    effective_couplings : Couplings with their signs.
+    effective_couplings : Computation of the couplings, including their signs.
     """
 
     image_: Any
@@ -50,8 +50,8 @@ class CouplingsDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or TabularRBM
             Fitted estimator.
         n_columns : int, default=None
-            Largest number of columns to draw. The columns with the largest total coupling strength
-            are chosen. If None, all columns are drawn.
+            Largest number of columns to draw. The columns with the largest sums of coupling
+            strengths are drawn, in the order of the table. If None, all columns are drawn.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 
@@ -65,7 +65,7 @@ class CouplingsDisplay(Display):
         ImportError
             If matplotlib is not installed.
         NotFittedError
-            If the model is not fitted.
+            If the estimator is not fitted.
         ValueError
             If the model has numeric features that are not scaled.
         """

@@ -19,7 +19,7 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
     Parameters
     ----------
     machine : Machine
-        Machine, of which only the visible layer is used.
+        Machine with the visible layer to draw from.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
@@ -34,9 +34,10 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
 
 
 def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw overdispersed visible states, given hidden states that range from all low to all high.
+    """Draw visible states that are overdispersed over the modes of a machine.
 
-    The hidden biases are ignored, so that states are drawn in both probable and improbable modes,
+    The visible states are drawn given hidden states, which range from all low to all high. The
+    hidden biases are ignored, so that the visible states are in probable and improbable modes,
     including modes far from the data.
 
     Parameters
@@ -90,15 +91,15 @@ def posterior_draws(
 
     State k of `h` is drawn with probability proportional to :math:`p(v_\text{observed} \mid h_k)`.
     This is an approximate draw from the posterior distribution if `h` is a sample of the machine
-    [1]_. Chains that are initialized with the drawn states are in modes that agree with the
-    observed units; Gibbs steps might not reach these modes.
+    [1]_. Chains initialized with the drawn states are in modes that agree with the observed units.
+    Gibbs steps alone might not reach these modes.
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states, which must be finite even in unobserved units.
+        Visible states. The values of unobserved units are ignored, but must be finite.
     is_observed : ndarray of bool of shape (n_samples, n_units)
         Mask of the observed visible units.
     h : ndarray of shape (n_states, n_hidden)
@@ -169,8 +170,9 @@ def clamped_mean(
 ) -> Array:
     """Conditional mean of the unobserved visible units given the observed units.
 
-    The estimate is the average of the conditional means over the steps of clamped Gibbs chains. If
-    `values` is given, the mean of this function is estimated instead.
+    At each step of clamped Gibbs chains, the conditional means of the visible units given the
+    hidden units are computed. The estimate is the average of these means over the steps. If
+    `values` is given, the function `values` is averaged instead.
 
     Parameters
     ----------
@@ -185,8 +187,8 @@ def clamped_mean(
     rng : numpy.random.Generator
         Source of random numbers.
     values : callable, default=None
-        Function that takes the conditional means and the draws, both of shape (n_samples,
-        n_visible), and returns the array of the same shape that is averaged. If None, the
+        Function that is called at each step with the conditional means and the drawn states, both
+        of shape (n_samples, n_visible). It returns an array of the same shape. If None, the
         conditional means are averaged.
 
     Returns

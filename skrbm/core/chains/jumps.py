@@ -11,10 +11,10 @@ from skrbm.core.numerics import Array
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
-    r"""Move chains by a Metropolis step that proposes hidden states given random rows.
+    r"""Advance chains by a Metropolis step whose proposals are drawn given random rows.
 
-    Gibbs sampling rarely moves between distant modes of a distribution. Proposals that do not
-    depend on the current state can do so [1]_. For the rows :math:`v_1 \dots v_K`, the proposal
+    Gibbs sampling rarely moves between distant modes of a distribution. Proposals that are
+    independent of the current state can do so [1]_. For the rows :math:`v_1 \dots v_K`, the proposal
     distribution and the acceptance probability are
 
     .. math::
@@ -23,9 +23,10 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
         \text{accept } h' \text{ with probability }
         \min\left(1, \frac{p(h')\, q(h)}{p(h)\, q(h')}\right)
 
-    The step leaves the machine's distribution of :math:`h` invariant for any rows. The ratio is
-    known exactly: with the log-partitions :math:`L` of the layers and the fields :math:`f_k` of the
-    rows,
+    The step leaves the machine's distribution of :math:`h` invariant for any rows. The ratio can be
+    computed exactly. Let :math:`L_v` and :math:`L_h` be the log-partitions of the layers,
+    :math:`\psi(h)` the signal of the hidden units, and :math:`f_k` the field of row k on the hidden
+    units. Then
 
     .. math::
 
@@ -98,8 +99,9 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
     """Draw visible states given mixtures of the hidden states of two distant rows.
 
     A mode without data often has a hidden state that combines the hidden states of modes with data.
-    For instance, all hidden units are active in such a mode, but only a few of them in each row of
-    data. Mixtures of two rows find such modes.
+    For instance, all hidden units may be active in this mode, while only a few of them are active in
+    each mode with data. Each mixture combines the hidden states of a random row and of the row
+    farthest from it, unit by unit.
 
     Parameters
     ----------

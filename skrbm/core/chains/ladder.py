@@ -1,4 +1,4 @@
-"""Ladder of inverse temperatures for parallel tempering, adapted to equal swap rates."""
+"""Inverse temperatures of parallel tempering, adapted to equal swap rates of all pairs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ MIN_REJECTION = 1e-3  # neighbours that are always swapped keep some distance
 
 
 def communication_barrier(acceptance: Array) -> Array:
-    """Cumulative sum of the rejection rates along a ladder.
+    """Cumulative sum of the rejection rates of swaps along a ladder.
 
     Parameters
     ----------
     acceptance : ndarray of shape (n_temperatures - 1,)
-        Mean acceptance probability of swaps between neighbouring temperatures.
+        Mean acceptance probability of swaps for each pair of neighbouring temperatures.
 
     Returns
     -------
     barrier : ndarray of shape (n_temperatures,)
-        Communication barrier up to each temperature, ascending from zero.
+        Sum of the rejection rates up to each temperature; zero for the first temperature.
     """
     rejection = np.maximum(1 - acceptance, MIN_REJECTION)
     return np.concatenate([[0.0], np.cumsum(rejection)])
@@ -34,7 +34,7 @@ def equal_acceptance_ladder(betas: Array, barrier: Array, n_temperatures: int) -
     Parameters
     ----------
     betas, barrier : ndarray of shape (n_current,)
-        Current inverse temperatures, and the `communication_barrier` up to each.
+        Current inverse temperatures, and the `communication_barrier` up to each of them.
     n_temperatures : int
         New number of temperatures.
 
@@ -66,23 +66,28 @@ class Ladder:
 
     @property
     def acceptance(self) -> Array:
-        """Mean acceptance (n_temperatures - 1,) of each pair's swaps since the last `adapt`."""
+        """Mean acceptance probability of swaps for each pair since the last call of `adapt`.
+
+        The array has shape (n_temperatures - 1,).
+        """
         return self._accepted / max(self._n_steps, 1)
 
     def record(self, accepted: Array) -> None:
-        """Add the acceptance probabilities (n_temperatures - 1,) of one step to the statistics."""
+        """Add the acceptance probabilities of one step, of shape (n_temperatures - 1,)."""
         self._accepted += accepted
         self._n_steps += 1
 
     def adapt(self) -> float:
-        """Set the inverse temperatures to equalize the swap rates of all neighbours.
+        """Change the inverse temperatures so that all neighbours have similar swap rates.
 
         The new inverse temperatures divide the sum of the rejection rates into equal parts [1]_.
+        The swap statistics are reset.
 
         Returns
         -------
         acceptance : float
-            Mean acceptance over all pairs since the last call; NaN if there was no step.
+            Mean acceptance probability of all swaps since the last call; NaN if no step was
+            recorded.
 
         References
         ----------

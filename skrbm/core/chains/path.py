@@ -28,10 +28,10 @@ class TemperedPath:
 
     where :math:`E_0` is the energy of the base, which consists of two layers without coupling, and
     :math:`E_1` is the energy of the machine. At :math:`\beta = 0` the units are independent and the
-    partition function is known. Both ends must be natural (their signals equal their states), so
-    that the intermediate distributions can be represented by machines with the same unit types. The
-    hidden units must be tempered exactly, since free energies depend on the absolute energy of the
-    hidden layer.
+    partition function is known. The base and the machine must be natural: the signals of their
+    layers must equal the states. The intermediate distributions can then be represented by machines
+    with the same unit types. The energies of tempered hidden units must be exact, including
+    constants, since free energies depend on them.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class TemperedPath:
         Visible states in the modes of the machine, to which chains may jump. If None, chains do not
         jump.
     annealing_jump_pause : int, default=20
-        Number of temperatures between jumps of annealed chains to the anchors.
+        Number of temperatures from one jump of annealed chains to the next.
 
     References
     ----------
@@ -72,7 +72,7 @@ class TemperedPath:
             Layer of the same type as the visible layer. Without a field, its distribution should be
             close to the distribution of the data.
         anchors : ndarray of shape (n_rows, n_visible), default=None
-            Visible states in the modes of the machine, from any source.
+            Visible states in the modes of the machine, such as rows of the data.
 
         Returns
         -------
@@ -82,7 +82,7 @@ class TemperedPath:
         Raises
         ------
         ValueError
-            If the hidden units are not tempered exactly.
+            If the energies of tempered hidden units are not exact.
         """
         if not machine.hidden.is_tempered_exactly:
             raise ValueError(
@@ -116,13 +116,14 @@ class TemperedPath:
         Parameters
         ----------
         beta : float or ndarray of shape (n_samples, 1)
-            Inverse temperature between 0 and 1, common to all samples or one for each sample.
+            Inverse temperature between 0 and 1: a number for all samples, or an array with one
+            value for each sample.
 
         Returns
         -------
         machine : TemperedMachine
-            Distribution :math:`p_\beta`; with an array of inverse temperatures, a separate
-            distribution for each sample.
+            Distribution :math:`p_\beta`. If `beta` is an array, the distribution is different for
+            each sample.
         """
         return TemperedMachine(
             self,
@@ -149,7 +150,7 @@ class TemperedPath:
         return self.visible_base.sample(self.visible_base.zero_field(n_samples), rng)
 
     def jump(self, h: Array, rng: np.random.Generator, beta: float = 1.0) -> Array:
-        """Propose jumps to the anchors for chains at an inverse temperature.
+        """Propose jumps to the anchors, for chains at one inverse temperature.
 
         Parameters
         ----------
@@ -163,7 +164,7 @@ class TemperedPath:
         Returns
         -------
         h : ndarray of shape (n_samples, n_hidden)
-            Hidden states after the jumps; unchanged on a path without anchors.
+            Hidden states after the jumps. If the path has no anchors, these are the given states.
         """
         if self.anchors is None:
             return h
@@ -185,7 +186,7 @@ class TemperedPath:
         Returns
         -------
         gap : ndarray of shape (n_samples,)
-            In nats.
+            Derivative in nats.
         """
         base_energy = self.visible_base.energy(v) + self.hidden_base.energy(h)
         return np.asarray(self.machine.energy(v, h, field=field) - base_energy)
@@ -194,7 +195,7 @@ class TemperedPath:
 @final
 @dataclass(frozen=True, eq=False)
 class TemperedMachine:
-    """Distribution of a path at one inverse temperature, or at a separate one for each sample.
+    """Distribution of a path at one inverse temperature, or at one per sample.
 
     Parameters
     ----------
@@ -203,8 +204,8 @@ class TemperedMachine:
     beta : float or ndarray of shape (n_samples, 1)
         Inverse temperature.
     visible, hidden : Units
-        Natural layers at this inverse temperature. Their fields are the fields in the machine,
-        multiplied by `beta`.
+        Natural layers at this inverse temperature. The field on each layer is the field in the
+        machine, multiplied by `beta`.
     """
 
     path: TemperedPath
@@ -235,7 +236,7 @@ class TemperedMachine:
         Returns
         -------
         v : ndarray of shape (n_samples, n_visible)
-            Visible states after the step; unchanged on a path without anchors.
+            Visible states after the step. If the path has no anchors, these are the given states.
         """
         if self.path.anchors is None:
             return v
@@ -315,22 +316,25 @@ class PathChains:
     def step(
         self, current: TemperedMachine, target: TemperedMachine, rng: np.random.Generator
     ) -> Array:
-        r"""Change the inverse temperature, and take a Gibbs step at the new one.
+        r"""Take a Gibbs step at the next inverse temperature.
+
+        The free energy of visible states at inverse temperature :math:`\beta` is
+
+        .. math:: F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}
 
         Parameters
         ----------
         current, target : TemperedMachine
-            Distributions of the path before and after the change. Each has one inverse temperature
-            for all samples.
+            Distributions of the path at the current and at the next inverse temperature, which are
+            common to all samples.
         rng : numpy.random.Generator
             Source of random numbers.
 
         Returns
         -------
         change : ndarray of shape (n_samples,)
-            Change of the free energy of the visible states from the current to the target inverse
-            temperature, in nats, where :math:`F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) -
-            \beta E_1(v, h)}`.
+            Free energy at the target inverse temperature minus the free energy at the current one,
+            in nats. Both are computed for the visible states before the step.
         """
         path, v = self.path, self.v
         field = path.machine.hidden_field(v, out=self._field)
@@ -372,7 +376,7 @@ def heated_machine(machine: Machine, temperature: float) -> Machine:
 
 
 def natural_machine(machine: Machine) -> tuple[Machine, float]:
-    """Return the natural form of a machine: without offsets, and with signals equal to states.
+    """Return the natural form of a machine, without offsets and with signals equal to states.
 
     Parameters
     ----------

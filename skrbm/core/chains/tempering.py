@@ -1,4 +1,4 @@
-"""Parallel tempering: chains at several temperatures that swap their states."""
+"""Parallel tempering: Gibbs chains at several temperatures, which swap their states."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from skrbm.core.numerics import Array
 def parallel_tempering(
     path: TemperedPath, h: Array, ladder: Ladder, n_gibbs_steps: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    r"""Advance ladders of chains; after each Gibbs step, neighbours may swap their states.
+    r"""Advance ladders of chains by Gibbs steps, with swaps between neighbouring temperatures.
 
     Let :math:`E_\beta` be the energy of the tempered model at inverse temperature :math:`\beta`.
-    The states of two neighbours are swapped with probability
+    After each Gibbs step, the states :math:`(v, h)` at :math:`\beta` and :math:`(v', h')` at the
+    neighbouring :math:`\beta'` are swapped with probability
 
     .. math::
 
@@ -28,9 +29,10 @@ def parallel_tempering(
     h : ndarray of shape (n_temperatures, n_chains, n_hidden)
         Current hidden states.
     ladder : Ladder
-        Ladder of inverse temperatures, which records the swap rates.
+        Ladder of inverse temperatures, in which the acceptance probabilities of the swaps are
+        recorded.
     n_gibbs_steps : int
-        Number of steps, at least one. Each step draws v, draws h, and then swaps states.
+        Number of steps, at least one. In each step, v is drawn, h is drawn, and states are swapped.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -74,9 +76,9 @@ def sample_tempered(
 ) -> Array:
     """Draw visible states by parallel tempering, with one ladder for each sample.
 
-    The inverse temperatures are adapted after rounds of 1, 2, 4... steps, and are fixed for at
-    least the second half of the steps. Every `LADDER_JUMP_PAUSE` steps the chains at inverse
-    temperature 1 may jump to the anchors of the path.
+    The inverse temperatures are adapted after rounds of 1, 2, 4... steps. The last round takes at
+    least half of the steps. Chains at inverse temperature 1 may jump to the anchors of the path, at
+    the first step of each round and then every `LADDER_JUMP_PAUSE` steps.
 
     Parameters
     ----------
@@ -92,8 +94,8 @@ def sample_tempered(
     rng : numpy.random.Generator
         Source of random numbers.
     n_warm_steps : int, default=0
-        Number of preliminary steps in which only the other chains are advanced. Until these have
-        equilibrated, swaps would disturb the chains at inverse temperature 1.
+        Number of preliminary steps, in which the chains at inverse temperature 1 stay unchanged.
+        They would be disturbed by swaps with chains that have not equilibrated.
 
     Returns
     -------
@@ -118,11 +120,12 @@ def sample_tempered(
 
 
 def _swap(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Order of the rows after swaps of all even and then all odd pairs of neighbours.
+    """Draw swaps between neighbouring temperatures, first for even pairs and then for odd pairs.
 
     `gap`, of shape (n_temperatures, n_chains), is the derivative of the energy with respect to the
-    inverse temperature. The second result is the mean acceptance of every pair, (n_temperatures -
-    1,).
+    inverse temperature. The first result, of shape (n_temperatures * n_chains,), contains for each
+    chain the index of the chain whose state it takes. The second result, of shape (n_temperatures -
+    1,), is the mean acceptance probability of each pair.
     """
     gap = gap.astype(np.float64)
     order = np.arange(gap.size).reshape(gap.shape)

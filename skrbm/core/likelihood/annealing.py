@@ -23,7 +23,7 @@ SCHEDULE_POWER = 2.0  # of the distance to the end of the path; steps get smalle
 
 
 def inverse_temperatures(n_temperatures: int) -> Array:
-    r"""Inverse temperatures from 0 to 1, dense near 1, where the distribution changes fastest.
+    r"""Inverse temperatures from 0 to 1, with smaller differences near 1.
 
     .. math:: \beta_k = 1 - (1 - k / (n - 1))^2
 
@@ -41,7 +41,7 @@ def inverse_temperatures(n_temperatures: int) -> Array:
 
 
 def n_block_chains(path: TemperedPath) -> int:
-    """Largest number of chains that one job advances together.
+    """Largest number of chains in a block; all chains of a block are advanced together.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ def n_block_chains(path: TemperedPath) -> int:
     Returns
     -------
     n_chains : int
-        Largest number of chains.
+        Number of chains.
     """
     is_small = max(path.machine.weights.shape) <= SMALL_LAYER
     return 2 * N_BLOCK_CHAINS if is_small else N_BLOCK_CHAINS
 
 
 def chains_at_base(path: TemperedPath, n_chains: int, rng: np.random.Generator) -> Starts:
-    """Draw blocks of independent chains at the base of a path; each block has a random stream.
+    """Draw independent states from the base of a path, in blocks with separate random streams.
 
     Parameters
     ----------
@@ -93,9 +93,9 @@ def annealed_log_partition(
         \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
 
     where :math:`v_0` is drawn from the base, and :math:`v_k` is drawn from :math:`v_{k - 1}` by one
-    Gibbs step at :math:`\beta_k`. Once every `annealing_jump_pause` temperatures, the chains may
-    jump to the anchors of the path. :math:`\hat Z` is unbiased, so :math:`\log \hat Z` tends to be
-    too low and likelihoods too high.
+    Gibbs step at :math:`\beta_k`. Every `annealing_jump_pause` temperatures, jumps to the anchors of
+    the path are proposed. Since :math:`\hat Z` is unbiased, :math:`\log \hat Z` tends to be too low,
+    and likelihoods computed from it tend to be too high.
 
     Parameters
     ----------
@@ -137,16 +137,17 @@ def reversed_log_partition(
 
     .. math:: \log \hat Z = \log Z_0 - \log \frac1M \sum_m w_m^{-1}
 
-    :math:`1 / \hat Z` is unbiased, so :math:`\log \hat Z` tends to be too high. Together with
-    `annealed_log_partition`, it brackets the true value.
+    where :math:`w_m` is defined as in `annealed_log_partition`, but with the temperatures in reverse
+    order. Since :math:`1 / \hat Z` is unbiased, :math:`\log \hat Z` tends to be too high. The
+    estimates of both functions tend to bracket the true value.
 
     Parameters
     ----------
     path : TemperedPath
         Path to the machine.
     v : ndarray of shape (n_chains, n_visible)
-        Visible states. The estimate has this property only if they are independent samples of the
-        model.
+        Visible states, which should be independent samples of the model; otherwise
+        :math:`1 / \hat Z` is biased.
     n_temperatures : int
         Number of inverse temperatures, both ends included.
     rng : numpy.random.Generator
@@ -169,11 +170,11 @@ def reversed_log_partition(
 
 
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
-    """Lower bound on the partition function from hidden states drawn given the path's anchors.
+    """Lower bound on the log-partition function, from hidden states drawn given the anchors.
 
-    The result is the larger of two bounds. The first is the sum over these states only. The second
-    is an importance sampling estimate minus `BOUND_MARGIN`, which exceeds the true value with a
-    probability of at most 1/1000.
+    The result is the larger of two bounds. The first is the logarithm of the sum over the drawn
+    states. The second is an importance sampling estimate of the log-partition function, minus
+    `BOUND_MARGIN`. The probability that the second bound exceeds the true value is at most 1/1000.
 
     Parameters
     ----------
@@ -212,11 +213,11 @@ def tempered_states(
     path : TemperedPath
         Path to the machine.
     n_chains : int
-        Number of states; each is drawn with a separate ladder.
+        Number of states. Each state is drawn with a separate ladder.
     n_temperatures : int
         Number of temperatures in a ladder.
     n_gibbs_steps : int
-        Number of steps of every chain.
+        Number of Gibbs steps of every chain.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
@@ -236,7 +237,7 @@ def tempered_states(
 def _estimate(
     method: str, path: TemperedPath, starts: Starts, betas: list[float], n_jobs: int | None
 ) -> LogPartition:
-    """Estimate the partition function from chains annealed along `betas`, in either direction."""
+    """Estimate the partition function from chains annealed along ascending or descending `betas`."""
     blocks = ((path, v, betas, stream) for v, stream in starts)
     n_products = n_block_chains(path) * path.machine.weights.size
     log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs, n_products=n_products))
@@ -245,7 +246,7 @@ def _estimate(
 
 
 def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Generator) -> Array:
-    """Log-weights of annealed chains, in double precision."""
+    """Anneal chains and return their log-weights in double precision."""
     chains, log_weights = PathChains(path, v), np.zeros(len(v))
     for number, (current, target) in enumerate(pairwise(map(path.at, betas)), 1):
         if number % path.annealing_jump_pause == 0:
@@ -257,7 +258,7 @@ def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Gen
 def _average(
     method: str, base: float, log_weights: Array, n_temperatures: int, direction: float
 ) -> LogPartition:
-    """Log-partition from the mean of the weights, with its standard error."""
+    """Compute the log-partition and its standard error from the log-weights of the chains."""
     n_chains = len(log_weights)
     log_mean = logsumexp(log_weights) - np.log(n_chains)
     relative = np.exp(log_weights - log_mean)  # weights with a mean of one
@@ -272,6 +273,6 @@ def _average(
 
 
 def _with_streams(path: TemperedPath, rows: Array, rng: np.random.Generator) -> Starts:
-    """Blocks of rows, each with a random stream."""
+    """Split rows into blocks, and create a random stream for each block."""
     blocks = np.array_split(rows, -(-len(rows) // n_block_chains(path)))
     return list(zip(blocks, new_streams(rng, len(blocks)), strict=True))

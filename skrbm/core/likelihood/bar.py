@@ -30,21 +30,21 @@ def bridged_log_partition(
 ) -> LogPartition:
     r"""Estimate the partition function from its ratios between neighbouring temperatures.
 
-    The samples come from parallel tempering at inverse temperatures from 1 to 0. Let :math:`F_0`
-    and :math:`F_1` be the free energies at two neighbours, and :math:`D = F_1 - F_0`. The estimate
-    of :math:`\Delta = \log Z_0 - \log Z_1` with the least variance [1]_ solves
+    The samples are drawn by parallel tempering at inverse temperatures from 1 to 0. Let :math:`F_0`
+    and :math:`F_1` be the free energies at two neighbouring temperatures, and :math:`D = F_1 - F_0`.
+    The estimate of :math:`\Delta = \log Z_0 - \log Z_1` with the smallest variance [1]_ solves
 
     .. math::
 
         \langle \sigma(\Delta - D) \rangle_0 = \langle \sigma(D - \Delta) \rangle_1, \qquad
         \sigma(x) = \frac{1}{1 + e^{-x}}
 
-    where the averages are over the samples at the two neighbours. The number and spacing of the
+    where the averages are over the samples at the two temperatures. The number and spacing of the
     temperatures are adapted to the rejection rates of swaps [2]_. The standard error is computed
-    from the variance between ladders, which are independent. It therefore includes the
-    autocorrelation of the chains and the correlation between neighbours. If the two halves of the
-    steps differ significantly, the chains have not equilibrated, and the standard error includes
-    their difference.
+    from the variance between independent ladders. It therefore includes the effects of the
+    autocorrelation of the chains and of the correlation between temperatures. If the first and the
+    second half of the steps give significantly different estimates, the chains have not
+    equilibrated, and the standard error is increased.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def bridged_log_partition(
     n_chains : int
         Number of independent ladders, at least two.
     n_temperatures : int
-        Number of steps of a ladder, summed over its chains.
+        Number of Gibbs steps of a ladder, summed over its temperatures.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
@@ -62,8 +62,8 @@ def bridged_log_partition(
     Returns
     -------
     log_partition : LogPartition
-        Estimate with its standard error. Its `n_temperatures` is the number of temperatures of the
-        final ladder.
+        Estimate with its standard error. The attribute `n_temperatures` is the number of
+        temperatures of the final ladder.
 
     References
     ----------
@@ -96,7 +96,7 @@ def bridged_log_partition(
 def _advance(
     path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array, n_steps: int
 ) -> tuple[Array, Array]:
-    """Advance chains; return the hidden states and the acceptance of swaps."""
+    """Advance chains; return their hidden states and the mean acceptance probabilities of swaps."""
     ladder = Ladder(betas)
     for begin in range(0, n_steps, LADDER_JUMP_PAUSE):
         h = _jumped(path, h, rng, betas)
@@ -106,7 +106,10 @@ def _advance(
 
 
 def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array) -> Array:
-    """Let the chains at all temperatures jump to the anchors; swaps alone spread modes slowly."""
+    """Propose jumps to the anchors, for the chains at all temperatures.
+
+    With swaps alone, a mode found at one temperature reaches the other temperatures slowly.
+    """
     return np.stack(
         [path.jump(states, rng, beta) for states, beta in zip(h, betas.tolist(), strict=True)]
     )
@@ -122,11 +125,11 @@ def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
 def _sample(
     path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array, n_steps: int
 ) -> Array:
-    """Free energy differences between neighbouring temperatures, for the states at both.
+    """Sample by parallel tempering, and compute free energy differences between temperatures.
 
     The result has shape (2, n_betas - 1, n_steps, n_chains). It contains the free energy at
-    ``betas[k + 1]`` minus the free energy at ``betas[k]``: first for the states of chain k, then
-    for the states of chain k + 1.
+    ``betas[k + 1]`` minus the free energy at ``betas[k]``, first for states drawn at ``betas[k]``,
+    then for states drawn at ``betas[k + 1]``.
     """
     n_betas, n_chains, _ = h.shape
     ladder, differences = Ladder(betas), np.empty((2, n_betas - 1, n_steps, n_chains))
@@ -150,7 +153,7 @@ def _sample(
 
 
 def _bridge(differences: Array, base: float) -> LogPartition:
-    """Log-partition from the free energy differences between all neighbours."""
+    """Compute the log-partition and its standard error from the differences of `_sample`."""
     n_chains = differences.shape[-1]
     ratios = np.array([_solve(*pair) for pair in differences.swapaxes(0, 1)])
     at_upper = expit(ratios[:, None, None] - differences[0])
@@ -174,7 +177,7 @@ def _bridge(differences: Array, base: float) -> LogPartition:
 
 
 def _solve(at_upper: Array, at_lower: Array) -> float:
-    """Log-ratio of two partition functions, the zero of an increasing function, by bisection."""
+    """Solve Bennett's equation for the log-ratio of two partition functions by bisection."""
     both = np.concatenate([at_upper, at_lower])
     low, high = both.min() - 1, both.max() + 1
     # Brent's method may stop early if the states do not overlap: the balance is then flat.

@@ -1,4 +1,4 @@
-"""Conditional distribution of one visible unit given all others."""
+"""Conditional distribution of one visible unit given all other visible units."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ CURVATURE_ROUNDING = 1e-3  # tolerance of curvature times largest variance <= 1 
 
 
 def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
-    r"""Ranges of the hidden units' field on each visible unit, given the other visible units.
+    r"""Ranges of the field of the hidden units on each visible unit, given the other visible units.
 
     If the hidden units are bounded, the bounds of the field are the same for all visible states.
-    Otherwise, let :math:`s_j^2` be an upper bound on the variance of hidden unit j given any field.
-    The conditional distribution of a visible unit with signal slope :math:`\sigma_i` and curvature
-    :math:`\kappa_i` is then no wider than a normal distribution with the precision
+    Otherwise, let :math:`s_j^2` be an upper bound on the variance of hidden unit j given any field,
+    :math:`\sigma_i` the slope of the signal of visible unit i, and :math:`\kappa_i` the smallest
+    curvature of its energy. Consider the normal distribution with the precision
 
     .. math:: \kappa_i - \sigma_i^2 q_i, \qquad q_i = \sum_j W_{ij}^2 s_j^2
 
-    whose log-density has the same gradient at the current state. The variance of the field is at
-    most :math:`q_i`.
+    and with the same gradient of the log-density at the current state as the conditional
+    distribution of the visible unit. The conditional distribution is no wider than this normal
+    distribution. The variance of the field is at most :math:`q_i`.
 
     Parameters
     ----------
@@ -37,13 +38,14 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     Returns
     -------
     low, high : ndarray of shape (n_visible,) or (n_samples, n_visible)
-        Bounds of the field on each visible unit. They are common to all samples if the hidden units
-        are bounded, and computed for each sample otherwise.
+        Bounds of the field on each visible unit. If the hidden units are bounded, the bounds have
+        shape (n_visible,) and hold for all samples.
 
     Raises
     ------
     QuadratureError
-        If a conditional distribution has no normal bound because the weights are too large.
+        If the precision of a bounding normal distribution is not positive, since the weights are
+        too large.
     UnknownRangeError
         If hidden units are unbounded and the energy of a visible unit is not convex.
     """
@@ -88,16 +90,17 @@ def conditional_distribution(
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states. The states of the unit itself do not matter, but must be finite.
+        Visible states. The distribution does not depend on the states of the unit itself, but these
+        must be finite.
     number : int
         Index of the unit.
     refinement : int, default=1
-        Factor by which the number of nodes of an evenly spaced quadrature is increased.
+        Factor by which the number of intervals of an evenly spaced quadrature is multiplied.
 
     Returns
     -------
     values : ndarray of shape (n_values, n_samples or 1, width)
-        States of a discrete unit, or quadrature nodes of a continuous one.
+        States of a discrete unit, or quadrature nodes of a continuous unit.
     probability : ndarray of shape (n_values, n_samples)
         Probabilities of the values, multiplied by the quadrature weights for a continuous unit.
         They sum to one for each sample.
@@ -130,10 +133,11 @@ def conditional_distribution(
 
 
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
-    """Conditional mean of a visible unit given the other visible units, (n_samples, width).
+    """Conditional mean of a visible unit given the other visible units.
 
-    The parameters are those of `conditional_distribution`. For a one-hot encoded unit the means are
-    the probabilities of its values.
+    The parameters are described in `conditional_distribution`. The result has shape (n_samples,
+    width), where width is the number of columns of the unit. For a one-hot encoded unit, the means
+    are the probabilities of its values.
     """
     values, probability = conditional_distribution(machine, v, number)
     return np.asarray((probability[:, :, None] * values).sum(axis=0).astype(machine.dtype))

@@ -1,4 +1,4 @@
-"""Deficit of a model's likelihood against independent columns."""
+"""Deficit of a machine's likelihood relative to a model with independent columns."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ N_STD_ERRORS = 3  # of the lower confidence bound
 def likelihood_deficit(
     machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
 ) -> float:
-    """Lower confidence bound on the likelihood deficit against independent columns, in nats.
+    """Lower confidence bound on the likelihood deficit relative to independent columns, in nats.
 
-    The partition function is replaced by a lower bound. For discrete hidden units, this is the sum
-    over the hidden states of the chains and over hidden states drawn given the data, which
-    contribute most. For continuous hidden units, it is an importance sampling estimate minus
-    `BOUND_MARGIN`, which exceeds the true value with a probability of at most 1/1000.
+    The log-partition function is replaced by a lower bound. For discrete hidden units, the bound is
+    the sum over the hidden states of the chains and over hidden states drawn given the data. These
+    states usually have the largest terms. For continuous hidden units, the bound is an importance
+    sampling estimate minus `BOUND_MARGIN`. The probability that this bound exceeds the true value
+    is at most 1/1000.
 
     Parameters
     ----------
     machine : Machine
         Trained machine.
     base : Units
-        Independent model of the columns: a visible layer without a field.
+        Visible layer that, without a field, models the columns as independent.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Training data, of which at most `N_DEFICIT_ROWS` rows are used.
     particles : ndarray of shape (n_chains, n_hidden)
@@ -44,8 +45,8 @@ def likelihood_deficit(
     -------
     likelihood_deficit : float
         Mean log-likelihood of the independent model, minus an upper bound on the mean
-        log-likelihood of the machine and three standard errors of the difference, in nats. A
-        positive value is significant.
+        log-likelihood of the machine, minus three standard errors of the difference, in nats. If
+        the value is positive, the machine is significantly worse than the independent model.
     """
     machine, base = machine.astype(np.float64), base.astype(np.float64)
     rows = every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)

@@ -29,7 +29,7 @@ def log_partition(
     marginal: Machine | None = None,
     blocks: tuple[int, int] = BLOCKS,
 ) -> float:
-    r"""Exact logarithm of the partition function, summed over the smaller discrete layer.
+    r"""Exact logarithm of the partition function, by a sum over the states of one layer.
 
     .. math:: \log Z = \log \sum_s e^{-F(s)}
 
@@ -40,10 +40,11 @@ def log_partition(
     n_jobs : int, default=None
         Number of workers that process the blocks of states; the result does not depend on it.
     marginal : Machine, default=None
-        The machine or its transpose; the sum is over its visible states. If None, the one with
-        fewer visible states is used.
+        The machine or its transpose. The sum is over the visible states of `marginal`. If None, it
+        is the machine or its transpose, whichever has fewer visible states.
     blocks : tuple of int, default=BLOCKS
-        Number of elements in a block, and number of blocks in the task of a worker.
+        Largest number of elements of an array in a block, and number of blocks in the task of a
+        worker.
 
     Returns
     -------
@@ -75,7 +76,7 @@ def expected_gradient(
     machine : Machine
         Machine with at least one layer of at most `MAX_STATES` states.
     marginal, blocks
-        As for `log_partition`.
+        See `log_partition`.
 
     Returns
     -------
@@ -110,7 +111,7 @@ def smaller_discrete(machine: Machine) -> Machine:
 
 
 def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
-    """Return the machine of `smaller_discrete`, or raise an error if it has too many states.
+    """Return the machine of `smaller_discrete`, unless it has too many visible states.
 
     Parameters
     ----------
@@ -145,12 +146,12 @@ def _described(units: Units, name: str) -> str:
 
 
 def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> int:
-    """Number of states whose free energies are computed at once."""
+    """Largest number of states whose free energies are computed together."""
     return int(max(1, max_elements // max(machine.weights.shape)))
 
 
 def _n_low(marginal: Machine, max_elements: int) -> int:
-    """Number of joint states of the largest group of last units that fits in one block."""
+    """Number of states of a block: all joint states of as many of the last units as possible."""
     n_low = 1
     for i in reversed(range(marginal.visible.n_units)):
         values: Any = marginal.visible.unit_values(i)
@@ -161,11 +162,12 @@ def _n_low(marginal: Machine, max_elements: int) -> int:
 
 
 def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
-    """Log-sum-exp of the negative free energies of the states in a range of blocks.
+    """Log-sum-exp of the negative free energies of the states in blocks `begin` to `end` - 1.
 
-    A block contains all `n_low` joint states of the last units. Energy and field are sums over
-    units. In a block, they are therefore equal to the energy and field of its first state plus
-    contributions of the last units, and these contributions are the same for every block.
+    A block contains the `n_low` joint states of the last units; the other units are constant.
+    Energy and field are sums over units. For each state, they are therefore equal to their values
+    for the first state of the block plus contributions of the last units. These contributions are
+    the same in every block.
     """
     units = marginal.visible
     low = units.states(0, n_low)
@@ -180,7 +182,7 @@ def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
 
 
 def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
-    """Convert the parameters or gradient of the transposed machine to those of the machine.
+    """Convert parameters or gradients from the transposed machine to the machine.
 
     Parameters
     ----------
@@ -190,7 +192,7 @@ def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
     Returns
     -------
     exchanged : dict of str to ndarray
-        Views of the arrays, with the names of the machine's parameters.
+        Views of the arrays, with the names and shapes of the machine's parameters.
     """
     other = {"visible": "hidden", "hidden": "visible"}
     exchanged = {"weights": parameters["weights"].T}

@@ -33,10 +33,12 @@ class LogPartition:
     method : {"exact", "ais", "reverse_ais", "bar", "tracked"}
         Method of computation.
     n_chains, n_temperatures : int or None
-        Numbers of chains and temperatures of the simulation; None for an exact sum.
+        Numbers of chains and temperatures of the simulation; None for an exact sum. For "tracked",
+        the number of Gibbs steps takes the place of the number of temperatures.
     effective_sample_size : float or None
-        Equivalent number of equally weighted chains, between 1 and `n_chains`; None for an exact
-        sum.
+        Number of equally weighted chains that is equivalent to the weighted chains, between 1 and
+        `n_chains`. For "bar", it is the equivalent number of independent steps of a ladder, which
+        may be larger. None for an exact sum.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class LogPartition:
 
 
 def log_partition_at_least(machine: Machine, h: Array) -> float:
-    r"""Lower bound on a partition function: the sum over a subset S of the hidden states.
+    r"""Lower bound on a log-partition function, from the sum over a subset S of hidden states.
 
     .. math:: \log Z \ge \log \sum_{h \in S} \int e^{-E(v, h)} dv
 

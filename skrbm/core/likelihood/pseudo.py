@@ -1,4 +1,4 @@
-"""Exact pseudo-likelihood, and estimates of it for monitoring."""
+"""Exact pseudo-likelihoods, and estimates for monitoring."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def pseudo_likelihood(
 
     .. math:: \log \mathrm{PL}(v) = \sum_i \log p(v_i \mid v_{-i})
 
-    Each conditional distribution is normalized by a sum of :math:`e^{-F}` over the values of one
-    unit, or by a quadrature for continuous units.
+    Each conditional distribution is normalized by a sum of :math:`e^{-F}` over the values of the
+    unit. For a continuous unit, the sum is replaced by a quadrature.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def pseudo_likelihood(
     n_jobs : int, default=None
         Number of threads that process the blocks of rows; the result does not depend on it.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
-        Mask of the terms that enter the sum. If None, all terms do.
+        Mask of the units whose terms are included in the sum. If None, all units are included.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def estimate_pseudo_likelihood(
 ) -> Array:
     """Unbiased estimate of the log pseudo-likelihood from a few units of each row.
 
-    The units of each row are evenly spaced, starting at a random unit, so that no unit is used
+    In each row, the first unit is random, and the units are evenly spaced, so that no unit is used
     twice. If `n_flips` is the number of visible units, the estimate is exact.
 
     Parameters
@@ -95,7 +95,7 @@ def estimate_pseudo_likelihood(
     rng : numpy.random.Generator
         Source of random numbers.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
-        Mask of the terms that enter the sum. If None, all terms do.
+        Mask of the units whose terms are included in the sum. If None, all units are included.
 
     Returns
     -------
@@ -106,6 +106,8 @@ def estimate_pseudo_likelihood(
     ------
     QuadratureError
         If the distribution of a continuous unit is too wide for the quadrature.
+    UnknownRangeError
+        If hidden units are unbounded and the energy of a visible unit is not convex.
     """
     n_units = machine.visible.n_units
     first = rng.integers(n_units, size=v.shape[0])
@@ -134,10 +136,10 @@ def monitor(
     *,
     evaluations: tuple[int, int] = MONITOR_EVALUATIONS,
 ) -> float:
-    """Estimate the mean pseudo-likelihood for a training curve, at bounded cost.
+    """Estimate the mean log pseudo-likelihood for a training curve, at bounded cost.
 
-    Every call uses the same rows and units, so that the curve is smooth. The random stream of
-    training is not used.
+    The same rows and units are used in every call, so that the curve is smooth. They do not depend
+    on the random stream of training.
 
     Parameters
     ----------
@@ -146,20 +148,20 @@ def monitor(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data.
     n_samples : int, default=None
-        Number of rows in an epoch, which limits the cost to a small fraction of the cost of the
-        epoch. If None, it is the number of rows of `v`.
+        Number of rows in an epoch. The cost of the estimate is a small fraction of the cost of the
+        epoch, within the limits of `evaluations`. If None, the number of rows of `v` is used.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows. If None, all rows have a weight of one.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
-        Mask of the terms that enter the sum. If None, all terms do.
+        Mask of the units whose terms are included in the sum. If None, all units are included.
     evaluations : tuple of int, default=MONITOR_EVALUATIONS
-        Smallest and largest number of evaluations of a hidden unit's log-partition.
+        Smallest and largest number of evaluations of the log-partition of a hidden unit.
 
     Returns
     -------
     score : float
-        Mean pseudo-likelihood per row, in nats; NaN if the distribution of a continuous unit is too
-        wide for the quadrature.
+        Mean log pseudo-likelihood per row, in nats. It is NaN if the distribution of a continuous
+        unit is too wide for the quadrature or has an unknown range.
     """
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
@@ -182,7 +184,10 @@ def monitor(
 
 
 class _Rows:
-    """Conditional log-probabilities of visible units, from fields that all units share."""
+    """Conditional log-probabilities of the visible units of a block of rows.
+
+    The hidden fields of the rows are computed once and used for all units.
+    """
 
     max_elements: ClassVar[int] = 2**19  # of a temporary array; below, NumPy's overhead dominates
     max_paired: ClassVar[int] = 10  # values of a unit; with more, values are not compared in pairs
@@ -208,7 +213,10 @@ class _Rows:
         return self._machine.hidden.log_partition(self._field)
 
     def of_units(self, units: Array) -> Array:
-        """Log-probabilities (n_units, n_rows) of some units, each given all other units."""
+        """Log-probabilities of each of `units` given all other visible units.
+
+        The result has shape (n_units, n_rows).
+        """
         columns = self._machine.visible.unit_columns(units)
         values, states = self._machine.visible.unit_values(units[0]), self._v.T[columns]
         log_probability = np.zeros((len(units), len(self)))
@@ -230,9 +238,10 @@ class _Rows:
     def _from_pairs(self, units: Array, columns: Array, values: Array, index: Array) -> Array:
         """Log-probabilities from the log-odds of all pairs of values.
 
-        `index`, of shape (n_units, n_rows), contains the indices of the current values. The changes
-        between all pairs of values are computed for all rows, although a row needs only the pairs
-        with its current value: one matrix product is faster than selecting the rows of each value.
+        `index`, of shape (n_units, n_rows), contains the indices of the current values. The
+        log-odds of all pairs of values are computed for all rows, although only the pairs with the
+        current value of a row are needed. This takes one matrix product, which is faster than
+        selecting the rows with each value.
         """
         layer, weights = self._machine.visible.take(units), self._machine.weights[columns]
         others = np.array([np.delete(np.arange(len(values)), k) for k in range(len(values))])
@@ -246,7 +255,7 @@ class _Rows:
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0, initial=0))
 
     def _from_rest(self, number: int, columns: Array, values: Array, index: Array) -> Array:
-        """Log-probabilities of one unit, from the total field for each of its values.
+        """Log-probabilities of one unit, from the hidden fields with each of its values.
 
         `index`, of shape (n_rows,), contains the indices of the current values.
         """
@@ -258,7 +267,10 @@ class _Rows:
         return np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
 
     def log_conditionals(self, rows: Array, units: Array) -> Array:
-        """Log-probabilities (n_pairs,) of the unit `units[k]` in row `rows[k]`, for all pairs k."""
+        """Log-probabilities of unit `units[k]` in row `rows[k]`, for each k.
+
+        The result has shape (n_pairs,), the shape of `rows` and of `units`.
+        """
         log_probability = np.zeros(len(units))
         groups = self._machine.visible.unit_groups
         for group in groups:
@@ -271,7 +283,7 @@ class _Rows:
         return log_probability
 
     def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:
-        """Log-probabilities of one unit in each row, from a sum over all of its values."""
+        """Log-probabilities of one unit of each row, from a sum over all values of the unit."""
         weights, (low, high) = self._machine.weights[columns], self._bounds
         places: Any = columns if low.ndim == 1 else (rows[:, None], columns)
         values, log_measure = unit.conditional_values(states, low[places], high[places])
@@ -290,7 +302,10 @@ class _Rows:
 
 
 def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
-    """Yield blocks of unit indices, each of one group and as large as `max_elements` allows."""
+    """Yield blocks of unit indices. The units of a block belong to the same group.
+
+    `max_elements` limits the number of units in a block.
+    """
     for group in machine.visible.unit_groups:
         values = machine.visible.unit_values(group[0])
         n_pairs = 1 if values is None else max(1, len(values) * (len(values) - 1))
@@ -299,19 +314,23 @@ def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
 
 
 def _products(change: Array, weights: Array) -> Array:
-    """Change of the field (n_samples, n_hidden), for common weights or one set per sample."""
+    """Change of the hidden field, of shape (n_samples, n_hidden).
+
+    The weights have shape (n_columns, n_hidden), or (n_samples, n_columns, n_hidden) if they differ
+    between the samples.
+    """
     return change @ weights if weights.ndim == 2 else np.einsum("nc,nch->nh", change, weights)
 
 
 def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
-    """Bounds of the fields on the visible units, estimated from a subset of the rows."""
+    """Lower and upper bounds of the field on each visible unit, estimated from some of the rows."""
     some = dense(every_kth_row(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)
     low, high = field_ranges(machine, some)
     return (low, high) if low.ndim == 1 else (low.min(axis=0), high.max(axis=0))
 
 
 def _most_others(machine: Machine, bounds: tuple[Array, Array]) -> int:
-    """Largest number of alternative values, or of quadrature nodes, of a visible unit."""
+    """Largest number of values of a unit other than the current one, or of quadrature nodes."""
     counts = []
     for group in machine.visible.unit_groups:
         columns = machine.visible.unit_columns(group)

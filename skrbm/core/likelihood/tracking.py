@@ -1,4 +1,4 @@
-"""Partition functions of the successive models of a training run, by weighted chains."""
+"""Partition functions of successive models during training, from weighted chains."""
 
 from __future__ import annotations
 
@@ -24,36 +24,40 @@ CHAINS_FACTOR = 4  # growth of the number of chains when they are replaced, up t
 class PartitionTracker:
     r"""Sequential Monte Carlo estimate of the partition function during training.
 
-    When the parameters change from :math:`\theta` to :math:`\theta'`, the weights of the chains are
-    updated, and the chains take a Gibbs step:
+    When the parameters change from :math:`\theta` to :math:`\theta'`, the weights of the chains and
+    the estimate are updated as follows, and the chains are advanced by a Gibbs step:
 
     .. math::
 
         \log w \mathrel{+}= F_\theta(v) - F_{\theta'}(v), \qquad
         \log \hat Z_{\theta'} = \log \hat Z_\theta + \log \langle w \rangle
 
-    :math:`\hat Z` is unbiased for changes of any size [1]_. Large changes are split into steps,
-    linear in the natural parameters, to keep the variance of the weights small. Chains are
-    resampled if their effective sample size is too small [2]_.
+    :math:`\hat Z` is unbiased for changes of any size [1]_. Large changes are divided into steps, to
+    keep the variance of the weights small. The natural parameters change linearly over these steps.
+    Chains are resampled if their effective sample size is too small [2]_.
 
-    Gibbs steps do not move chains between distant modes, whose probabilities change during
-    training. Chains may therefore jump to given rows, the anchors. States drawn given the anchors
-    (importance sampling) replace the chains if their effective sample size is large enough and
-    their estimate is either larger (chains that miss a mode underestimate Z) or equally large with
-    a smaller error. If their estimate is larger by `BOUND_MARGIN`, they always replace the chains,
-    which then miss a mode.
+    The probabilities of distant modes change during training, but Gibbs steps do not move chains
+    between them. Chains may therefore jump to given rows, which are called anchors. At each model,
+    the partition function is also estimated by importance sampling, from states drawn given the
+    anchors. If the effective sample size of these states is large enough, they replace the chains
+    in two cases. In the first case, the estimate from the states is significantly larger: chains
+    that miss a mode underestimate Z. In the second case, the two estimates agree, and the estimate
+    from the states has the smaller standard error. If the estimate from the states is larger by
+    more than `BOUND_MARGIN`, they replace the chains at any effective sample size: the chains must
+    have missed a mode.
 
     In the first epochs the parameters may change faster than the chains equilibrate. If the
-    standard error is large, more chains are annealed from the base, and these replace the current
-    chains if their estimate is larger. The next attempt is made after twice as many models.
+    standard error is large, new chains are annealed from the base to the model, and replace the
+    current chains if their estimate is larger. This is repeated only after the number of models has
+    doubled.
 
     Parameters
     ----------
     base : Units
-        Visible layer of the same type as the machine's. The chains are initialized with states
-        drawn from it without a field.
+        Visible layer of the same type as the visible layer of the machine. The chains are
+        initialized with states of `base` drawn without a field.
     machine : Machine
-        First model; its hidden units must be tempered exactly.
+        First model, with hidden units whose tempered energies are exact.
     rng : numpy.random.Generator
         Source of random numbers.
     dtype : dtype, default=numpy.float64
@@ -61,8 +65,8 @@ class PartitionTracker:
     n_chains : int
         Number of chains, at least two.
     max_chains : int, default=None
-        Number to which the number of chains may grow if the standard error is large. If None, the
-        number does not grow.
+        Largest number of chains. If the standard error is large, the number of chains is increased
+        up to this limit. If None, it stays the same.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states that chains may jump to, such as rows of the data. If None, chains do not
         jump.
@@ -70,20 +74,20 @@ class PartitionTracker:
     Attributes
     ----------
     correction : float
-        Sum of the changes of the log-partition when chains were replaced, in nats: earlier
-        estimates were too low by about this amount.
+        Sum of the changes of the estimated log-partition when chains were replaced, in nats.
+        Estimates before the first replacement were too low by about this amount.
     min_ess_share : float
-        Effective sample size, as a fraction of the number of chains, below which the chains are
-        resampled.
+        Fraction of the number of chains. Chains are resampled if their effective sample size is
+        below this fraction. States drawn given the anchors must exceed it to replace the chains.
     max_std_error : float
-        Standard error, in nats, beyond which more chains are annealed from the base.
+        Standard error, in nats, above which new chains are annealed from the base.
     jump_pause : int
-        Number of steps between jumps.
+        Number of steps from one jump to the next.
     n_mixed_rows : int
         Number of mixtures of two anchors that are proposed in addition to the anchors.
     base_step_factor : int
-        Largest number of steps from the base, as a multiple of the largest number of steps between
-        two models.
+        Largest number of steps from the base to a model, divided by the largest number of steps
+        between two models.
 
     References
     ----------
@@ -130,16 +134,17 @@ class PartitionTracker:
         machine : Machine
             Next model, with the same unit types as the first. It is copied.
         max_steps : int
-            Largest number of Gibbs steps, at least one. Fewer steps are taken if the variance of
-            the weights stays small.
+            Largest number of Gibbs steps between two models, at least one. From the base to the
+            first model, `base_step_factor` times as many steps are allowed. Fewer steps are taken
+            if the variance of the weights stays small.
         anchors : ndarray of shape (n_rows, n_visible), default=None
             New anchors. If None, the current anchors are kept.
 
         Returns
         -------
         log_partition : LogPartition
-            Estimate with its standard error, which includes a term of 1 / n_chains, since all
-            chains may miss a mode of smaller probability.
+            Estimate with its standard error. The variance includes a term of 1 / n_chains ** 2,
+            since all chains may miss a mode with a probability below 1 / n_chains.
         """
         if anchors is not None:
             self._anchors = anchors.astype(self._dtype, copy=False)
@@ -168,7 +173,7 @@ class PartitionTracker:
         )
 
     def _at_base(self) -> Population:
-        """Initial chains: independent draws from the base."""
+        """Create chains with independent states drawn from the base."""
         v = self._base.sample_base(self._n_chains, self._rng)
         return Population(v, np.zeros(len(v)), self._base.base_log_partition)
 
@@ -180,7 +185,7 @@ class PartitionTracker:
         self._chains = chains
 
     def _better(self, chains: Population, anchors: Array) -> Population:
-        """Return the chains, or states drawn given the anchors if their estimate is better."""
+        """Return the chains, or states drawn given the anchors if these give a better estimate."""
         rows = self._offered(self._current, anchors)
         h, log_weights = propose(self._current, rows, self._n_chains, self._rng)
         draws = Population(self._current.sample_visible(h, self._rng), log_weights.astype(float))
@@ -194,7 +199,7 @@ class PartitionTracker:
         return draws if is_better else chains
 
     def _offered(self, machine: Machine, anchors: Array) -> Array:
-        """Anchors and mixtures of two anchors; the mixtures often find modes without data."""
+        """Anchors and mixtures of two anchors, which often are in modes without data."""
         return np.concatenate([anchors, mixed_rows(machine, anchors, self.n_mixed_rows, self._rng)])
 
     def _go(self, first: Machine, chains: Population, last: Machine, max_steps: int) -> None:
@@ -238,7 +243,11 @@ class _Segment:
     def next(
         self, chains: Population, fields: tuple[Array, Array], beta: float, least: float
     ) -> tuple[float, Array]:
-        """Return the next `beta`, chosen by the spread of the log-weights, and their change."""
+        """Return the next `beta` and the changes of the log-weights up to it.
+
+        `beta` is at least `least`. If it is larger, it is chosen so that the standard deviation of
+        the changes is about `MAX_STEP_SPREAD`.
+        """
         shares = chains.shares
         current = self.free_energy(chains.v, fields, beta)
         log_ratio = current - self.free_energy(chains.v, fields, 1.0)

@@ -18,8 +18,8 @@ MIN_ANCESTOR_SHARE = 0.25  # of the chains; with fewer ancestors the variance es
 class Population:
     """Population of weighted chains with resampling.
 
-    The standard error is estimated from the variance between the descendants of different initial
-    chains [1]_. It therefore includes the error of chains that do not mix.
+    The standard error is estimated from the total weights of the descendants of each initial
+    chain [1]_. It therefore includes the error due to chains that do not mix.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Population:
     log_weights : ndarray of shape (n_chains,)
         Log-weights since the last resampling, in nats.
     log_partition : float, default=0.0
-        Logarithm of the mean weight up to the last resampling, in nats.
+        Logarithm of the mean weight at the last resampling, in nats.
 
     References
     ----------
@@ -58,12 +58,12 @@ class Population:
 
     @property
     def shares(self) -> Array:
-        """Normalized weights, (n_chains,)."""
+        """Normalized weights of shape (n_chains,), whose sum is one."""
         return np.asarray(softmax(self.log_weights))
 
     @property
     def effective_sample_size(self) -> float:
-        """Equivalent number of equally weighted chains."""
+        """Number of equally weighted chains that is equivalent to the weighted chains."""
         return float(1 / np.sum(self.shares**2))
 
     def resample(self, rng: np.random.Generator) -> Array:
@@ -87,7 +87,10 @@ class Population:
 
     @property
     def _family_variance(self) -> float:
-        """Relative variance of the mean weight, from the weight of each ancestor's descendants."""
+        """Relative variance of the mean weight, from the total weights of families.
+
+        A family consists of the descendants of one ancestor.
+        """
         n = len(self._ancestors)
         shares = np.bincount(self._ancestors, self.shares, minlength=n)
         return float(np.sum((shares - 1 / n) ** 2) * n / (n - 1))
