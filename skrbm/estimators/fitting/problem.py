@@ -64,9 +64,9 @@ class Start:
         Random stream of training.
     data : dict
         Statistics of the rows of this fit and of earlier fits, which become the attribute `_data`
-        of the estimator. "first" is a tuple of the number of rows of the first fit and the means
-        and variances of their columns; "all" is the same tuple for all rows. "varying" is the mask
-        of the columns that are not constant. "kurtosis" is the kurtosis of the columns, and
+        of the estimator. "first" is a tuple with the number of rows of the first fit, and the means
+        and the variances of its columns. "all" is the same tuple for all rows. "varying" is the
+        mask of the columns that are not constant. "kurtosis" is the kurtosis of the columns, and
         "least_kurtosis" its lower bound. The key "table" exists for tables only. The entries of
         `Problem.counts` are included as well.
     base : Units

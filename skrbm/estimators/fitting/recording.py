@@ -194,8 +194,8 @@ class RowRecorder(Recorder):
     is_persistent : bool
         Whether the training algorithm has persistent chains.
     likelihood : LikelihoodRecorder, default=None
-        Recorder of log-likelihoods, which early stopping then uses instead of pseudo-likelihoods.
-        If None, log-likelihoods are not recorded.
+        Recorder of log-likelihoods. If it is passed, early stopping uses log-likelihoods instead of
+        pseudo-likelihoods. If None, log-likelihoods are not recorded.
     """
 
     history: History

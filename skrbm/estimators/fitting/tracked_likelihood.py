@@ -37,8 +37,8 @@ class LikelihoodRecorder:
     rng : numpy.random.Generator
         Random stream of annealing. It is not advanced.
     n_rows, n_updates : int
-        Number of rows, which determines the number of chains, and number of updates per epoch,
-        which determines the number of Gibbs steps.
+        Number of rows, and number of updates per epoch. The number of chains depends on `n_rows`,
+        and the number of Gibbs steps per epoch depends on `n_updates`.
     dtype : dtype
         Floating-point type of the states of the chains.
     tracker : PartitionTracker, default=None

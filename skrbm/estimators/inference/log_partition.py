@@ -178,9 +178,9 @@ def warn_if_too_likely(
 ) -> None:
     """Warn if a log-partition is significantly less than the lower bound computed from some rows.
 
-    The effective sample size does not reveal modes that no chain has visited, but the free energies
-    of rows in these modes do. Rows with values between the states of the units have no probability
-    and are ignored.
+    The effective sample size does not reveal modes that no chain has visited. They are revealed by
+    the free energies of rows in these modes. Rows with values between the states of the units have
+    no probability and are ignored.
     """
     bound = attained_by_rows(X, free_energy, values)
     if is_below(log_partition, bound):

@@ -42,9 +42,9 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         "exact" integrates over frequencies. Apart from rounding, it is exact for any number of
         features. The cost is proportional to n_components * n_columns**order and increases with the
         weights. "gaussian" approximates the contribution of all other features to the field of a
-        hidden unit by a normal distribution, which is inaccurate if a unit has only a few large
-        weights. "auto" is "exact" unless this would take minutes. For hidden units that are not
-        binary, only "gaussian" is available; it is exact for `hidden_units="gaussian"`.
+        hidden unit by a normal distribution. This approximation is inaccurate if a unit has only a
+        few large weights. "auto" is "exact" unless this would take minutes. For hidden units that
+        are not binary, only "gaussian" is available; it is exact for `hidden_units="gaussian"`.
 
     Returns
     -------

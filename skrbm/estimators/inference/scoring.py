@@ -147,8 +147,8 @@ class LikelihoodMixin(ModelMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Visible states.
         log_partition : float or LogPartition, default=None
-            Log-partition function in nats. If None, it is computed by the method `log_partition`,
-            which may take a long time; the result is not cached.
+            Log-partition function in nats. If None, it is computed by the method `log_partition`.
+            The computation may take a long time, and its result is not cached.
 
         Returns
         -------
@@ -215,7 +215,8 @@ class LikelihoodMixin(ModelMixin):
             - "bar": Bennett's acceptance ratio [3]_ between neighbouring temperatures of parallel
               tempering, which are chosen adaptively. Its errors may have either sign, but they are
               larger than those of "ais" if chains equilibrate slowly, as for 784 x 500 units.
-            - "auto": "exact" if it visits no more states than "ais" would, and otherwise "ais".
+            - "auto": "exact" if it sums over no more states than the chains of "ais" visit in
+              total, and otherwise "ais".
         n_chains : int, default=100
             Number of annealed chains. For "bar", it is the number of independent sets of tempered
             chains.
