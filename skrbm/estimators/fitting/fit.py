@@ -221,7 +221,7 @@ class Fit:
         Parameters
         ----------
         error : DivergenceError, default=None
-            Error that ended training, if training diverged.
+            Error that ended training, or None if training did not diverge.
         checkpoint : dict, default=None
             Information that another process needs to resume the fit.
         """

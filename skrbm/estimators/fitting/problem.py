@@ -262,7 +262,7 @@ class RowProblem(Problem):
 
     @classmethod
     def of(cls, rbm: Any, X: Any, sample_weight: Any, *, is_planned: bool) -> RowProblem:
-        """Validate the arguments of `fit` or, if `is_planned` is False, of `partial_fit`."""
+        """Create a problem from the arguments of `fit` or `partial_fit`, which are validated."""
         model, form = ArrayModel(copy(rbm)), rbm._row_format
         resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
         X, weight = present_rows(X, check_weights(sample_weight, X))

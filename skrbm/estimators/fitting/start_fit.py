@@ -193,7 +193,7 @@ def _pretrained(
 def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters) -> bool:
     """True if the weights satisfy `max_norm` and do not decrease the penalized log-likelihood.
 
-    The penalized log-likelihood is compared with the log-likelihood of independent visible units.
+    The reference is the log-likelihood of independent visible units, which need no weights.
     """
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
@@ -205,7 +205,7 @@ def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters)
 
 
 def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
-    """Machine with the public arrays of the estimator, and the state of its training."""
+    """Machine with the public arrays of the estimator, and the state of training."""
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
     statistics, width = problem.statistics, X.shape[1]
@@ -244,7 +244,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
 def _trained(
     machine: Machine, training: dict[str, Any], *, is_published: bool, averages: bool
 ) -> tuple[Machine, dict[str, Any]]:
-    """Machine from which training continues, and the state of its training.
+    """Machine from which training continues, and the state of training.
 
     If the public arrays are averages of the parameters, training continues from the parameters of
     the last update, unless `average` has been set to False since. If the user has edited the public

@@ -28,7 +28,7 @@ UPDATES_PER_STEP = 16  # updates per Gibbs step of the chains: about 5 % of the 
 @final
 @dataclass
 class LikelihoodRecorder:
-    """Recorder of the log-likelihood after each epoch, which tracks the partition function.
+    """Recorder that tracks the partition function and computes log-likelihoods after each epoch.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class LikelihoodRecorder:
     def record(
         self, machine: Machine, rows: dict[str, tuple[Any, Array | None]]
     ) -> dict[str, float]:
-        """Compute mean log-likelihoods in nats, with the standard error of the log-partition.
+        """Compute mean log-likelihoods, and the standard error of the log-partition, in nats.
 
         Parameters
         ----------

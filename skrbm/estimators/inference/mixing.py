@@ -126,7 +126,7 @@ def warn_if_chains_stay(
 ) -> None:
     """Warn if the Gibbs chains of a sample do not mix between modes.
 
-    The persistent chains of training also jump between modes, so that they cover all modes. Here,
+    During training, persistent chains also jump between modes, so that they cover all modes. Here,
     copies of these chains are run with Gibbs steps alone. The correlation of their states with the
     initial states shows how long a chain stays in a mode.
 

@@ -201,7 +201,7 @@ class ArrayModel(Model):
         return self.base_layer(statistics)
 
     def _known_statistics(self, machine: Machine) -> Statistics | None:
-        """Statistics of the training data, or None if they are missing or have another width."""
+        """Statistics of the training data, or None if they are missing or have other columns."""
         statistics: Any = getattr(self.rbm, "_data", {}).get("all")
         is_observed = statistics is not None and len(statistics[1]) == machine.visible.n_columns
         return statistics if is_observed else None

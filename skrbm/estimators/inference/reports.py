@@ -49,7 +49,7 @@ def hidden_unit_report(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows without missing values.
     n_samples : int, default=500
-        Number of samples of the model.
+        Number of samples drawn from the model.
     n_gibbs_steps : int, default=100
         Number of Gibbs steps of the chains that draw the samples.
     n_temperatures : int, default=10

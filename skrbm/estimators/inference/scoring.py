@@ -118,7 +118,7 @@ class LikelihoodMixin(ModelMixin):
         return self._per_unit(self._model.map_rows(Machine.free_energy, X), X)
 
     def energy(self, X: Any, H: Any) -> Array:
-        """Compute the energy of each pair of visible and hidden states.
+        """Compute the energy of each pair of a visible and a hidden state.
 
         Parameters
         ----------
