@@ -1,4 +1,4 @@
-"""Calls of scikit-learn's callbacks before and after every epoch, for scikit-learn 1.9 or later."""
+"""Support for scikit-learn's callbacks, which require scikit-learn 1.9 or later."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ except ImportError:
 
 @final
 class FitTask:
-    """Task of a fit for scikit-learn's callbacks, with a subtask for every epoch.
+    """Task that represents a fit in scikit-learn's callbacks, with one subtask per epoch.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class FitTask:
     X, y : object
         Arguments of `fit`.
     n_epochs : int
-        Largest number of subtasks, one per epoch.
+        Maximum number of epochs; each epoch is a subtask.
     weight : object
         Argument `sample_weight` of `fit`.
     """
@@ -56,19 +56,19 @@ class FitTask:
             self._fit.call_on_fit_task_begin(**self._arguments)
 
     def begin_epoch(self) -> None:
-        """Call the hooks before an epoch."""
+        """Call the hooks of the callbacks before an epoch."""
         if self._fit is not None:
             self._epoch = self._fit.subcontext(task_name="epoch")
             self._epoch.call_on_fit_task_begin(**self._arguments)
 
     def end_epoch(self, attributes: Attributes) -> bool:
-        """Call the hooks after an epoch.
+        """Call the hooks of the callbacks after an epoch.
 
         Parameters
         ----------
         attributes : callable returning a dict
             Function that returns a copy of the current attributes of the estimator. It is called
-            only if a hook needs them.
+            only if a hook needs the attributes.
 
         Returns
         -------
@@ -82,13 +82,13 @@ class FitTask:
         )
 
     def end(self, attributes: Attributes) -> None:
-        """Call the hooks after the fit.
+        """Call the hooks of the callbacks after the fit.
 
         Parameters
         ----------
         attributes : callable returning a dict
             Function that returns a copy of the current attributes of the estimator. It is called
-            only if a hook needs them.
+            only if a hook needs the attributes.
         """
         if self._fit is not None:
             self._fit.call_on_fit_task_end(**self._arguments, reconstruction_attributes=attributes)

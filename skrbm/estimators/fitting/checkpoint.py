@@ -1,4 +1,4 @@
-"""Callback that saves a fit in progress, and a check of the fit that resumes it."""
+"""Callback that saves a fit in progress, and the check that precedes a resumed fit."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Checkpoint:
     """Callback that saves a fit at regular intervals, so that another process can resume it.
 
     The file contains the estimator as if the fit had ended after the current epoch, and the
-    progress of the fit. To resume, load the estimator with `joblib.load` and call `fit` with
-    `warm_start=True` and the same rows. This fit runs the remaining epochs, and its result is
-    bit-for-bit equal to the result of an uninterrupted fit. After a checkpoint of the last epoch,
-    no epochs remain.
+    progress of the fit. To resume, load the estimator with `joblib.load`, make sure that its
+    parameter `warm_start` is True, and call `fit` with the same rows. This fit runs the remaining
+    epochs, and its result is bit-for-bit equal to the result of an uninterrupted fit. If the
+    checkpoint was saved after the last epoch, `fit` runs no further epochs.
 
     Parameters
     ----------
     path : str or path-like
-        File to write, in an existing folder. It is replaced atomically: if the process is killed
+        File to write. Its folder must exist. It is replaced atomically: if the process is killed
         while it writes the file, the previous checkpoint is kept. Like every pickle, a checkpoint
         can run code when it is loaded: only load checkpoints that you trust.
     every : int, default=1
@@ -75,8 +75,8 @@ class Checkpoint:
         Raises
         ------
         ValueError
-            If `every` is not a positive integer, `path` is a folder, or its folder does not exist
-            or is not writable.
+            If `every` is not a positive integer, if `path` is a folder, or if its parent folder
+            does not exist or is not writable.
         """
         if not (isinstance(self.every, int) and self.every >= 1):
             raise ValueError(
@@ -157,7 +157,7 @@ def fixed_settings(owner: Any) -> dict[str, str]:
 
 
 def check_same_fit(checkpoint: dict[str, Any], owner: Any, rows: tuple[int, str]) -> None:
-    """Check that a fit has the same parameters and rows as the checkpoint that it resumes.
+    """Check that a fit has the same parameters and rows as the interrupted fit that it resumes.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def check_same_fit(checkpoint: dict[str, Any], owner: Any, rows: tuple[int, str]
     Raises
     ------
     ValueError
-        If parameters or rows have changed.
+        If the parameters or the rows have changed since the checkpoint.
     """
     before, present = checkpoint["settings"], fixed_settings(owner)
     changed = [name for name in present if present[name] != before.get(name)]

@@ -1,4 +1,4 @@
-"""Epochs of a fit, from initialization to the result that is written to the estimator."""
+"""Training of an estimator, from the initialization to the fitted attributes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RECORDED_UPDATES = 75  # updates between two records; a record costs about as mu
 
 
 def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None) -> None:
-    """Train, and write the result to the estimator, even if training is interrupted or diverges.
+    """Train a model, and write the result to the estimator even after an interrupt or divergence.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Fit:
     n_done : int
         Number of completed epochs.
     latest : tuple of int and Machine, default=None
-        Number of updates at which the averaged machine was last computed, and this machine.
+        Number of updates at which `_averaged` last computed a machine, and this machine.
     """
 
     problem: Problem
@@ -133,15 +133,16 @@ class Fit:
         Parameters
         ----------
         task : FitTask
-            Task for callbacks, which may end the fit.
+            Task for callbacks. A callback may end the fit.
         interrupts : Interrupts
-            Interrupts to check between updates.
+            Deferred interrupts, which are checked after every update.
 
         Returns
         -------
         result : FitResult
-            Result that contains the last machine or, if `early_stopping` is used, the best machine.
-            If training diverged, the result contains the last finite machine and the error.
+            Result with the last machine or, with `early_stopping`, the best machine. If training
+            diverged, the last machine is the last one with finite parameters, and the result
+            contains the error.
         """
         problem, error = self.problem, None
 
@@ -194,16 +195,16 @@ class Fit:
     def _is_due(self) -> bool:
         """True if a record of this epoch is due.
 
-        The first and the last epoch are recorded, and about one epoch in every `RECORDED_UPDATES`
-        updates; all epochs are recorded if the scores may end training or if the likelihood is
-        tracked.
+        The first epoch, the last epoch and every kth epoch are recorded, where k is the smallest
+        number of epochs with at least `RECORDED_UPDATES` updates. All epochs are recorded if the
+        scores may end training or if the likelihood is tracked.
         """
         is_followed = self.stopping is not None or self.problem.model.rbm.track_likelihood
         spacing = 1 if is_followed else -(-RECORDED_UPDATES // self.problem.n_updates)
         return self.n_done in (1, self.problem.n_iter) or self.n_done % spacing == 0
 
     def _averaged(self) -> Machine:
-        """Current machine for the public arrays: the average of the parameters if one is kept."""
+        """Machine for the public arrays, with averaged parameters if averages are computed."""
         if self.latest is None or self.latest[0] != self.state.n_updates:
             machine = averaged(self.machine, self.state)
             if machine is not self.machine:  # an average may violate constraints
@@ -215,14 +216,14 @@ class Fit:
     def result(
         self, *, error: DivergenceError | None = None, checkpoint: dict[str, Any] | None = None
     ) -> FitResult:
-        """Result of the epochs so far, which shares arrays with the fit.
+        """Result after the epochs so far; its arrays are shared with the fit.
 
         Parameters
         ----------
         error : DivergenceError, default=None
-            Error that ended training, if training diverged.
+            Error that ended training, or None if training did not diverge.
         checkpoint : dict, default=None
-            Progress of the fit, from which another process can resume it.
+            Information that another process needs to resume the fit.
         """
         start, model, state = self.start, self.problem.model, self.state
         machine = self._averaged().astype(start.dtype)
@@ -258,7 +259,7 @@ class Fit:
         return deepcopy(self.problem.attributes(self.result()))
 
     def checkpoint(self, *, is_over: bool) -> dict[str, Any]:
-        """Snapshot from which a fit to the same rows can resume; `is_over` marks a finished fit."""
+        """Snapshot from which the fit can be resumed; if `is_over` is True, no epochs remain."""
         n_iter, rows = self.problem.n_iter, self.rows
         checkpoint = {
             "n_done": n_iter if is_over else self.n_done,

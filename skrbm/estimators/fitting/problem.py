@@ -50,7 +50,7 @@ Data = dict[str, Any]
 @final
 @dataclass(frozen=True)
 class Start:
-    """Initialization of a fit. The fit changes only copies of its contents.
+    """Initialization of a fit. It is copied before training, so that it does not change.
 
     Parameters
     ----------
@@ -63,13 +63,14 @@ class Start:
     rng : numpy.random.Generator
         Random stream of training.
     data : dict
-        Statistics of all rows so far, as the estimator stores them. "first" and "all" contain the
-        number, the means and the variances of the rows of the first fit and of all rows,
-        respectively. "varying" is the mask of the columns that are not constant. "kurtosis" is the
-        kurtosis of the columns, and "least_kurtosis" its lower bound. "table" is included for
-        tables only. The entries of `Problem.counts` are included as well.
+        Statistics of the rows of this fit and of earlier fits, which become the attribute `_data`
+        of the estimator. "first" is a tuple with the number of rows of the first fit, and the means
+        and the variances of its columns. "all" is the same tuple for all rows. "varying" is the
+        mask of the columns that are not constant. "kurtosis" is the kurtosis of the columns, and
+        "least_kurtosis" its lower bound. The key "table" exists for tables only. The entries of
+        `Problem.counts` are included as well.
     base : Units
-        Visible layer whose distribution, without a field, has the statistics of all rows.
+        Visible layer of independent units with the means and variances of all rows.
     ladder : Ladder
         Temperatures of the chains.
     phase : NegativePhase
@@ -92,7 +93,7 @@ class Start:
 @final
 @dataclass(frozen=True)
 class FitResult:
-    """Result of a fit: the contents of the fitted attributes.
+    """Result of a fit, from which the fitted attributes are set.
 
     Parameters
     ----------
@@ -103,11 +104,11 @@ class FitResult:
     h_samples : ndarray of shape (n_particles, n_hidden)
         Hidden states of the persistent chains at temperature 1.
     n_iter : int
-        Number of epochs so far.
+        Number of epochs of this fit and of the fits that it continues.
     history : dict of str to list of float
         History of these epochs.
     streams, data, chains, training_state : dict
-        Contents of the private attributes `_streams`, `_data`, `_chains` and `_training_state`.
+        Values of the private attributes `_streams`, `_data`, `_chains` and `_training_state`.
     error : DivergenceError or None
         Error that ended the fit, or None if the fit did not diverge.
     """
@@ -126,7 +127,7 @@ class FitResult:
 
 @dataclass(frozen=True)
 class Problem(ABC):
-    """Training data and model of a fit; base class of fits with and without labels.
+    """Base class for the training data and the model of a fit, with or without labels.
 
     Parameters
     ----------
@@ -137,14 +138,14 @@ class Problem(ABC):
     sample_weight : ndarray of shape (n_samples,) or None
         Positive weights of the rows.
     is_planned : bool
-        True for a call of `fit`, which runs `n_iter` epochs and may hold out rows and decrease the
-        learning rate; False for a call of `partial_fit`, which runs one epoch.
+        True for `fit`, False for `partial_fit`. A call of `fit` runs up to `n_iter` epochs, and may
+        hold out rows and decrease the learning rate. A call of `partial_fit` runs one epoch.
     resumes : bool
-        Whether training resumes from the public arrays.
+        Whether training resumes from the public arrays of the estimator.
     candidates : ndarray of int, default=None
         Indices of the rows that may be held out. If None, any row may be held out.
     counts : dict, default={}
-        Statistics of all rows so far that do not concern their features, such as label counts.
+        Statistics of all rows so far that do not depend on the features, such as label counts.
     """
 
     model: Model
@@ -169,12 +170,12 @@ class Problem(ABC):
 
     @property
     def beside_rows(self) -> tuple[Array | None, ...]:
-        """Arrays other than `X` on which a fit depends, with one value for each row."""
+        """Arrays other than `X` that the fit uses, each with one value per row."""
         return (self.sample_weight,)
 
     @cached_property
     def digest(self) -> tuple[int, str]:
-        """Number of rows of this fit, and a digest of their values in double precision."""
+        """Number of rows of this fit, and a digest of `X` and `beside_rows` in double precision."""
         digest, (n_rows, n_columns) = hashlib.blake2b(digest_size=16), self.X.shape
         size = max(1, DIGEST_BLOCK // n_columns)
         blocks = (dense(self.X[begin : begin + size]) for begin in range(0, n_rows, size))
@@ -184,14 +185,14 @@ class Problem(ABC):
 
     @cached_property
     def streams(self) -> dict[str, Any]:
-        """Random streams of the estimator; new ones if training does not resume."""
+        """Random streams of the estimator, or new streams if training does not resume."""
         rbm = self.model.rbm
         streams: Any = getattr(rbm, "_streams", None) if self.resumes else None
         return streams or open_streams(rbm.random_state)
 
     @property
     def data_before(self) -> Data:
-        """Statistics of the rows of earlier fits, as the estimator stores them."""
+        """Statistics of the rows of earlier fits; empty if training does not resume."""
         return getattr(self.model.rbm, "_data", {}) if self.resumes else {}
 
     @property
@@ -224,7 +225,7 @@ class Problem(ABC):
 
     @property
     def n_batch(self) -> int:
-        """Largest number of rows in a mini-batch; "auto" aims at 100 updates per epoch."""
+        """Maximum number of rows per mini-batch; "auto" aims at 100 updates per epoch."""
         n_batch: int | str = self.model.rbm.batch_size
         if isinstance(n_batch, str):
             return min(max(self.n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
@@ -241,11 +242,11 @@ class Problem(ABC):
 
     @abstractmethod
     def objective(self, phase: NegativePhase) -> NegativePhase | LabelObjective:
-        """Objective of training, which takes model samples from `phase`."""
+        """Training objective whose model samples are drawn by `phase`."""
 
     @abstractmethod
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
-        """Create the recorder of a fit, in which states have the precision `dtype`."""
+        """Create the recorder of a fit; its scores are computed from states of the type `dtype`."""
 
     @abstractmethod
     def attributes(self, result: FitResult) -> dict[str, Any]:
@@ -255,13 +256,13 @@ class Problem(ABC):
 @final
 @dataclass(frozen=True)
 class RowProblem(Problem):
-    """Problem of a fit to rows without labels, which may have missing values."""
+    """Training data and model of a fit to unlabelled rows, which may have missing values."""
 
     scores = ("pseudo_likelihood",)
 
     @classmethod
     def of(cls, rbm: Any, X: Any, sample_weight: Any, *, is_planned: bool) -> RowProblem:
-        """Check the arguments of `fit` or, if `is_planned` is False, of `partial_fit`."""
+        """Create a problem from the arguments of `fit` or `partial_fit`, which are validated."""
         model, form = ArrayModel(copy(rbm)), rbm._row_format
         resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
         X, weight = present_rows(X, check_weights(sample_weight, X))
@@ -322,14 +323,14 @@ class RowProblem(Problem):
 
 
 def machine_attributes(rbm: Any, result: FitResult) -> dict[str, Any]:
-    """Attributes of an estimator that describe its machine, without the history of the fit.
+    """Attributes after a fit, except for `n_iter_`, `history_` and `_training_state`.
 
     Parameters
     ----------
     rbm : BaseRBM
         Estimator that has learned the format of the rows.
     result : FitResult
-        Result of a fit of this machine, or of a machine with additional columns.
+        Result of a fit. Its machine may have additional columns, for example for labels.
 
     Returns
     -------
@@ -380,7 +381,7 @@ def split_rows(
     n_samples : int
         Number of rows.
     share : float
-        Share of the candidates to hold out.
+        Share of the candidates that are held out.
     seed : int
         Seed of the split.
     candidates : ndarray of shape (n_candidates,), default=None

@@ -33,7 +33,7 @@ Score = tuple[float, float]  # score and its standard error, in nats
 
 
 def empty_history(*scores: str) -> Columns:
-    """Empty columns of a history with the given scores."""
+    """Create an empty history with columns for the given scores."""
     return {name: [] for name in ("n_iter", *scores, "time")}
 
 
@@ -45,7 +45,7 @@ class History:
     Parameters
     ----------
     columns : dict of str to list of float
-        History so far; copied.
+        History so far, which is copied.
     n_iter : int
         Number of epochs so far.
     name : str
@@ -55,7 +55,7 @@ class History:
     n_updates : int
         Number of updates per epoch.
     n_left : int or None
-        Largest number of remaining epochs, or None if it is unknown.
+        Maximum number of remaining epochs, or None if it is unknown.
     """
 
     columns: Columns
@@ -74,7 +74,10 @@ class History:
         self._n_done = 0
 
     def count_update(self) -> None:
-        """Count an update, and print the progress of a long epoch every `line_pause` seconds."""
+        """Count an update, and print the progress of a long epoch if `is_verbose` is True.
+
+        Lines are printed at least `line_pause` seconds apart.
+        """
         self._n_done += 1
         now, share = time.perf_counter(), self._n_done % self.n_updates / self.n_updates
         if self.is_verbose and share and now - self._last_line >= self.line_pause:
@@ -82,14 +85,14 @@ class History:
             self._print(self.n_iter + 1, text)
 
     def add(self, notes: Notes, scores: str) -> None:
-        """Add the current epoch to the history.
+        """Add the current epoch to the history, and print its scores if `is_verbose` is True.
 
         Parameters
         ----------
         notes : dict of str to float
-            Values of the columns. NaN is added to a column without a value.
+            Values by column name. NaN is added to the other columns of the history.
         scores : str
-            Text with the scores, for the printed line.
+            Scores as text for the verbose output.
         """
         end = time.perf_counter()
         seconds, self._begin = end - self._begin, end
@@ -134,15 +137,15 @@ class Recorder(ABC):
         particles : ndarray of shape (n_particles, n_hidden)
             Hidden states of the chains.
         notes : dict of str to float
-            Further columns of the history.
+            Values of further columns of the history.
         rng : numpy.random.Generator
             Random stream of training.
 
         Returns
         -------
         score, std_error : float
-            Score for early stopping, which is comparable with earlier scores, and its standard
-            error, both in nats.
+            Score for early stopping and its standard error, both in nats. The score includes a
+            correction that makes it comparable with the scores of earlier epochs.
         """
 
     @abstractmethod
@@ -155,7 +158,7 @@ class Recorder(ABC):
 
 
 class ScoredRows(NamedTuple):
-    """Rows with their weights, and the mask (n_rows, n_units) of the units that are scored."""
+    """Rows, their weights, and a mask of the units to score, of shape (n_rows, n_units)."""
 
     v: Any
     weight: Array | None = None
@@ -184,14 +187,15 @@ class RowRecorder(Recorder):
         training rows; if `held_out` is None, no rows are held out. Early stopping uses the score of
         the held-out rows if there are any.
     base : Units
-        Visible layer whose distribution, without a field, has the statistics of the rows.
+        Visible layer of independent units with the means and variances of the rows.
     dtype : dtype
-        Floating-point type of states, in which pseudo-likelihoods and free energies are computed.
+        Floating-point type of the states. Pseudo-likelihoods and free energies are computed in this
+        type.
     is_persistent : bool
-        Whether persistent chains sample the machine.
+        Whether the training algorithm has persistent chains.
     likelihood : LikelihoodRecorder, default=None
-        Recorder of log-likelihoods, which early stopping uses if they are recorded. If None, only
-        pseudo-likelihoods are recorded.
+        Recorder of log-likelihoods. If it is passed, early stopping uses log-likelihoods instead of
+        pseudo-likelihoods. If None, log-likelihoods are not recorded.
     """
 
     history: History
@@ -257,7 +261,10 @@ class RowRecorder(Recorder):
 
     @cached_property
     def _log_jacobians(self) -> list[float]:
-        """Mean log-Jacobians of the map from the machine's columns to the user's values, in nats."""
+        """Mean log-Jacobian in nats, for the training rows and for any held-out rows.
+
+        The Jacobian is that of the map from the machine's columns to the user's values.
+        """
         if not self.rbm._row_format.has_tables:
             return [0.0] * len(self._scored)
         means, rbm = [], self.rbm
@@ -275,7 +282,7 @@ class RowRecorder(Recorder):
         return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
 
     def _measure(self, machine: Machine, particles: Array) -> Notes:
-        """Pseudo-likelihoods and free energies of a machine that has the precision of states."""
+        """Pseudo-likelihoods and free energies of a machine with the data type of the states."""
         learned, *held_out = self._scored
         chains = particles if self.is_persistent else None
         notes = record(
@@ -301,7 +308,7 @@ class RowRecorder(Recorder):
         return score - self._log_jacobians[1]
 
     def _pseudo_likelihood(self, machine: Machine, rows: ScoredRows, n_samples: int) -> float:
-        """Estimate the pseudo-likelihood in nats, at a cost that `n_samples` limits."""
+        """Estimate the pseudo-likelihood in nats; `n_samples` limits the cost."""
         return monitor(machine, rows.v, n_samples, rows.weight, rows.is_scored)
 
     def _likelihoods(self, machine: Machine) -> Notes:
@@ -318,7 +325,7 @@ class RowRecorder(Recorder):
         return notes
 
     def _line(self, notes: Notes) -> str:
-        """Text with the scores of an epoch, for the printed line."""
+        """Scores of an epoch as text for the verbose output."""
         words = []
         for name in ("pseudo_likelihood", "log_likelihood"):
             if name in notes:

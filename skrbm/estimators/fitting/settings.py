@@ -37,12 +37,12 @@ LEAVABLE = frozenset(
 
 
 def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> Trainer:
-    """Training algorithm for the current parameters of an estimator.
+    """Create the training algorithm defined by the current parameters of an estimator.
 
     Parameters
     ----------
     problem : Problem
-        Problem that contains the estimator and defines the objective.
+        Training data and model, which define the training objective.
     start : Start
         Initialization, which contains the chains and the statistics of the data.
     machine : Machine
@@ -53,7 +53,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     Returns
     -------
     trainer : Trainer
-        Training algorithm, whose buffers serve only this machine.
+        Training algorithm. Its buffers can be used only with this machine.
     """
     model, rbm, phases = problem.model, problem.model.rbm, problem.objective(start.phase)
     unknown = rbm._left_out - LEAVABLE
@@ -114,7 +114,10 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
 
 
 def _bounds(machine: Machine, variance: Array) -> dict[str, tuple[Array, Array]]:
-    """Bounds of the parameters of both layers, given the variance of the data."""
+    """Bounds of the parameters of both layers, given the variance of the data.
+
+    The bounds are widened to include the current values of the parameters.
+    """
     hidden_variance = np.ones(machine.hidden.n_columns)
     ranges = {f"visible_{name}": ends for name, ends in machine.visible.bounds(variance).items()}
     ranges |= {

@@ -48,7 +48,7 @@ STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 
 
 def start_fit(problem: Problem) -> Start:
-    """Initialize a fit, with a new machine or from the public arrays of the estimator.
+    """Initialize a fit with a new machine or with the public arrays of the estimator.
 
     The estimator is not changed.
 
@@ -100,7 +100,7 @@ def start_fit(problem: Problem) -> Start:
 
 
 def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> Origin:
-    """New machine, initialized with statistics of the data."""
+    """New machine initialized with statistics of the data, and the initial state of training."""
     model, rbm = problem.model, problem.model.rbm
     statistics = model.fill_unobserved_means(statistics)
     n_samples, mean, variance = statistics
@@ -138,7 +138,7 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
 
 
 def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
-    """Raise an error if the public arrays would exceed the range of `dtype`."""
+    """Raise a ValueError if the public arrays would exceed the range of `dtype`."""
     with np.errstate(over="ignore", under="ignore"):
         arrays = model.arrays(machine.astype(dtype))
     try:
@@ -163,10 +163,13 @@ def _pretrained(
 ) -> tuple[Machine, Clusters] | None:
     """Pretrain a machine of a few hidden units on the clusters of the data.
 
-    Training alone does not find modes that are far apart: either the variances decrease before the
-    weights represent all modes, or the weights change the odds of the modes so strongly that steps
-    of the weights must be small. The result is the machine and the clusters, or None if there are
-    no clusters or if pretraining fails.
+    Training alone does not find modes that are far apart. Either the variances decrease before the
+    weights represent all modes, or the odds of the modes are so sensitive to the weights that
+    updates must be small.
+
+    The result is the machine and the clusters. It is None if pretraining does not support the
+    layers or is left out, if there are no clusters, if pretraining fails, or if `_is_allowed`
+    rejects the machine.
     """
     rbm, model, n_hidden = problem.model.rbm, problem.model, problem.model.rbm.n_components
     n_samples, mean, variance = statistics
@@ -188,9 +191,9 @@ def _pretrained(
 
 
 def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters) -> bool:
-    """True if the weights satisfy `max_norm`, and their penalties do not exceed their gain.
+    """True if the weights satisfy `max_norm` and do not decrease the penalized log-likelihood.
 
-    The gain is the increase of the mean log-likelihood over independent visible units.
+    The reference is the log-likelihood of independent visible units, which need no weights.
     """
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
@@ -202,7 +205,7 @@ def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters)
 
 
 def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
-    """Machine with the public arrays of the estimator, and the state of its training."""
+    """Machine with the public arrays of the estimator, and the state of training."""
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
     statistics, width = problem.statistics, X.shape[1]
@@ -241,11 +244,11 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
 def _trained(
     machine: Machine, training: dict[str, Any], *, is_published: bool, averages: bool
 ) -> tuple[Machine, dict[str, Any]]:
-    """Machine from which training continues, and the state of its training.
+    """Machine from which training continues, and the state of training.
 
-    If the public arrays are averages of the parameters, training continues from the last parameters
-    instead. If the user has edited the public arrays, training continues from the edited arrays,
-    and the momentum and the averages are reset.
+    If the public arrays are averages of the parameters, training continues from the parameters of
+    the last update, unless `average` has been set to False since. If the user has edited the public
+    arrays, training continues from the edited arrays, and the momentum and the averages are reset.
     """
     state = deepcopy({name: training[name] for name in STATE_FIELDS & training.keys()})
     parts, parameters = state.get("parts", {}), training.get("parameters")
@@ -269,7 +272,7 @@ def _trained(
 
 
 def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
-    """Kurtosis of the columns over all rows so far, bounded below by `least_kurtosis`."""
+    """Kurtosis of each column over all rows so far, but at least `least_kurtosis`."""
     (n_samples, mean, variance), before = data["all"], problem.data_before
     least = data.get("least_kurtosis", 0.0)
     is_left_out = "kurtosis" in problem.model.rbm._left_out

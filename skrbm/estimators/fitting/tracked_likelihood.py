@@ -28,17 +28,17 @@ UPDATES_PER_STEP = 16  # updates per Gibbs step of the chains: about 5 % of the 
 @final
 @dataclass
 class LikelihoodRecorder:
-    """Recorder of the log-likelihood after each epoch, which tracks the partition function.
+    """Recorder that tracks the partition function and computes log-likelihoods after each epoch.
 
     Parameters
     ----------
     base : Units
-        Visible layer whose distribution, without a field, has the statistics of the data.
+        Visible layer of independent units with the means and variances of the data.
     rng : numpy.random.Generator
         Random stream of annealing. It is not advanced.
     n_rows, n_updates : int
-        Numbers of rows and of updates per epoch, which determine the numbers of chains and of Gibbs
-        steps.
+        Number of rows, and number of updates per epoch. The number of chains depends on `n_rows`,
+        and the number of Gibbs steps per epoch depends on `n_updates`.
     dtype : dtype
         Floating-point type of the states of the chains.
     tracker : PartitionTracker, default=None
@@ -47,9 +47,10 @@ class LikelihoodRecorder:
     Attributes
     ----------
     raised : float
-        Amount in nats by which the last log-partition was raised to its lower bound from the data.
+        Amount in nats by which the last estimate of the log-partition was raised, because it was
+        less than the lower bound computed from the rows; otherwise zero.
     has_warned : bool
-        Whether a warning was issued because a log-partition was raised.
+        Whether a warning has been issued because an estimate was significantly less than the bound.
     """
 
     base: Units
@@ -66,15 +67,15 @@ class LikelihoodRecorder:
 
     @property
     def correction(self) -> float:
-        """Amount in nats to add to a log-likelihood for a comparison with earlier ones."""
+        """Correction in nats that makes a log-likelihood comparable with earlier ones."""
         return self.raised + (0.0 if self.tracker is None else self.tracker.correction)
 
     def log_partition(self, machine: Machine, v: Any, free_energy: Array) -> LogPartition:
-        """Log-partition of the machine after an epoch, exact if enumeration is cheaper than chains.
+        """Estimate the log-partition of a machine, or compute it exactly if this is cheaper.
 
         Chains may jump to evenly spaced rows of the data, and to the rows with the lowest free
-        energy. The contribution of the rows is a lower bound; an estimate below it is raised to the
-        bound.
+        energies. The sum of exp(-F) over distinct rows is a lower bound of the partition function;
+        an estimate below this bound is raised to it.
         """
         n_steps = max(MIN_TRACKING_STEPS, self.n_updates // UPDATES_PER_STEP)
         if exact.smaller_discrete(machine).visible.n_states <= self.max_states:
@@ -108,21 +109,21 @@ class LikelihoodRecorder:
     def record(
         self, machine: Machine, rows: dict[str, tuple[Any, Array | None]]
     ) -> dict[str, float]:
-        """Compute mean log-likelihoods in nats, with the standard error of the log-partition.
+        """Compute mean log-likelihoods, and the standard error of the log-partition, in nats.
 
         Parameters
         ----------
         machine : Machine
             Plain machine after the epoch.
         rows : dict of str to tuple
-            Rows and their weights, which are None if all weights are equal. The keys are prefixes
-            of column names in the history.
+            The keys are prefixes of column names in the history. Each value is a tuple of rows and
+            their weights; the weights are None if all are equal.
 
         Returns
         -------
         notes : dict of str to float
-            "log_likelihood" and "log_likelihood_std_error" for each prefix. Both are NaN if the
-            energies of the model overflow.
+            Values of "log_likelihood" and "log_likelihood_std_error" for each prefix, which is
+            prepended to these names. Both values are NaN if the energies of the model overflow.
         """
         notes = {}
         with np.errstate(all="ignore"):

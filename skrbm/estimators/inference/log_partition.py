@@ -1,4 +1,4 @@
-"""Partition functions by annealing, and warnings of unreliable estimates."""
+"""Estimation of partition functions by annealing, and warnings about unreliable estimates."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def anneal(
     n_chains : int
         Number of chains.
     n_temperatures : int or "auto"
-        Number of temperatures. "auto" increases the number about fourfold until two successive runs
-        agree.
+        Number of temperatures. With "auto", the number is increased about fourfold until two
+        successive runs agree.
     X, init : {array-like, sparse matrix} or None
         As for `log_partition`.
     rng : numpy.random.Generator
@@ -129,10 +129,10 @@ def _estimate(
 
 
 def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:
-    """True if a run and the previous run, which had fewer temperatures, are reliable and agree.
+    """True if the estimates of two successive runs are reliable and agree.
 
-    A small standard error alone is not sufficient: with too few temperatures, all chains may miss
-    the same modes.
+    The previous run had fewer temperatures. A small standard error alone is not sufficient: with
+    too few temperatures, all chains may miss the same modes.
     """
     error, coarse_error = result.std_error, previous.std_error
     agree = abs(result.value - previous.value) < N_AGREEMENT_ERRORS * np.hypot(error, coarse_error)
@@ -141,7 +141,7 @@ def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> b
 
 
 def is_below(result: float | LogPartition, bound: float) -> bool:
-    """True if an estimate is significantly less than a lower bound of the partition function."""
+    """True if an estimate of the log-partition is significantly less than a lower bound."""
     std_error = getattr(result, "std_error", 0.0)
     slack = N_BOUND_ERRORS * std_error + BOUND_ROUNDING * max(1.0, abs(bound))
     return float(result) < bound - slack
@@ -162,7 +162,7 @@ def _warn_if_few(result: LogPartition) -> None:
 
 
 def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
-    """Warn if an estimate differs significantly from that of annealed importance sampling."""
+    """Warn if an estimate differs significantly from one by annealed importance sampling."""
     errors = np.minimum([result.std_error, forward.std_error], MAX_KNOWN_ERROR)
     tolerance = N_BOUND_ERRORS * np.hypot(*errors)
     if abs(result.value - forward.value) > tolerance + BOUND_ROUNDING * max(1.0, abs(result.value)):
@@ -176,11 +176,11 @@ def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
 def warn_if_too_likely(
     X: Any, free_energy: Array, log_partition: float | LogPartition, values: tuple[float, ...]
 ) -> None:
-    """Warn if a partition function is below the lower bound computed from some rows.
+    """Warn if a log-partition is significantly less than the lower bound computed from some rows.
 
-    The effective sample size does not reveal modes that no chain has visited, but the free energies
-    of rows in these modes do. Rows with values between the states of the units have no probability
-    and are ignored.
+    The effective sample size does not reveal modes that no chain has visited. They are revealed by
+    the free energies of rows in these modes. Rows with values between the states of the units have
+    no probability and are ignored.
     """
     bound = attained_by_rows(X, free_energy, values)
     if is_below(log_partition, bound):
@@ -222,7 +222,7 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
 
 
 def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
-    """Warn if rows have values between the states of the units, since these have no probability."""
+    """Warn if rows have values between the states of the units; such rows have no probability."""
     if values and not np.isin(dense(every_kth_row(X, MAX_BOUND_ROWS)), values).all():
         low, high = values[0], values[-1]
         warn_user(
@@ -236,8 +236,8 @@ def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
 def _anneals_in_single(machine: Machine, min_weights: int) -> bool:
     """True if annealing in single precision is accurate and faster.
 
-    If a machine with discrete states has many weights of moderate size, the rounding error is far
-    below the Monte Carlo error, and matrix products take half the time.
+    If a machine with discrete states has many weights and no large parameters, the rounding error
+    is far below the Monte Carlo error, and matrix products take half the time.
     """
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     largest = max(np.abs(array).max() for array in machine.parameters.values())

@@ -22,7 +22,7 @@ N_IMPUTED_DRAWS, N_IMPUTATION_STEPS = 10, 20
 
 @final
 class ConditionalDraws:
-    """Draws of the missing values of some rows given the observed values.
+    """Sampler of the missing values of some rows given their observed values.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class ConditionalDraws:
         return self._advanced(self._start(X), n_gibbs_steps)
 
     def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
-        """Impute conditional means, averaged over chains and the second half of their steps."""
+        """Impute conditional means, averaged over the second half of the steps of all chains."""
         means, n_warm = np.zeros(()), n_gibbs_steps // 2
         values = self.model.rbm._row_format.expected_values(self.model.rbm)
         step = partial(clamped_mean, values=values)
@@ -72,9 +72,10 @@ class ConditionalDraws:
     def _start(self, X: Array) -> Array:
         """Copy of the rows with initial draws of the missing values.
 
-        The values are drawn given the hidden state of a persistent chain, which is chosen with a
-        probability proportional to that of the observed values. Without persistent chains, they are
-        drawn from independent features.
+        The values are drawn given the hidden state of a persistent chain. The chain is chosen with
+        a probability proportional to the probability of the observed values given its hidden state.
+        Without persistent chains, the missing values are drawn independently of each other and of
+        the observed values.
         """
         machine = self.model.machine(X)
         result = X.astype(machine.dtype)
@@ -119,12 +120,13 @@ def average_over_draws(
     is_observed : ndarray of bool of shape (n_samples, n_units) or None
         Mask from `observed_units`, or None if all rows are complete.
     answer : callable
-        Function of complete rows and their indices, which returns an array (n_rows, ...).
+        Function of complete rows and their indices. It returns an array of shape (n_rows, ...).
 
     Returns
     -------
     average : ndarray of shape (n_samples, ...)
         Mean over `N_IMPUTED_DRAWS` independent draws, each after `N_IMPUTATION_STEPS` Gibbs steps.
+        For a complete row, it is the value of the function itself.
     """
     if is_observed is None:
         return answer(X, slice(None))

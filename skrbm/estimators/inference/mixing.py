@@ -41,9 +41,10 @@ def chain_diagnostics(
     """Run Gibbs chains and diagnose how well they mix.
 
     By default, the initial states are overdispersed: they are drawn given hidden states that range
-    from all low to all high. The first n_steps / 2 steps are discarded. The autocorrelation time is
-    estimated with Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of
-    Vehtari and others [2]_, who recommend values below 1.01.
+    from all hidden units at their lowest values to all at their highest. Each chain first takes
+    n_steps / 2 Gibbs steps that are not recorded. The autocorrelation time is estimated with
+    Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of Vehtari and
+    others [2]_, who recommend values below 1.01.
 
     Parameters
     ----------
@@ -62,16 +63,17 @@ def chain_diagnostics(
     Returns
     -------
     diagnostics : ChainDiagnostics
-        Diagnostics of the chains: `traces`, a dict of the arrays "free_energy", "mean_activation"
-        and "principal_component" of shape (n_chains, n_steps); `autocorrelation_time` in steps;
-        `effective_sample_size`; `r_hat`; and `verdict`, a summary in words.
+        Diagnostics of the chains. `traces` is a dict of the arrays "free_energy", "mean_activation"
+        and "principal_component", each of shape (n_chains, n_steps). `autocorrelation_time` is in
+        steps. The other attributes are `effective_sample_size`, `r_hat` and `verdict`, a summary in
+        words.
 
     Raises
     ------
     TypeError
         If `rbm` is not an RBM.
     ValueError
-        If `n_chains` is not the number of rows of `init`, or `init` has a single row.
+        If `n_chains` is not the number of rows of `init`, or if `init` has a single row.
 
     References
     ----------
@@ -124,9 +126,9 @@ def warn_if_chains_stay(
 ) -> None:
     """Warn if the Gibbs chains of a sample do not mix between modes.
 
-    The persistent chains of training also jump between modes, so that they cover all modes. Copies
-    of these chains are moved by Gibbs steps alone. Their correlation with the initial states shows
-    how long a chain stays in a mode.
+    During training, persistent chains also jump between modes, so that they cover all modes. Here,
+    copies of these chains are run with Gibbs steps alone. The correlation of their states with the
+    initial states shows how long a chain stays in a mode.
 
     Parameters
     ----------
@@ -135,8 +137,7 @@ def warn_if_chains_stay(
     machine : Machine
         Machine of the model.
     n_steps : int
-        Number of Gibbs steps of the sample. The check uses at least twice the lag of the
-        correlation.
+        Number of Gibbs steps of the sample. The check runs at least `2 * LAG` steps.
     cure : str, default="Set n_temperatures=10."
         Advice at the end of the warning.
     """

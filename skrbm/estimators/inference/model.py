@@ -51,11 +51,11 @@ class Model(ABC):
 
     @abstractmethod
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Machine built from the public arrays, in the precision of `X` if it is floating-point."""
+        """Build the machine from the public arrays, with the floating-point type of `X`, if any."""
 
     @abstractmethod
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays that define an uncentred machine."""
+        """Public arrays for the parameters of an uncentred machine."""
 
     @property
     @abstractmethod
@@ -64,7 +64,7 @@ class Model(ABC):
 
     @abstractmethod
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer of independent units with the mean and variance of some rows."""
+        """Visible layer of independent units with the means and variances in `statistics`."""
 
     @abstractmethod
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ class Model(ABC):
         """Kurtosis of all visible columns."""
 
     def fill_unobserved_means(self, statistics: Statistics) -> Statistics:
-        """Statistics in which a column without observed values has the mean of an unbiased unit."""
+        """Replace means of columns without observed values by the mean of a unit without bias."""
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
             return statistics
@@ -89,13 +89,13 @@ class Model(ABC):
 class ArrayModel(Model):
     """Model defined by the public arrays of an estimator.
 
-    Every method builds the machine anew from the arrays, so that arrays can also be assigned by
+    The machine is built anew in every call of a method, so that arrays can also be assigned by
     hand.
 
     Parameters
     ----------
     rbm : BaseRBM
-        Estimator with arrays, unit types and parameters.
+        Estimator that has the public arrays, the unit types and the parameters.
     """
 
     block_rows: ClassVar[int] = 2048  # rows per block in inference
@@ -107,7 +107,7 @@ class ArrayModel(Model):
         self.owner = self.rbm = rbm
 
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Machine built from the public arrays, in the precision of `X` if it is floating-point."""
+        """Build the machine from the public arrays, with the floating-point type of `X`, if any."""
         rbm = self.rbm
         check_is_fitted(rbm)
         rbm._validate_params()
@@ -133,7 +133,7 @@ class ArrayModel(Model):
         return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays that define an uncentred machine."""
+        """Public arrays for the parameters of an uncentred machine."""
         arrays = {"components_": machine.weights.T}
         for name, (layer, attribute, _, to_array) in self.rbm._array_places.items():
             arrays[name] = to_array(getattr(machine, layer).arrays[attribute])
@@ -145,16 +145,22 @@ class ArrayModel(Model):
         return {name: getattr(self.rbm, name) for name in self.rbm._public_names}
 
     def inference_rng(self, random_state: Any = None) -> np.random.Generator:
-        """Generator from a random state; if None, the estimator's, which each call advances."""
+        """Generator created from `random_state` or, if None, the estimator's "inference" stream.
+
+        Draws from the stream advance it.
+        """
         return self._stream("inference", random_state)
 
     def annealing_rng(self, random_state: Any = None) -> np.random.Generator:
-        """Generator from a random state; if None, a new copy of the estimator's generator."""
+        """Generator created from `random_state` or, if None, a copy of the "annealing" stream.
+
+        Draws from the copy do not advance the stream of the estimator.
+        """
         stream = self._stream("annealing", random_state)
         return deepcopy(stream) if random_state is None else stream
 
     def _stream(self, use: str, random_state: Any) -> np.random.Generator:
-        """Generator from a random state; if None, the estimator's generator for this use."""
+        """Generator created from `random_state` or, if None, the estimator's stream `use`."""
         if random_state is not None:
             return generators(random_state, 1)[0]
         with OPENING:
@@ -169,10 +175,10 @@ class ArrayModel(Model):
         """Base distribution of annealing and tempering, and visible states in the model's modes.
 
         The base distribution has the means and variances of `X` or, without `X`, of the training
-        data. The states in the modes are rows of `X` or, without `X`, states drawn given the
-        persistent chains, and the final states of Gibbs chains with overdispersed initial states.
-        If the training data or the persistent chains are missing, they are replaced by a sample of
-        the model from parallel tempering.
+        data. The states in the modes are rows of `X`. Without `X`, they are visible states drawn
+        given the persistent chains, together with the final states of Gibbs chains that start from
+        overdispersed states. If the training data or the persistent chains are missing, they are
+        replaced by a sample of the model from parallel tempering.
         """
         if X is not None:
             X = self.check_X(X)
@@ -187,7 +193,7 @@ class ArrayModel(Model):
         return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
 
     def base(self, machine: Machine, rng: np.random.Generator) -> Units:
-        """Base distribution alone, which needs no chains for a fitted model."""
+        """Base distribution alone; for a fitted model, it is computed without chains."""
         statistics = self._known_statistics(machine)
         if statistics is None:
             v, _ = self._tempered_sample(machine, rng)
@@ -195,7 +201,7 @@ class ArrayModel(Model):
         return self.base_layer(statistics)
 
     def _known_statistics(self, machine: Machine) -> Statistics | None:
-        """Statistics of the training data, or None if there are none for arrays of this width."""
+        """Statistics of the training data, or None if they are missing or have other columns."""
         statistics: Any = getattr(self.rbm, "_data", {}).get("all")
         is_observed = statistics is not None and len(statistics[1]) == machine.visible.n_columns
         return statistics if is_observed else None
@@ -208,8 +214,8 @@ class ArrayModel(Model):
     def chain_hidden(self, machine: Machine) -> Array | None:
         """Hidden states of at most 100 persistent chains.
 
-        The result is None if there are no chains of this width, or the algorithm has no persistent
-        chains.
+        The result is None if the algorithm has no persistent chains, or if `h_samples_` is missing
+        or does not match the number of hidden units.
         """
         shape = np.shape(getattr(self.rbm, "h_samples_", ()))
         is_persistent = PERSISTENT_CHAINS in ALGORITHMS[self.rbm.algorithm].offers
@@ -219,12 +225,13 @@ class ArrayModel(Model):
         return np.asarray(h, dtype=machine.dtype)
 
     def _tempered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Sample of a machine that has no data or no chains, and visible states in its modes.
+        """Sample of a machine without training data or chains, and visible states in its modes.
 
-        The sample is drawn twice by parallel tempering, whose chains may jump to the final states
-        of Gibbs chains with overdispersed initial states, so that every mode has the correct
-        weight. The base distribution has the means and variances of these initial states, and in
-        the second run those of the first sample.
+        Parallel tempering is run twice, and the result is the second sample. The tempered chains
+        may jump to the final states of Gibbs chains with overdispersed initial states, so that
+        every mode has the correct weight. In the first run, the base distribution has the means and
+        variances of these initial states. In the second run, it has the means and variances of the
+        first sample, to which the chains may also jump.
         """
         v, anchors = self._scattered_sample(machine, rng)
         for _ in range(2):
@@ -241,7 +248,7 @@ class ArrayModel(Model):
         return v, gibbs(machine, v, N_EXPLORER_STEPS, rng)
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer of independent units with the mean and variance of some rows."""
+        """Visible layer of independent units with the means and variances in `statistics`."""
         n_samples, mean, variance = statistics
         options = self.rbm._unit_options(varying)
         layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)
@@ -273,7 +280,7 @@ class ArrayModel(Model):
         return self.rbm._row_format.read(self.rbm, X, **options, sample_weight=sample_weight)
 
     def check_H(self, H: Any, *, name: str) -> Array:
-        """Validate hidden states (n_samples, n_components)."""
+        """Validate hidden states of shape (n_samples, n_components)."""
         check_is_fitted(self.rbm)
         H = check_array(
             H,
@@ -289,7 +296,7 @@ class ArrayModel(Model):
     def map_rows(
         self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
     ) -> Array:
-        """Apply a function of a machine and rows to checked rows, block by block.
+        """Apply a function to the machine and to checked rows, block by block.
 
         Each block is converted to the precision of the machine. Blocks are processed sequentially
         if the function draws random numbers, and otherwise in threads.
@@ -320,7 +327,7 @@ class ArrayModel(Model):
 
 
 class ModelMixin:
-    """Mix-in of estimators with a model defined by their current public arrays."""
+    """Mix-in for estimators whose model is defined by their current public arrays."""
 
     @property
     def _model(self) -> ArrayModel:
@@ -328,12 +335,12 @@ class ModelMixin:
 
 
 def model_of(rbm: Any) -> ArrayModel:
-    """Model of an estimator that functions take as an argument.
+    """Model of an estimator that was passed to a public function.
 
     Raises
     ------
     TypeError
-        If it is not an RBM: a wrapper of one, or another object.
+        If `rbm` is not an RBM, but for example a meta-estimator that contains one.
     """
     model = getattr(rbm, "_model", None)
     if not isinstance(model, ArrayModel):
@@ -346,7 +353,7 @@ def model_of(rbm: Any) -> ArrayModel:
 
 
 def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
-    """Public arrays for the parameters of a hidden unit type other than the biases.
+    """Public arrays for the parameters of a hidden unit type, except for the biases.
 
     Parameters
     ----------
@@ -356,7 +363,7 @@ def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
     Returns
     -------
     places : dict of str to tuple
-        Place of each public array in the machine, by its name.
+        The keys are the names of the public arrays, and the values are their places in the machine.
     """
     names = [f.name for f in fields(cast(Any, kind)) if f.name not in ("bias", "offset")]
     return {f"{name}_hidden_": ("hidden", name, np.asarray, np.asarray) for name in names}
@@ -383,7 +390,7 @@ def open_streams(random_state: Any) -> dict[str, Any]:
 
 
 def fingerprint(arrays: dict[str, Array]) -> bytes:
-    """Digest of arrays, to detect that the user has edited them after training."""
+    """Digest of arrays, which changes if the user edits them after training."""
     digest = hashlib.blake2b(digest_size=16)
     for array in map(np.asarray, arrays.values()):
         digest.update(f"{array.dtype} {array.shape}".encode())

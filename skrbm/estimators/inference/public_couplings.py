@@ -29,8 +29,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     .. math:: f_i = \langle s_i \log p(s) \rangle, \qquad
         J_{ij} = \langle s_i s_j \log p(s) \rangle
 
-    for features with the states -1 and +1, where the averages are uniform over all states [3]_.
-    Features with the states 0 and 1 are first mapped to -1 and +1.
+    for features with the states -1 and +1, where the averages give equal weights to all states
+    [3]_. Features with the states 0 and 1 are first mapped to -1 and +1.
 
     Parameters
     ----------
@@ -40,33 +40,33 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         Maximum order of the interactions: 2 for pairs, 3 for pairs and triples.
     method : {"auto", "exact", "gaussian"}, default="auto"
         "exact" integrates over frequencies. Apart from rounding, it is exact for any number of
-        features. The cost is proportional to n_components, to n_columns to the power `order`, and
-        to a factor that increases with the weights. "gaussian" approximates the contribution of all
-        other features to the field of a hidden unit by a normal distribution, which is inaccurate
-        if a unit has only a few large weights. "auto" is "exact" unless this would take minutes.
-        For hidden units that are not binary, only "gaussian" is available; it is exact for
-        `hidden_units="gaussian"`.
+        features. The cost is proportional to n_components * n_columns**order and increases with the
+        weights. "gaussian" approximates the contribution of all other features to the field of a
+        hidden unit by a normal distribution. This approximation is inaccurate if a unit has only a
+        few large weights. "auto" is "exact" unless this would take minutes. For hidden units that
+        are not binary, only "gaussian" is available; it is exact for `hidden_units="gaussian"`.
 
     Returns
     -------
     couplings : EffectiveCouplings
-        Couplings in nats, with attributes `fields` (n_columns,), `pairs` (n_columns, n_columns),
-        `triples` (n_columns, n_columns, n_columns) or None, and `method`. For tables, `columns`
-        contains the names of the encoded columns, `strengths` (n_features, n_features) the
-        strengths of the interactions between columns of the table, and the method `between` returns
-        the interactions between the values of two columns. The coefficients of a category are
-        averages over all values of the other columns, and they sum to zero over the values of its
-        column. The coefficients of a numeric column are the linear part of the interactions, per
-        standard deviation of the score. In the averages, scores have a standard normal
-        distribution, and numbers of interval columns a uniform distribution.
+        Couplings in nats. The attribute `fields` has the shape (n_columns,), `pairs` has the shape
+        (n_columns, n_columns), and `triples` has the shape (n_columns, n_columns, n_columns) or is
+        None. The attribute `method` is the method that was used. For tables, `columns` contains the
+        names of the encoded columns. The array `strengths`, of shape (n_features, n_features),
+        contains the strengths of the interactions between columns of the table. The method
+        `between` returns the interactions between the values of two columns. The coefficients of a
+        category are averages over all values of the other columns, and they sum to zero over the
+        values of its column. The coefficients of a numeric column are the linear part of the
+        interactions, per standard deviation of the score. In the averages, scores have a standard
+        normal distribution, and numbers of interval columns a uniform distribution.
 
     Raises
     ------
     TypeError
         If `rbm` is not an RBM.
     ValueError
-        If there are numeric features that are not scaled, if `method` is "gaussian" and there are
-        numeric features, or if `method` is "exact" and the hidden units are not binary.
+        If there are numeric features that are not scaled, if there are numeric features and
+        `method` is "gaussian", or if the hidden units are not binary and `method` is "exact".
 
     References
     ----------

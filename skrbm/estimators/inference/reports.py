@@ -39,8 +39,8 @@ def hidden_unit_report(
     """Report the importance, mean activation, weights and inputs of every hidden unit.
 
     The importance of a unit is the decrease of the mean log-likelihood of the rows when the unit is
-    removed. The change of the partition function is estimated from samples of the model by parallel
-    tempering.
+    removed. The change of the partition function is estimated from samples of the model drawn by
+    parallel tempering.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def hidden_unit_report(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows without missing values.
     n_samples : int, default=500
-        Number of samples of the model.
+        Number of samples drawn from the model.
     n_gibbs_steps : int, default=100
         Number of Gibbs steps of the chains that draw the samples.
     n_temperatures : int, default=10
@@ -60,10 +60,11 @@ def hidden_unit_report(
     Returns
     -------
     report : HiddenUnitReport
-        Report with the arrays `importance`, `importance_std_error` and `mean_activation`
-        (n_components,), `weights` (n_components, n_columns), the column names `columns`, and the
-        histograms `input_counts` with `input_edges`. Printing the report shows the ten most
-        important units.
+        Report on the hidden units. The arrays `importance`, `importance_std_error` and
+        `mean_activation` have the shape (n_components,), and the array `weights` has the shape
+        (n_components, n_columns). The array `columns` contains the names of the columns. The
+        histograms of the inputs have the counts `input_counts` and the bin edges `input_edges`.
+        Printing the report shows the ten most important units.
 
     Raises
     ------

@@ -87,16 +87,17 @@ class SamplingMixin(ModelMixin):
         n_gibbs_steps : int, default=1000
             Number of Gibbs steps of each chain.
         init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Initial visible states, such as an earlier sample. If None, they are drawn from the
-            visible units without input from the hidden units.
+            Initial visible states, such as an earlier sample. If None, Gibbs sampling starts from
+            states drawn without input from the hidden units, and parallel tempering from
+            independent features with the means and variances of the training data.
         n_temperatures : int, default=1
-            Number of temperatures of parallel tempering. The lowest temperature is that of the
-            model; at the highest, the features are independent. Chains at neighbouring temperatures
-            exchange their states, so that they can leave modes in which Gibbs sampling would stay
-            [1]_. With one temperature, the method is Gibbs sampling.
+            Number of temperatures of parallel tempering. At the lowest temperature, the
+            distribution is the model; at the highest, the features are independent. Chains at
+            neighbouring temperatures exchange their states, so that they can leave modes in which
+            Gibbs sampling would stay [1]_. With one temperature, the method is Gibbs sampling.
         temperature : float, default=1.0
             Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. A temperature
-            below one makes likely states more likely, as in the design of sequences [2]_; a
+            below one makes likely states more likely, which is used to design sequences [2]_. A
             temperature above one makes samples more diverse.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
@@ -110,15 +111,15 @@ class SamplingMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `n_samples` is not the number of rows of `init`, or `temperature` is not positive and
-            finite.
+            If `n_samples` is not the number of rows of `init`, or if `temperature` is not positive
+            and finite.
 
         Warns
         -----
         ConvergenceWarning
-            If Gibbs chains without `init` do not mix between modes. To check this, Gibbs chains
-            start from the persistent chains, which cover all modes, and run for `n_gibbs_steps`
-            steps, but at least 50.
+            If `init` is None, `n_temperatures` is 1 and Gibbs chains do not mix between modes. This
+            is checked with Gibbs chains that start from the persistent chains, which cover all
+            modes, and run for `n_gibbs_steps` steps, but at least 50.
 
         References
         ----------
@@ -182,8 +183,8 @@ class SamplingMixin(ModelMixin):
         """Impute unobserved features of each row given the observed features.
 
         Gibbs chains run over the unobserved features of each row, with the observed features
-        clamped. Each chain starts at the hidden state of a persistent chain, which is chosen with a
-        probability proportional to that of the observed features given this state.
+        clamped. Each chain starts from the hidden state of a persistent chain, which is chosen with
+        a probability proportional to the probability of the observed features given this state.
 
         Parameters
         ----------
@@ -198,7 +199,7 @@ class SamplingMixin(ModelMixin):
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
         n_chains : int, default=10
-            Number of chains per row with the method "mean". The conditional distribution often has
+            Number of chains per row for the method "mean". The conditional distribution often has
             several modes, and a chain rarely leaves its mode.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
@@ -212,7 +213,7 @@ class SamplingMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `mask` is not boolean or has a wrong shape, or an observed value is not finite.
+            If `mask` is not boolean or has a wrong shape, or if an observed value is not finite.
         """
         return self._filler(X, mask, random_state, n_gibbs_steps, n_chains)(method)
 
@@ -244,15 +245,16 @@ class SamplingMixin(ModelMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Visible states, with NaN for missing values.
         method : {"mean", "sample"}, default="mean"
-            "mean" imputes conditional means, "sample" draws from the joint conditional distribution
-            of the missing values.
+            "mean" imputes conditional means. "sample" imputes draws from the joint conditional
+            distribution of the missing values.
         n_imputations : int, default=None
-            Number of multiple imputations: copies with independent draws of the missing values, for
-            analyses that account for their uncertainty. If None, one copy is imputed by `method`.
+            Number of multiple imputations. Each imputation is a copy of the rows with independent
+            draws of the missing values, so that analyses can account for the uncertainty of these
+            values. If None, one copy is imputed by `method`; otherwise, `method` is ignored.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
         n_chains : int, default=10
-            Number of chains per row with the method "mean".
+            Number of chains per row for the method "mean".
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.
@@ -260,8 +262,8 @@ class SamplingMixin(ModelMixin):
         Returns
         -------
         V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
-            Rows with imputed values; observed values are unchanged. For a `TabularRBM` that was
-            fitted to frames, a frame, or a list of `n_imputations` frames.
+            Rows with imputed values; observed values are unchanged. A `TabularRBM` that was fitted
+            to data frames returns a data frame or, with `n_imputations`, a list of data frames.
 
         Raises
         ------
@@ -307,5 +309,5 @@ class SamplingMixin(ModelMixin):
         return fill_in
 
     def _as_states(self, states: Array) -> Array:
-        """States in the data type that scikit-learn's class returns: bool for `BernoulliRBM`."""
+        """Convert states to the type that scikit-learn returns: bool for `BernoulliRBM`."""
         return states if self._state_dtype is None else states.astype(self._state_dtype)

@@ -118,7 +118,7 @@ class LikelihoodMixin(ModelMixin):
         return self._per_unit(self._model.map_rows(Machine.free_energy, X), X)
 
     def energy(self, X: Any, H: Any) -> Array:
-        """Compute the energy of each pair of visible and hidden states.
+        """Compute the energy of each pair of a visible and a hidden state.
 
         Parameters
         ----------
@@ -139,16 +139,16 @@ class LikelihoodMixin(ModelMixin):
     def log_likelihood(self, X: Any, log_partition: float | LogPartition | None = None) -> Array:
         r"""Compute the log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
 
-        For real-valued visible units it is a log-density. Values between the states of discrete
-        units, such as grey pixels, have an energy but no probability.
+        For real-valued visible units, the result is a log-density. Values between the states of
+        discrete units, such as grey pixels, have an energy but no probability.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Visible states.
         log_partition : float or LogPartition, default=None
-            Log-partition function in nats. If None, it is computed by the method `log_partition`,
-            which may take a long time; the result is not cached.
+            Log-partition function in nats. If None, it is computed by the method `log_partition`.
+            The computation may take a long time, and its result is not cached.
 
         Returns
         -------
@@ -159,9 +159,9 @@ class LikelihoodMixin(ModelMixin):
         Warns
         -----
         AnnealingWarning
-            If the probabilities of distinct rows sum to significantly more than one (five standard
-            errors). `log_partition` is then too low, because its chains missed the modes of these
-            rows.
+            If the probabilities of the distinct rows sum to more than one, and the logarithm of
+            their sum exceeds five standard errors of `log_partition`. In that case, `log_partition`
+            is too low, because its chains missed the modes of these rows.
         """
         X = self._model.check_X(X)
         free_energy = self._model.map_rows(Machine.free_energy, X)
@@ -195,12 +195,13 @@ class LikelihoodMixin(ModelMixin):
 
         Annealed importance sampling (AIS) [1]_ starts from independent features with the means and
         variances of the training data. Its estimate tends to be too low, and the estimate of
-        reverse annealing [2]_ too high. If the two estimates differ, at least one of them is wrong;
-        if they agree, both may still have missed a mode. The chains may jump to visible states in
-        the modes of the model. These are the rows of `X` or, without `X`, states drawn given the
-        persistent chains `h_samples_`, and the final states of Gibbs chains with overdispersed
-        initial states. If arrays were assigned by hand or the algorithm has no persistent chains,
-        states drawn by parallel tempering are used instead of those given persistent chains.
+        reverse annealing [2]_ tends to be too high. If the two estimates differ significantly, at
+        least one of them is wrong; if they agree, both may still have missed a mode. The chains may
+        jump to visible states in the modes of the model. These are rows of `X`. Without `X`, they
+        are states drawn given the persistent chains `h_samples_`, together with the final states of
+        Gibbs chains that start from overdispersed states. If arrays were assigned by hand or the
+        algorithm has no persistent chains, states drawn by parallel tempering replace the states
+        drawn given persistent chains.
 
         Parameters
         ----------
@@ -214,24 +215,25 @@ class LikelihoodMixin(ModelMixin):
             - "bar": Bennett's acceptance ratio [3]_ between neighbouring temperatures of parallel
               tempering, which are chosen adaptively. Its errors may have either sign, but they are
               larger than those of "ais" if chains equilibrate slowly, as for 784 x 500 units.
-            - "auto": "exact" if it visits no more states than "ais" would, and otherwise "ais".
+            - "auto": "exact" if it sums over no more states than the chains of "ais" visit in
+              total, and otherwise "ais".
         n_chains : int, default=100
             Number of annealed chains. For "bar", it is the number of independent sets of tempered
             chains.
         n_temperatures : int or "auto", default=10_000
             Number of inverse temperatures that each chain visits. For "bar", it is the total number
-            of steps of the chains of a set. "auto" tries 150, 600, 2400 and 10,000 in turn. It
-            stops when the standard error is at most 0.05 nats, the standard error of the previous
-            run is at most 0.2 nats, and the two estimates agree within three standard errors of
-            their difference.
+            of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in turn. It
+            stops as soon as the standard error is at most 0.05 nats, the standard error of the
+            previous run is at most 0.2 nats, and the two estimates agree within three standard
+            errors of their difference.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances define the initial distribution, and to which chains may
             jump. If None, the training data are used or, if the arrays were assigned by hand, a
             sample of the model drawn by parallel tempering.
         init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
-            Initial states of "reverse_ais": independent samples of the model. If None, they are
-            drawn by parallel tempering, in which the tempered chains of each sample take
-            `n_temperatures` steps in total.
+            Initial states for "reverse_ais", which should be independent samples of the model. If
+            None, they are drawn by parallel tempering, in which the tempered chains of each sample
+            take `n_temperatures` steps in total.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, repeated calls with the same model give the same result.
 
@@ -297,18 +299,19 @@ class LikelihoodMixin(ModelMixin):
         return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
-        """Energies in the user's units, up to the constant that `log_partition` adds."""
+        """Energies in the user's units, without the constant that `log_partition` includes."""
         row_term = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
         return np.asarray(energy + row_term, dtype=energy.dtype)
 
 
 def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
-    """Compute the mean log-likelihood of held-out rows, a scorer for hyperparameter searches.
+    """Score held-out rows by their mean log-likelihood, for example in hyperparameter searches.
 
     Unlike pseudo-likelihoods, log-likelihoods are comparable between models of any kind. The
     partition function is exact if the smaller layer is small. Otherwise it is estimated by annealed
-    importance sampling with ``n_temperatures="auto"``, whose standard error, usually at most 0.05
-    nats, is common to all rows. An `AnnealingWarning` is issued if the estimate is not reliable.
+    importance sampling with ``n_temperatures="auto"``, usually with a standard error of at most
+    0.05 nats. The error of this estimate is the same for all rows. An `AnnealingWarning` is issued
+    if the estimate is not reliable.
 
     Parameters
     ----------

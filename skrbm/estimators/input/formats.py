@@ -56,8 +56,8 @@ class RowFormat(ABC):
         Parameters
         ----------
         rbm : BaseRBM
-            Estimator with the parameters and attributes that the rows must match. If `reset` is
-            True, the attributes named in `learned` are set.
+            Estimator. If `reset` is True, its attributes named in `learned` are set; otherwise, the
+            rows must match its attributes.
         X : object
             Rows passed by the user.
         reset : bool
@@ -65,7 +65,8 @@ class RowFormat(ABC):
         finite : bool
             True to require finite values in the domain of the units.
         missing : bool
-            True to allow missing values despite `finite` if the estimator marginalizes over them.
+            True to allow missing values, even if `finite` is True, in an estimator that
+            marginalizes over them.
         sample_weight : ndarray of shape (n_samples,), default=None
             Positive weights of the rows, used to learn the format. If None, all rows have equal
             weights.
@@ -86,16 +87,19 @@ class RowFormat(ABC):
         is_observed: Array | None = None,
         is_averaged: bool = False,
     ) -> Any:
-        """Convert states or their means (n_samples, n_columns) to rows in the user's format.
+        """Convert states, or means of states, to rows in the user's format.
 
-        If the rows `given` are passed, their values are kept where the mask `is_observed`, of shape
-        (n_samples, n_units), is True. If `is_averaged` is True, `v` contains means computed by the
-        function from `expected_values`.
+        `v` has the shape (n_samples, n_columns). If the rows `given` are passed, their observed
+        values are kept; the mask `is_observed` has the shape (n_samples, n_units). If `is_averaged`
+        is True, `v` contains means computed by the function that `expected_values` returns.
         """
 
     @abstractmethod
     def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
-        """Function from means and draws of states to means of the user's values; None if equal."""
+        """Function that maps means and draws of states to means of the user's values.
+
+        It is None if the means of the user's values are equal to the means of the states.
+        """
 
     @abstractmethod
     def warn_if_unlearned(self, v: Any) -> None:
@@ -111,27 +115,33 @@ class RowFormat(ABC):
 
     @abstractmethod
     def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
-        """Mask (n_samples, n_units) of observed units, from the user's mask or else from NaN."""
+        """Mask of the observed units, of shape (n_samples, n_units).
+
+        If `mask` is None, a unit is observed if its value is not NaN.
+        """
 
     @abstractmethod
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
-        """Numbers or names of real-valued features that are constant in the data."""
+        """Indices or names of the real-valued features that are constant in the data."""
 
     @abstractmethod
     def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
-        """Arrays of names, "features" and "columns", and of indices, "feature_of_column"."""
+        """Names of the features and of the columns, and the index of the feature of each column.
+
+        The keys are "features", "columns" and "feature_of_column".
+        """
 
     @abstractmethod
     def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
-        """Log-density of the states minus that of the user's values, for each unit, in nats.
+        """Log-density of the states minus log-density of the user's values, per unit, in nats.
 
-        Without `v`, the result is the part that is common to all rows, of shape (n_units,), or (1,)
-        if it is zero. With `v`, the result has one row per sample, of shape (n_samples, n_units),
-        or is the common part if it does not depend on the row.
+        Without `v`, the result is the part that is common to all rows. Its shape is (n_units,), or
+        (1,) if it is zero. With `v`, the result has the shape (n_samples, n_units), unless it is
+        equal for all rows; in that case, only the common part is returned.
         """
 
     def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:
-        """Sum of `log_jacobians` over the scored units, of shape () or (n_samples,)."""
+        """Sum of `log_jacobians` over the scored units: a scalar, or one value per row."""
         scored = True if is_scored is None else is_scored
         return np.asarray(np.where(scored, self.log_jacobians(rbm, v), 0).sum(axis=-1))
 
@@ -228,12 +238,12 @@ def observed_units(rbm: Any, v: Any) -> Array | None:
     rbm : BaseRBM
         Estimator. If its `missing` is "raise", all units are observed.
     v : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
-        From `RowFormat.read`.
+        Rows returned by `RowFormat.read`.
 
     Returns
     -------
     is_observed : ndarray of bool of shape (n_samples, n_units) or None
-        None for complete rows.
+        The mask, or None if all units are observed.
     """
     if rbm.missing == "raise" or issparse(v) or v.dtype.kind != "f":
         return None
@@ -242,7 +252,10 @@ def observed_units(rbm: Any, v: Any) -> Array | None:
 
 
 def checked_mask(values: Any, shape: tuple[int, int]) -> Array:
-    """Mask of the observed values of rows of this shape; raises a ValueError if it is invalid."""
+    """Validate the user's mask of observed values for rows of the shape `shape`.
+
+    Raises a ValueError if the mask is not boolean or has another shape.
+    """
     mask: Array = np.asarray(values)
     if mask.dtype != bool or mask.shape not in (shape, shape[1:]):
         raise ValueError(

@@ -30,9 +30,10 @@ EXTREMES_BLOCK = 2**16  # values; half a megabyte stays in a core's cache for th
 
 
 def public_methods_of(cls: type[T]) -> type[T]:
-    """Decorate a mix-in: strip its name from its methods, so that messages show the method alone.
+    """Remove the name of a mix-in class from the qualified names of its methods.
 
-    The module of the mix-in finds the methods by their new names, so that they can be pickled.
+    Error messages then show the name of the method alone. The module of the mix-in finds the
+    methods by their new names, so that they can be pickled.
     """
     for method in filter(isfunction, vars(cls).values()):
         method.__qualname__ = unwrap(method).__qualname__ = method.__name__
@@ -62,12 +63,14 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 
 def write_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
-    """Write fitted attributes to an estimator; a fit writes them only here, at its end.
+    """Write fitted attributes to an estimator.
+
+    A fit calls this function at its end, and writes its attributes nowhere else.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Fitted estimator, or the copy of it that a fit modifies.
+        Fitted estimator, or a copy of an estimator that a fit modifies.
     attributes : dict
         Values by name; None deletes the attribute.
     """
@@ -121,7 +124,7 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     ------
     ValueError
         If a weight is negative, infinite or NaN, if the sum of the weights is zero or beyond the
-        range of double precision, or if there is not one weight per row.
+        range of double precision, or if the number of weights is not the number of rows.
     """
     if sample_weight is None:
         return None
@@ -138,21 +141,21 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
 
 
 def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[Any, ...]:
-    """Select the rows with positive weights; if these are all rows, nothing is copied.
+    """Select the rows with positive weights, without a copy if all weights are positive.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows, validated or not.
     sample_weight : ndarray of shape (n_samples,) or None
-        From `check_weights`.
+        Weights returned by `check_weights`.
     *others : ndarray of shape (n_samples, ...)
         Further arrays with one entry per row, such as labels.
 
     Returns
     -------
     present : tuple
-        Selected rows, weights and entries of the other arrays.
+        Selected rows, their weights, and their entries in the other arrays.
     """
     if sample_weight is None or sample_weight.all():
         return X, sample_weight, *others
@@ -172,8 +175,9 @@ def number_of_rows(sample_weight: Array) -> float:
     Returns
     -------
     n_rows : float
-        Sum of the weights, since they count copies of rows, but at least Kish's effective sample
-        size [1]_, since weights may be small, for example if their sum is one.
+        Sum of the weights or, if this is larger, Kish's effective sample size [1]_. The sum is the
+        number of rows if the weights count copies of rows. Kish's size is used if the weights are
+        small, for example if their sum is one.
 
     References
     ----------
@@ -184,12 +188,12 @@ def number_of_rows(sample_weight: Array) -> float:
 
 
 def floating_type(X: Any, fallback: Any) -> Any:
-    """Floating-point type of `X` if it is single or double precision, else `fallback`."""
+    """Data type of `X` if `X` is in single or double precision, otherwise `fallback`."""
     return X.dtype if X.dtype in FLOATS else np.dtype(fallback)
 
 
 def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
-    """Validate a public array of an estimator, fitted or assigned by hand.
+    """Validate a public array of an estimator, which may be fitted or assigned by hand.
 
     Parameters
     ----------
@@ -208,7 +212,7 @@ def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
     Raises
     ------
     ValueError
-        If the attribute is not a finite array with this number of dimensions.
+        If the attribute is not a finite array with `ndim` dimensions.
     """
     parameter_shape(estimator, name, ndim)
     value = getattr(estimator, name)
@@ -224,7 +228,7 @@ def parameter_shape(estimator: BaseEstimator, name: str, ndim: int) -> tuple[int
 
 
 def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "features") -> None:
-    """Raise a ValueError unless `X` has as many columns as the model has units."""
+    """Raise a ValueError unless `X` has the expected number of columns."""
     if X.shape[1] != expected:
         raise ValueError(
             f"X has {X.shape[1]} {what}, but {type(estimator).__name__} is expecting "
@@ -233,7 +237,7 @@ def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "fe
 
 
 def compared_domain(units: type[Units], estimator: BaseEstimator) -> tuple[float, float] | None:
-    """Range of values that `check_domain` accepts, or None if it does not check."""
+    """Range of values that `check_domain` accepts, or None if it accepts all values."""
     is_bounded = estimator.check_input != "ignore" and np.isfinite(units.support.low)
     return (units.support.low, units.support.high) if is_bounded else None
 
@@ -264,7 +268,7 @@ def check_domain(
     Raises
     ------
     ValueError
-        If a value is not finite, or is outside the domain and `check_input` is "raise".
+        If a value is not finite, or if a value is outside the domain and `check_input` is "raise".
     """
     domain = compared_domain(units, estimator)
     if domain is None or (X.dtype == bool and domain[0] == 0):
@@ -305,13 +309,17 @@ def check_domain(
 
 
 def _are_bits(X: Any) -> bool:
-    """True if all values are 0 or 1."""
+    """True if all values are 0, 1 or NaN."""
     values = X.data if issparse(X) else X
     return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
 
 
 def _extremes(X: Any, allow_nan: bool) -> tuple[float, float]:
-    """Smallest and largest value, or NaN, computed in blocks that stay in the cache."""
+    """Smallest and largest value, computed in blocks that fit into the cache.
+
+    In a dense array, NaN is ignored if `allow_nan` is True. Otherwise, both results are NaN if the
+    data contain NaN.
+    """
     if issparse(X):
         return float(X.min()), float(X.max())
     lines = X.T if X.flags.f_contiguous else X
@@ -349,7 +357,7 @@ def explain_core_errors() -> Iterator[None]:
 
 @contextmanager
 def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
-    """Context manager that adds advice to errors of scikit-learn on text and missing values.
+    """Context manager that adds advice to scikit-learn's errors about text and missing values.
 
     Parameters
     ----------
