@@ -56,7 +56,7 @@ def run_epochs(
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of all rows. If None, all rows have a weight of one. The weights are
         divided by the mean weight of the training rows or, if `is_planned` is False, by the mean
-        weight of all rows in this and earlier runs.
+        weight of the training rows in this and earlier runs.
     is_planned : bool, default=True
         Whether the total number of epochs is known in advance. If False, the learning-rate schedule
         stays at its first value.

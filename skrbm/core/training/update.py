@@ -156,7 +156,7 @@ class Trainer:
                 machine.assign(recenter(machine, *state.offsets(machine.dtype)).arrays)
 
     def start(self, machine: Machine, state: TrainingState) -> Machine:
-        """Prepare the machine to train: centre its parameters if training is centred.
+        """Prepare a machine for training: centre its parameters if training is centred.
 
         Parameters
         ----------
