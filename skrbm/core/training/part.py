@@ -55,7 +55,7 @@ class Part:
     ----------
     name : str
         Key of the part in `TrainingState.parts`. If `_left_out` of an estimator contains this name,
-        the estimator trains without the part; only some names are allowed there.
+        the estimator trains without the part. Names of parts that cannot be left out are refused.
     needs : frozenset of str
         Features that the part requires; `NegativePhase.offers` must contain them.
     data_rows : tuple of str
@@ -125,7 +125,7 @@ class Part:
 
 
 def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[str, Any]]:
-    """Copy the states of all parts without the rows of the data."""
+    """Return the states of all parts without the rows of the data."""
     data_rows = {part.name: part.data_rows for part in parts}
     return {
         name: {key: value for key, value in memory.items() if key not in data_rows.get(name, ())}

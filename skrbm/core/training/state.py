@@ -32,7 +32,7 @@ class TrainingState:
     n_updates : int, default=0
         Number of updates so far.
     rate_factor : float, default=1.0
-        Factor of the learning rate. It is lowered when the scores reach a plateau.
+        Factor of the learning rate. Early stopping may lower it when the scores reach a plateau.
     learning_rate : float, default=0.0
         Learning rate of the last update.
     n_rows : int, default=0
