@@ -24,7 +24,7 @@ from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS, N
 @final
 @dataclass(frozen=True)
 class LabelledRows(DataExpectation):
-    r"""Weighted sum of the negative energy gradient over rows and labels.
+    r"""Weighted sum of the negative gradients of the energy over rows and labels.
 
     The sum contains each row :math:`n` with each possible label :math:`k`. The weight of this pair
     is

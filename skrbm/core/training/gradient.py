@@ -300,7 +300,7 @@ class UpdateBuffers:
         return self._products[number].rows(machine.weights.shape, dtype)
 
     def equal_weights(self, n_rows: int, dtype: Any) -> Array:
-        """Array of shape (n_rows,) of equal weights that sum to one."""
+        """Array of `n_rows` equal weights that sum to one."""
         weights = self._equal.get(n_rows)
         if weights is None or weights.dtype != dtype:
             weights = self._equal[n_rows] = np.full(n_rows, 1 / max(n_rows, 1), dtype)

@@ -23,7 +23,7 @@ Phases = tuple[DataExpectation, Expectation, Array]  # positive, negative, new h
 
 @dataclass(frozen=True)
 class NegativePhase(ABC):
-    """Source of model samples for the negative phase.
+    """Training algorithm, which defines the negative phase of the gradient.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class NegativePhase(ABC):
     Attributes
     ----------
     is_exact : bool
-        Whether the gradient is exact. States are then kept in the precision of the machine: without
-        sampling noise, the rounding errors of a lower precision would matter.
+        Whether the gradient is exact. If it is, states are kept in the precision of the machine,
+        because the rounding errors of a lower precision would matter without sampling noise.
     offers : frozenset of str
         Features that this algorithm offers to the parts of training.
     """

@@ -72,7 +72,7 @@ class Part:
         return state.parts.setdefault(self.name, {})
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """True if the part acts on the data `v`; called once per run."""
+        """Return True if the part acts on the data `v`. The method is called once per run."""
         return True
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
@@ -104,7 +104,7 @@ class Part:
         """
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """Return the difference between the phases with changed row weights.
+        """Change the row weights in the difference between the phases, and return the result.
 
         A part that overrides this hook must have `ROW_WEIGHTS` in `needs`, because the exact
         gradient has no row weights. `machine` is the machine in training before the update, in the

@@ -25,7 +25,7 @@ class Preconditioner:
         Variance and kurtosis of the data, which scale the metric, or None if they are unknown.
     unit : float, default=1.0
         Factor of the metric. If the metric of the weights differs from 1, this factor compensates
-        for it, so that the learning rate applies to the weights without a factor.
+        for it: the step of the weights is then the learning rate times their gradient.
     max_norm : float or None, default=None
         Largest norm of the gradient over all parameters, to which longer gradients are clipped
         [1]_. The norm is computed in the metric, so it does not depend on the units of measurement
@@ -45,7 +45,10 @@ class Preconditioner:
     _hidden_variance: Array | None = field(default=None, init=False)
 
     def scale_hidden(self, variance: Array) -> None:
-        """Scale the metric by the variances of the hidden states, an array of shape (n_hidden,)."""
+        """Scale the metric by the variances of the hidden states.
+
+        The array `variance` has the shape (n_hidden,).
+        """
         self._hidden_variance, self._fixed = variance, None
 
     def direction(self, machine: Machine, gradient: Gradient) -> Gradient:

@@ -146,7 +146,7 @@ def pause(success: float, least: float, shortest: int, longest: int) -> int:
     success : float
         Success rate of the attempts.
     least : float
-        Number of updates at a success rate of 1.
+        Number of updates at a success rate of 1, before the bounds are applied.
     shortest, longest : int
         Bounds of the result.
 

@@ -119,8 +119,8 @@ class Trainer:
         progress : float, default=0.0
             Completed share of the planned run; 0 if training is not planned.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the rows, whose mean over the data is one. If None, all rows have a weight of
-            one. The positive phase is a weighted mean, and the step is multiplied by the mean
+            Weights of the rows, with a mean of one over the data. If None, all rows have a weight
+            of one. The positive phase is a weighted mean, and the step is multiplied by the mean
             weight of the mini-batch.
         """
         move_chains, observe, weigh_rows, transform, after_step = self._hooks

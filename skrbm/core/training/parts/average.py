@@ -53,7 +53,7 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
     machine : Machine
         Plain machine after the last update.
     state : TrainingState
-        State of the training of this machine.
+        Training state of this machine.
 
     Returns
     -------

@@ -26,5 +26,5 @@ class GreyValues(Part):
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Any:
-        """Mini-batch whose values are replaced by random states with these means."""
+        """Random states whose means are the values of the mini-batch `v`."""
         return machine.visible.draw_states_of_means(v, rng) if machine.visible.has_means(v) else v

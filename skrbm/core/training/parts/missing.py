@@ -54,8 +54,8 @@ class ImputedRows:
     imputed : ndarray of shape (n_missing,)
         Current draws of the missing values, row by row.
     is_initial : ndarray of bool of shape (n_samples,)
-        Mask of the rows whose missing values have not been redrawn yet. The values of complete rows
-        remain True.
+        Mask of the rows whose missing values have not been redrawn yet. It stays True for complete
+        rows.
 
     References
     ----------

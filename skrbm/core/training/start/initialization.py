@@ -161,10 +161,10 @@ def _self_coupling(
 
     Hidden units with variances :math:`s_j^2` multiply the distribution of each visible unit by
     :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order, this changes the
-    mean of the unit by half the sum of its second derivatives along the weight vectors :math:`w_j`,
-    weighted by :math:`s_j^2`. The field that causes the same change solves a linear system. It is
-    computed by the conjugate gradient method, preconditioned by `variances` from
-    `column_variances`; one step is enough if all units have a single column.
+    mean of the unit by half the weighted sum of its second derivatives along the weight vectors
+    :math:`w_j`, with the weights :math:`s_j^2`. The field that causes the same change solves a
+    linear system. It is computed by the conjugate gradient method, preconditioned by `variances`
+    from `column_variances`; one step is enough if all units have a single column.
     """
     n_visible, n_hidden = weights.shape
     mean = visible.mean(np.zeros((1, n_visible)))

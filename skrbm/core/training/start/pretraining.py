@@ -58,8 +58,8 @@ def pretrained_machine(
     ----------
     data, mode : Units
         Visible layers in double precision. Without a field, the distribution of `data` resembles
-        the data, and the distribution of `mode` resembles the rows of one mode, moved to
-        `modes.origin`.
+        the data, and the distribution of `mode` resembles rows with the mean `modes.origin` and the
+        variances `modes.variance`.
     hidden : type
         Type of the hidden units; it must have two states.
     modes : Clusters
@@ -144,7 +144,7 @@ def _resembling(like: Units, mean: Array, n_samples: float) -> Units:
 def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows: Array) -> Bounds:
     """Compute bounds of the parameters.
 
-    If the visible units are discrete, the bounds depend on numbers of rows and correspond to
+    If the visible units are discrete, the bounds depend on the numbers of rows and correspond to
     smoothed frequencies: a value of a binary unit that does not occur in n rows has a probability
     of 1 / (2 n + 2).
 

@@ -25,7 +25,7 @@ def column_statistics(
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows. If None, all rows have equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
-        Number of elements that are cast at a time.
+        Number of elements that are processed in double precision at a time.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def column_kurtosis(
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows. If None, all rows have equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
-        Number of elements that are cast at a time.
+        Number of elements that are processed in double precision at a time.
 
     Returns
     -------
