@@ -98,7 +98,7 @@ class Part:
         """
 
     def observe(self, step: Step) -> None:
-        """Read the mini-batch and the chains, and change the rate of the step.
+        """Read the mini-batch and the chains, or change the learning rate of the step.
 
         The hook is called after `move_chains` and before the gradient is computed.
         """

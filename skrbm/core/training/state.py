@@ -121,7 +121,7 @@ class TrainingState:
 
 
 def recent_success(before: float, last: float) -> float:
-    """Update the running mean of the success rate with the last attempt.
+    """Update the running mean of the success rate after an attempt.
 
     Parameters
     ----------

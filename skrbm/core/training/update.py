@@ -59,8 +59,9 @@ class Trainer:
         Buffers for the arrays of the updates, with the precision of states. They serve one machine
         at a time.
     serial_products : tuple of int, default=SERIAL_PRODUCTS
-        BLAS uses one thread if the number of multiplications per update is at least the first value
-        and less than the second.
+        Bounds of the number of multiplications in the product of the weights with the states of
+        both phases. BLAS uses one thread if this number is at least the first bound and less than
+        the second.
 
     Raises
     ------

@@ -159,7 +159,7 @@ class Damping(Part):
         return difference if change is None else difference.weighted(weights + change)
 
     def _gram_matrix(self, machine: Machine, difference: Samples) -> Array:
-        """Gram matrix of the rows' gradients of weights and biases, in the metric of the step.
+        """Gram matrix of the rows' gradients with respect to weights and biases, in the metric.
 
         All entries also contain the constant `preconditioner.unit`, which cancels when the
         gradients are centred.

@@ -35,8 +35,8 @@ class Normalization(Part):
     def observe(self, step: Step) -> None:
         """Divide the rate by the relaxation time of the chains.
 
-        Close to the bound, the relaxation time in Gibbs steps is about the reciprocal of the
-        remaining share of the curvature.
+        Close to the bound, the relaxation time in Gibbs steps is about the reciprocal of the share
+        of the curvature that the weights do not cancel.
         """
         step.rate *= 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
 

@@ -24,9 +24,10 @@ class Penalties(Part):
         - \frac{\lambda_{1 \times 1}}{2 m} \sum_j \left( \sum_i |W_{ij}| \right)^2
         - \frac{\lambda_2}{2} \sum_{ij} W_{ij}^2
 
-    where :math:`n` is the number of rows and :math:`m` the number of visible columns. The gradient
-    of the second penalty grows with the sum of the absolute weights of a hidden unit, so that units
-    with large weights become as sparse as other units [1]_.
+    where :math:`n` is the number of rows and :math:`m` the number of visible columns. The
+    derivative of the second penalty with respect to a weight is proportional to the sum of the
+    absolute weights of its hidden unit, so that units with large weights become as sparse as other
+    units [1]_.
 
     Parameters
     ----------
