@@ -24,14 +24,15 @@ from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS, N
 @final
 @dataclass(frozen=True)
 class LabelledRows(DataExpectation):
-    r"""Weighted sum of the negative energy gradient over rows and labels.
+    r"""Weighted sum of the negative gradients of the energy over rows and labels.
 
-    Row :math:`n` with label :math:`k` has the weight
+    The sum contains each row :math:`n` with each possible label :math:`k`. The weight of this pair
+    is
 
     .. math:: c_{nk} = s_n (\delta \, ([y_n = k] - p_{nk}) + \gamma \, [y_n = k])
 
-    and :math:`c_{nk} = s_n \gamma \, p_{nk}` if the row is unlabelled, where :math:`p_{nk}` is the
-    probability of the label given the row.
+    if the row has the label :math:`y_n`, and :math:`c_{nk} = s_n \gamma \, p_{nk}` if the row is
+    unlabelled. Here, :math:`p_{nk}` is the probability of label :math:`k` given row :math:`n`.
 
     Parameters
     ----------
@@ -46,7 +47,8 @@ class LabelledRows(DataExpectation):
     field : ndarray of shape (n_samples, n_hidden)
         Field on the hidden units, without the contribution of the label.
     factors : tuple of float
-        Factors :math:`\delta` of the conditional and :math:`\gamma` of the joint log-likelihood.
+        Factor :math:`\delta` of the conditional log-likelihood, and factor :math:`\gamma` of the
+        joint log-likelihood.
     weights : ndarray of shape (n_samples,)
         Row weights :math:`s_n`, which sum to one.
     """
@@ -100,12 +102,13 @@ class LabelledRows(DataExpectation):
 @final
 @dataclass(frozen=True)
 class LabelObjective:
-    r"""Weighted sum of the conditional and the joint log-likelihood of the labels.
+    r"""Weighted sum of the log-likelihood of labels given rows and the joint log-likelihood.
 
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
-    for a labelled row, and :math:`\gamma \log p(v)` for an unlabelled one. The gradient of the
-    conditional log-likelihood is exact [1]_; the other terms need the negative phase.
+    is the objective of a labelled row; the objective of an unlabelled row is :math:`\gamma \log
+    p(v)`. The gradient of the conditional log-likelihood is computed exactly [1]_. The gradients of
+    the other terms require the negative phase.
 
     Parameters
     ----------
@@ -128,14 +131,14 @@ class LabelObjective:
 
     @property
     def is_exact(self) -> bool:
-        """True if an update sums over all states of a layer."""
+        """True if the negative phase is used and sums over all states of a layer."""
         return self.generative_weight > 0 and self.negative_phase.is_exact
 
     @property
     def offers(self) -> frozenset[str]:
         """Features that are offered to the parts of training.
 
-        Row weights are not offered, because a row has a separate weight for each label.
+        Row weights are not offered, because a row has one weight for each label.
         """
         offers = self.negative_phase.offers if self.generative_weight > 0 else frozenset[str]()
         return offers - {ROW_WEIGHTS}
@@ -159,14 +162,15 @@ class LabelObjective:
         h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains.
         buffers : UpdateBuffers
-            Arrays of the update.
+            Buffers for the arrays of the update.
         rng : numpy.random.Generator
             Source of random numbers.
 
         Returns
         -------
         positive, negative : Expectation
-            Expectations under the data and under the model, including the factors of the objective.
+            Expectations under the data and under the model, multiplied by the factors of the
+            objective.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains after the update's Gibbs steps.
         """
@@ -200,9 +204,9 @@ def _assembled(
     """Assemble the gradient from sums over the labels of each row.
 
     The moments of the visible layer are first summed over the rows with their known labels.
-    Additional rows, each of which contains nothing but a label, then correct the sums for the
-    weights of all labels. A row of zeros is added so that the weights of the additional rows sum to
-    zero.
+    However, a row has weights for all labels. The sums are therefore corrected by additional rows,
+    each of which contains one label and zeros in all other columns. A row of zeros is added so that
+    the weights of the additional rows sum to zero.
     """
     n_labels = weight.shape[1]
     columns = np.arange(v.shape[1] - n_labels, v.shape[1])

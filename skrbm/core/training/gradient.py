@@ -41,8 +41,8 @@ class Expectation(ABC):
         machine : Machine
             Machine whose energy is differentiated. It may have any offsets.
         buffers : UpdateBuffers, default=None
-            Arrays to which results are written; the arrays of the states may be overwritten as
-            well. If None, new arrays are allocated.
+            Buffers to which the results are written. The states in these buffers may be overwritten
+            as well. If None, new arrays are allocated.
 
         Returns
         -------
@@ -68,7 +68,7 @@ class DataExpectation(Expectation):
     def averages(self) -> tuple[Array, Array]:
         """Averages of the visible states and of the expected hidden states.
 
-        Their shapes are (n_visible,) and (n_hidden,).
+        The shapes of the two averages are (n_visible,) and (n_hidden,).
         """
 
 
@@ -121,13 +121,13 @@ class Samples(DataExpectation):
     Parameters
     ----------
     blocks : tuple of ({ndarray, sparse matrix}, ndarray)
-        Each block contains visible states of shape (n_rows, n_visible), and the expected hidden
-        states given these, of shape (n_rows, n_hidden).
+        Each block contains visible states, of shape (n_rows, n_visible), and the expected hidden
+        states given the visible states, of shape (n_rows, n_hidden).
     weights : ndarray of shape (n_samples,)
         Weights of the rows, concatenated over the blocks.
     joint : tuple of (ndarray, ndarray) or None, default=None
-        Block with the rows of both phases, of which `blocks` contains slices, or None if there is
-        no such block.
+        Visible states and expected hidden states of both phases, of which `blocks` contains slices.
+        If None, the phases are stored in separate arrays.
     """
 
     blocks: tuple[tuple[Any, Array], ...]
@@ -169,13 +169,13 @@ class Samples(DataExpectation):
 
 @final
 class Buffer:
-    """Array that every update reuses, and that is reallocated if it is too small."""
+    """Array that every update reuses. It is reallocated if its size or dtype does not fit."""
 
     def __init__(self) -> None:
         self._array: Array | None = None
 
     def rows(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        """First rows of the array, with the given shape and dtype."""
+        """Return the first rows of the array, with the given shape and dtype."""
         array = self._array
         if (
             array is None
@@ -270,7 +270,7 @@ class UpdateBuffers:
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch; dense rows are copied, unless `take` has written them to the buffer.
+            Mini-batch. Dense rows are copied to the buffer, unless `take` has written them there.
         n_model : int
             Number of model states.
         machine : Machine
@@ -279,7 +279,7 @@ class UpdateBuffers:
         Returns
         -------
         states : PhaseStates
-            States of both phases, of which only the mini-batch is set.
+            States of both phases. Only the mini-batch is set; the other arrays are uninitialized.
         """
         n_data, dtype = v.shape[0], machine.weights.dtype
         mean = self._mean.rows((n_data + n_model, machine.weights.shape[1]), dtype)
@@ -296,11 +296,11 @@ class UpdateBuffers:
         return self._h.rows(like.shape, like.dtype)
 
     def product(self, number: int, machine: Machine, dtype: Any) -> Array:
-        """Array with the shape of the weights, for the first (`number` 0) or second (1) product."""
+        """Array for a product with the shape of the weights; `number` is 0 or 1."""
         return self._products[number].rows(machine.weights.shape, dtype)
 
     def equal_weights(self, n_rows: int, dtype: Any) -> Array:
-        """Array of shape (n_rows,) of equal weights that sum to one."""
+        """Array of `n_rows` equal weights that sum to one."""
         weights = self._equal.get(n_rows)
         if weights is None or weights.dtype != dtype:
             weights = self._equal[n_rows] = np.full(n_rows, 1 / max(n_rows, 1), dtype)
@@ -343,7 +343,7 @@ class PhaseStates:
         return self.mean[self.v.shape[0] :]
 
     def write_fields(self, machine: Machine) -> None:
-        """Write the hidden fields to `mean`, by one product unless the mini-batch is sparse."""
+        """Write the hidden fields to `mean`, by a single product if the mini-batch is dense."""
         if self.joint is not None:
             machine.hidden_field(self.joint, out=self.mean)
         else:
@@ -351,7 +351,7 @@ class PhaseStates:
             machine.hidden_field(self.model, out=self.model_mean)
 
     def samples(self) -> tuple[Samples, Samples]:
-        """Positive and negative phase: means over the data and over the model states."""
+        """Positive and negative phase, as means over the mini-batch and over the model states."""
         joint = None if self.joint is None else (self.joint, self.mean)
         n_data, n_model, dtype = self.v.shape[0], len(self.model), self.mean.dtype
         equal = self.buffers.equal_weights

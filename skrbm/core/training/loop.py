@@ -46,7 +46,7 @@ def run_epochs(
     state : TrainingState
         State of training, changed in place.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Data of any numeric type, which are cast one mini-batch at a time.
+        Data of any numeric type. Each mini-batch is converted to the precision of states.
     n_iter : int
         Total number of epochs, including the `n_done` epochs that are already completed.
     rng : numpy.random.Generator
@@ -55,8 +55,8 @@ def run_epochs(
         Indices of the training rows. If None, all rows are used.
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of all rows. If None, all rows have a weight of one. The weights are
-        divided by the mean weight of the training rows or, if `is_planned` is False, by the mean
-        weight of all rows in this and earlier runs.
+        divided by the mean weight of the training rows. If `is_planned` is False, the training rows
+        of earlier runs are included in this mean.
     is_planned : bool, default=True
         Whether the total number of epochs is known in advance. If False, the learning-rate schedule
         stays at its first value.

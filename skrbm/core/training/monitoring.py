@@ -49,9 +49,10 @@ def record(
     -------
     history : dict of str to float
         "pseudo_likelihood" is the mean pseudo-likelihood in nats per row. "mean_activation" is the
-        mean activation of the hidden units under the data. "chain_gap", included only with chains,
-        is the mean free energy of the chains minus the mean free energy of the data, in nats; data
-        that are means of states are replaced by random states with these means.
+        mean activation of the hidden units under the data. "chain_gap", which is present only if
+        there are chains, is the mean free energy of the chains minus the mean free energy of the
+        data, in nats. For this difference, data that are means of states are replaced by random
+        states with these means.
     """
     rows = every_kth_row(v, N_RECORD_ROWS).astype(machine.dtype, copy=False)
     weight = None if sample_weight is None else every_kth_row(sample_weight, N_RECORD_ROWS)
@@ -78,7 +79,7 @@ def free_energy_gap(
     sample_weight: Array | None = None,
     reference_weight: Array | None = None,
 ) -> float:
-    """Mean free energy of rows minus the mean free energy of reference rows.
+    """Compute the mean free energy of rows minus the mean free energy of reference rows.
 
     Overfitting widens the gap between held-out and training rows [1]_, section 6.
 
@@ -87,17 +88,18 @@ def free_energy_gap(
     machine : Machine
         Model that defines the free energy.
     v, reference : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Rows to compare. At most 1000 evenly spaced rows of each array are used.
+        Rows to compare. If there are many, evenly spaced rows of each array are used.
     n_samples : int, default=None
-        Number of rows in an epoch. The number of compared rows is this number divided by 50, but at
-        least 100. If None, it is the number of reference rows.
+        Number of rows in an epoch. If None, the number of reference rows is used. The number of
+        compared rows is this number divided by 50, but at least 100 and at most 1000.
     sample_weight, reference_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows. If None, all rows have equal weights.
 
     Returns
     -------
     gap : float
-        Difference of the means in nats, in which the partition function cancels.
+        Difference between the mean free energies, in nats. It equals the mean log-likelihood of the
+        reference rows minus the mean log-likelihood of the rows `v`.
 
     References
     ----------
@@ -129,7 +131,7 @@ class Plateau:
     best : float, default=-inf
         Best score so far.
     n_stale : int, default=0
-        Number of scores since the last improvement.
+        Number of scores without improvement since the last improvement.
     """
 
     tol: float
@@ -146,7 +148,7 @@ class Plateau:
             New score. NaN does not count as an improvement.
         std_error : float, default=0.0
             Standard error of the score. If the score plus its standard error would be an
-            improvement, the score does not add to `n_stale`.
+            improvement, `n_stale` is not increased.
 
         Returns
         -------
@@ -172,15 +174,15 @@ class Plateau:
 @final
 @dataclass
 class EarlyStopping:
-    """Rule that ends training when the scores reach a plateau, and keeps the best machine.
+    """Rule that ends training when the scores reach a plateau, and can keep the best machine.
 
     Parameters
     ----------
     plateau : Plateau
         Detector of a plateau of the scores.
     slows_down : bool
-        If True, training does not end on a plateau while the learning rate exceeds `MIN_RATE`; the
-        learning rate is lowered instead.
+        If True, the learning rate is lowered on a plateau while it exceeds `MIN_RATE`, and training
+        continues.
     restores_best : bool
         Whether to keep the machine with the best score.
     best : Machine, default=None
@@ -193,14 +195,14 @@ class EarlyStopping:
     best: Machine | None = None
 
     def resume(self, score: float, machine: Machine) -> None:
-        """Set the machine and the score on which training has to improve.
+        """Set the score that training has to exceed, and the machine with this score.
 
         Parameters
         ----------
         score : float
             Score of the machine.
         machine : Machine
-            Machine with the public arrays of the estimator.
+            Machine to keep until an epoch has a better score. It is copied.
         """
         self.plateau.best = score
         self.best = machine.astype(machine.dtype, copy=True)

@@ -23,7 +23,7 @@ Phases = tuple[DataExpectation, Expectation, Array]  # positive, negative, new h
 
 @dataclass(frozen=True)
 class NegativePhase(ABC):
-    """Source of model samples for the negative phase.
+    """Training algorithm, which defines the negative phase of the gradient.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ class NegativePhase(ABC):
     Attributes
     ----------
     is_exact : bool
-        Whether the gradient is exact. States are then kept in the precision of the machine: without
-        sampling noise, the rounding errors of a lower precision would matter.
+        Whether the gradient is exact. If it is, states are kept in the precision of the machine,
+        because the rounding errors of a lower precision would matter without sampling noise.
     offers : frozenset of str
         Features that this algorithm offers to the parts of training.
     """
@@ -77,8 +77,8 @@ class NegativePhase(ABC):
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
-            Hidden states of the persistent chains, those at temperature 1 first. The array may be
-            overwritten.
+            Hidden states of the persistent chains. The chains at temperature 1 come first. The
+            array may be overwritten.
         buffers : UpdateBuffers
             Buffers for the arrays of the update.
         rng : numpy.random.Generator
@@ -137,7 +137,7 @@ class ContrastiveDivergence(OneTemperature):
 @final
 @dataclass(frozen=True)
 class PersistentContrastiveDivergence(OneTemperature):
-    """PCD-k, stochastic maximum likelihood: chains persist between updates.
+    """PCD-k, or stochastic maximum likelihood: the chains persist between updates.
 
     References
     ----------
@@ -185,9 +185,9 @@ class ParallelTempering(NegativePhase):
     n_gibbs_steps : int, default=1
         Number of steps of the chains per update. One step draws v, then h, then swaps states.
     base : Units
-        Visible layer at the highest temperature, whose distribution, without a field, should
-        resemble the data. It must not share memory with the machine, because training changes the
-        machine in place.
+        Visible layer at the highest temperature. Its distribution without a field should resemble
+        the data. It must not share memory with the machine, because training changes the machine in
+        place.
     ladder : Ladder
         Temperatures, adapted in place.
 
@@ -236,7 +236,7 @@ ALGORITHMS: dict[str, type[NegativePhase]] = {
 def _advance(
     machine: Machine, h: Array, n_gibbs_steps: int, rng: np.random.Generator, out: Array
 ) -> None:
-    """Run Gibbs steps from the hidden states `h` in place; write visible states to `out`."""
+    """Run Gibbs steps that start from `h` and overwrite it; write the visible states to `out`."""
     machine.sample_visible(h, rng, out=out)
     for _ in range(n_gibbs_steps - 1):
         machine.sample_hidden(out, rng, out=h)

@@ -22,7 +22,7 @@ MIN_ROOT = 1e-6  # above the rounding errors of zero gradients in single precisi
 
 @dataclass(frozen=True)
 class Optimizer(ABC):
-    """Update rule that computes a step from the current direction and earlier ones.
+    """Update rule that computes a step from the current direction and earlier directions.
 
     Parameters
     ----------
@@ -42,12 +42,15 @@ class Optimizer(ABC):
     @property
     @abstractmethod
     def remembered(self) -> tuple[str, ...]:
-        """Names of the arrays that are kept between steps; each has the shape of its parameter."""
+        """Names of the arrays that are kept between steps for each parameter.
+
+        Each of these arrays has the shape of its parameter.
+        """
 
     @property
     @abstractmethod
     def momentum_gain(self) -> float:
-        """Total step caused by a direction, in multiples of the learning rate times the direction.
+        """Sum of all steps caused by a direction, divided by the learning rate times the direction.
 
         It is 0 if the step does not scale with the length of the direction.
         """
@@ -56,14 +59,15 @@ class Optimizer(ABC):
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
         """Update a block of a parameter in place.
 
-        The arrays are the block, its direction, which is overwritten, and its `remembered` arrays.
-        `n_steps` is the number of steps so far, including this one.
+        `arrays` contains the block itself and the corresponding blocks of the direction and of the
+        `remembered` arrays. The direction may be overwritten. `n_steps` is the number of steps so
+        far, including this one.
         """
 
     def step(
         self, parameters: Arrays, direction: Arrays, learning_rate: float, memory: Memory
     ) -> None:
-        """Update the parameters in place; the arrays of the direction are overwritten.
+        """Update the parameters in place; the arrays of the direction may be overwritten.
 
         Parameters
         ----------
@@ -196,7 +200,10 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 def _remembered(memory: Memory, name: str, like: Array) -> Array:
-    """Array that is kept between steps; it is zero initially and after a change of shape."""
+    """Return an array that is kept between steps.
+
+    It is zero in the first step, and after the shape of the parameter has changed.
+    """
     array = memory.get(name)
     if array is None or array.shape != like.shape:
         array = memory[name] = np.zeros_like(like)

@@ -27,7 +27,7 @@ class Step:
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Mini-batch. The gradient may overwrite it, after `weigh_rows` and before `transform`.
     mean_hidden : ndarray of shape (n_hidden,)
-        Weighted mean of the hidden units over the mini-batch, before the update.
+        Weighted mean of the hidden units over the mini-batch, computed before the update.
     rate : float
         Learning rate of the update, multiplied by the mean weight of the mini-batch if the rows are
         weighted.
@@ -54,12 +54,13 @@ class Part:
     Attributes
     ----------
     name : str
-        Key of the part in `TrainingState.parts`. An estimator whose `_left_out` contains this name,
-        if that may be left out, trains without the part.
+        Key of the part in `TrainingState.parts`. If `_left_out` of an estimator contains this name,
+        the estimator trains without the part. Names of parts that cannot be left out are refused.
     needs : frozenset of str
         Features that the part requires; `NegativePhase.offers` must contain them.
     data_rows : tuple of str
-        Keys of the part's state that hold rows of the data. A fitted estimator does not store them.
+        Keys under which the state of the part holds rows of the data. A fitted estimator does not
+        store these rows.
     """
 
     name: ClassVar[str]
@@ -71,7 +72,7 @@ class Part:
         return state.parts.setdefault(self.name, {})
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """True if the part acts on the data `v`; called once per run."""
+        """Return True if the part acts on the data `v`. The method is called once per run."""
         return True
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
@@ -97,16 +98,17 @@ class Part:
         """
 
     def observe(self, step: Step) -> None:
-        """Read the mini-batch and the chains, and change the rate of the step.
+        """Read the mini-batch and the chains, or change the learning rate of the step.
 
-        Called after the chains have moved, before the gradient.
+        The hook is called after `move_chains` and before the gradient is computed.
         """
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """Return the difference between the phases with changed row weights.
+        """Change the row weights in the difference between the phases, and return the result.
 
-        Only for parts that need `ROW_WEIGHTS`, which the exact gradient does not have. `machine` is the
-        machine in training before the update, in the precision of states.
+        A part that overrides this hook must have `ROW_WEIGHTS` in `needs`, because the exact
+        gradient has no row weights. `machine` is the machine in training before the update, in the
+        precision of states.
         """
         return difference
 
@@ -123,7 +125,7 @@ class Part:
 
 
 def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[str, Any]]:
-    """States of all parts, from which the rows of the data are removed."""
+    """Return the states of all parts without the rows of the data."""
     data_rows = {part.name: part.data_rows for part in parts}
     return {
         name: {key: value for key, value in memory.items() if key not in data_rows.get(name, ())}

@@ -24,11 +24,12 @@ class Preconditioner:
     variance, kurtosis : ndarray of shape (n_visible,), default=None
         Variance and kurtosis of the data, which scale the metric, or None if they are unknown.
     unit : float, default=1.0
-        Factor of the metric. It compensates the metric of the weights if this differs from 1, so
-        that the learning rate applies to the weights without a factor.
+        Factor of the metric. If the metric of the weights differs from 1, this factor compensates
+        for it: the step of the weights is then the learning rate times their gradient.
     max_norm : float or None, default=None
-        Largest norm of the gradient, over all parameters [1]_. The norm is computed in the metric,
-        so it does not depend on the units of measurement of the data.
+        Largest norm of the gradient over all parameters, to which longer gradients are clipped
+        [1]_. The norm is computed in the metric, so it does not depend on the units of measurement
+        of the data.
 
     References
     ----------
@@ -44,7 +45,10 @@ class Preconditioner:
     _hidden_variance: Array | None = field(default=None, init=False)
 
     def scale_hidden(self, variance: Array) -> None:
-        """Scale the metric by the variances of the hidden states, an array of shape (n_hidden,)."""
+        """Scale the metric by the variances of the hidden states.
+
+        The array `variance` has the shape (n_hidden,).
+        """
         self._hidden_variance, self._fixed = variance, None
 
     def direction(self, machine: Machine, gradient: Gradient) -> Gradient:
@@ -95,6 +99,6 @@ class Preconditioner:
 
 
 def _square(array: Array, multiples: Any) -> float:
-    """Weighted sum of squares."""
+    """Sum of the squared entries of an array, each multiplied by its weight."""
     weights = np.broadcast_to(multiples, array.shape)
     return float(sum((array[rows] ** 2 * weights[rows]).sum() for rows in row_blocks(array)))

@@ -22,7 +22,7 @@ class TrainingState:
     Parameters
     ----------
     particles : ndarray of shape (n_chains * n_particles, n_hidden)
-        Hidden states of the persistent chains, those at temperature 1 first.
+        Hidden states of the persistent chains. The chains at temperature 1 come first.
     visible_offset : ndarray of shape (n_visible,), default=None
         Running mean of the data; None until the first centred epoch.
     hidden_offset : ndarray of shape (n_hidden,), default=None
@@ -32,11 +32,11 @@ class TrainingState:
     n_updates : int, default=0
         Number of updates so far.
     rate_factor : float, default=1.0
-        Factor of the learning rate, which is lowered on a plateau.
+        Factor of the learning rate. Early stopping may lower it when the scores reach a plateau.
     learning_rate : float, default=0.0
         Learning rate of the last update.
     n_rows : int, default=0
-        Number of training rows so far.
+        Number of training rows in all runs so far.
     total_weight : float, default=0.0
         Sum of the weights of these rows.
     parts : dict of str to dict
@@ -62,7 +62,7 @@ class TrainingState:
         *,
         is_planned: bool,
     ) -> Array | None:
-        """Add the rows to the counts, and divide their weights by the mean weight.
+        """Count the training rows, and divide the weights of all rows by the mean weight.
 
         Parameters
         ----------
@@ -73,13 +73,14 @@ class TrainingState:
         rows : ndarray of shape (n_rows,), default=None
             Indices of the training rows; only these are counted. If None, all rows are counted.
         is_planned : bool
-            If True, the mean weight is computed over these rows only; if False, over all rows so
-            far.
+            If True, the mean weight is computed from the training rows of this run. If False, it is
+            computed from the training rows of all runs so far.
 
         Returns
         -------
         relative_weight : ndarray of shape (n_samples,) or None
-            Weights relative to the mean, or None if all of them are 1.
+            Weights divided by the mean weight. None if `sample_weight` is None and the mean weight
+            is 1.
         """
         n_rows = n_samples if rows is None else len(rows)
         weight = sample_weight if sample_weight is None or rows is None else sample_weight[rows]
@@ -106,7 +107,7 @@ class TrainingState:
         self.hidden_offset = hidden + OFFSET_RATE * (mean_hidden - hidden)
 
     def offsets(self, dtype: Any) -> tuple[Array, Array]:
-        """Copies of the running means in the precision of the parameters."""
+        """Copies of the running means of both layers, converted to the given dtype."""
         visible, hidden = self._initialized_offsets()
         return visible.astype(dtype), hidden.astype(dtype)
 
@@ -120,7 +121,7 @@ class TrainingState:
 
 
 def recent_success(before: float, last: float) -> float:
-    """Update the running mean of the success rate with the last attempt.
+    """Update the running mean of the success rate after an attempt.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ def pause(success: float, least: float, shortest: int, longest: int) -> int:
     success : float
         Success rate of the attempts.
     least : float
-        Number of updates at a success rate of 1.
+        Number of updates at a success rate of 1, before the bounds are applied.
     shortest, longest : int
         Bounds of the result.
 

@@ -59,8 +59,9 @@ class Trainer:
         Buffers for the arrays of the updates, with the precision of states. They serve one machine
         at a time.
     serial_products : tuple of int, default=SERIAL_PRODUCTS
-        BLAS uses one thread if the number of multiplications per update is at least the first value
-        and less than the second.
+        Bounds of the number of multiplications in the product of the weights with the states of
+        both phases. BLAS uses one thread if this number is at least the first bound and less than
+        the second.
 
     Raises
     ------
@@ -119,8 +120,8 @@ class Trainer:
         progress : float, default=0.0
             Completed share of the planned run; 0 if training is not planned.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the rows, whose mean over the data is one. If None, all rows have a weight of
-            one. The positive phase is a weighted mean, and the step is multiplied by the mean
+            Weights of the rows, with a mean of one over the data. If None, all rows have a weight
+            of one. The positive phase is a weighted mean, and the step is multiplied by the mean
             weight of the mini-batch.
         """
         move_chains, observe, weigh_rows, transform, after_step = self._hooks
@@ -156,7 +157,7 @@ class Trainer:
                 machine.assign(recenter(machine, *state.offsets(machine.dtype)).arrays)
 
     def start(self, machine: Machine, state: TrainingState) -> Machine:
-        """Prepare the machine to train: centre its parameters if training is centred.
+        """Prepare a machine for training: centre its parameters if training is centred.
 
         Parameters
         ----------

@@ -53,7 +53,7 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
     machine : Machine
         Plain machine after the last update.
     state : TrainingState
-        State of the training of this machine.
+        Training state of this machine.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def _pending_share(memory: dict[str, Any]) -> float:
 
 
 def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:
-    """Add the current arrays to an average in place, with the weight `share`."""
+    """Update an average in place with the current arrays, which have the weight `share`."""
     for name, array in present.items():
         for rows in row_blocks(array, IN_PLACE_BYTES):
             mean, present_rows = average[name][rows], array[rows]

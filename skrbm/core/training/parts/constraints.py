@@ -23,7 +23,7 @@ class Constraints(Part):
     max_norm : float or None, default=None
         Largest Euclidean norm of a hidden unit's weights [1]_.
     bounds : mapping of str to (ndarray, ndarray)
-        Lowest and highest values of the parameters, by parameter name.
+        Lowest and highest values of each bounded parameter, by parameter name.
 
     References
     ----------

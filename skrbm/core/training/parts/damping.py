@@ -93,28 +93,28 @@ class _LayerBuffers:
 class Damping(Part):
     r"""Damping of the gradient along directions of large curvature.
 
-    If modes are far apart, the changes of all hidden units add up in the probabilities of the
-    modes: a single update changes the log-odds of two modes by tens of nats, and the sign of the
-    change alternates between updates. Let the gradient be :math:`\sum_k s_k \phi_k`, where
+    If two modes are far apart, a single update can change their log-odds by tens of nats, because
+    the effects of all hidden units add up. The next update then changes the log-odds in the
+    opposite direction, and so on. Let the gradient be :math:`\sum_k s_k \phi_k`, where
     :math:`\phi_k` is the contribution of row :math:`k`, and let :math:`w_k = \frac12 |s_k|`. An
     estimate of the Fisher information is
 
     .. math:: \sum_k w_k (\phi_k - \bar\phi) (\phi_k - \bar\phi)^T, \qquad
         \bar\phi = \sum_k w_k \phi_k
 
-    Its eigenvectors are linear combinations of the rows' gradients, and can be computed from the
-    Gram matrix of these gradients alone; so can the natural gradient [1]_. The component of the
+    Its eigenvectors are linear combinations of the rows' gradients. They can be computed from the
+    Gram matrix of these gradients alone, as can the natural gradient [1]_. The component of the
     gradient along an eigenvector with eigenvalue :math:`\lambda` is multiplied by
 
     .. math:: \min\left(1, \frac{\lambda_0}{\lambda}\right), \qquad
         \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{200} \sum_k \lambda_k\right)
 
-    where :math:`\eta` is the learning rate. If the largest :math:`w_k` exceeds 3/200, it is used in
-    place of 3/200. The gradient is damped only if the largest eigenvalue exceeds both 6 % of the
-    sum of all eigenvalues and twice the largest eigenvalue that a single row can cause. A learning
-    rate above :math:`2 / \lambda` makes the step diverge. While such steps are rare, only one in up
-    to 16 updates is checked, and damped if necessary. Updates with more than 256 rows in both
-    phases together are not damped.
+    where :math:`\eta` is the learning rate times `momentum_gain`. If the largest :math:`w_k`
+    exceeds 3/200, it is used in place of 3/200. The gradient is damped only if the largest
+    eigenvalue exceeds both 6 % of the sum of all eigenvalues and twice the largest eigenvalue that
+    a single row can cause. Steps diverge if :math:`\eta` exceeds :math:`2 / \lambda`. While such
+    steps are rare, updates are checked less often, down to one in 16; the other updates are not
+    damped. Updates with more than 256 rows in both phases together are not damped.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Damping(Part):
     _hidden: _LayerBuffers = field(default_factory=_LayerBuffers, init=False)
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """Change the row weights such that the gradient is damped, if a check is due."""
+        """If a check is due, change the row weights to damp the gradient."""
         memory, n_updates, weights = (
             self.memory(step.state),
             step.state.n_updates,
@@ -159,9 +159,10 @@ class Damping(Part):
         return difference if change is None else difference.weighted(weights + change)
 
     def _gram_matrix(self, machine: Machine, difference: Samples) -> Array:
-        """Gram matrix of the rows' gradients of weights and biases, in the metric of the step.
+        """Gram matrix of the rows' gradients with respect to weights and biases, in the metric.
 
-        A constant, the unit of the metric, is added to all entries; it cancels in the covariance.
+        All entries also contain the constant `preconditioner.unit`, which cancels when the
+        gradients are centred.
         """
         metrics = self.preconditioner.metrics(machine)
         v, mean = zip(*difference.blocks, strict=True)
@@ -179,7 +180,7 @@ class Damping(Part):
 def _layer_gram(
     buffers: _LayerBuffers, layer: Units, multiple: Any, blocks: tuple[Any, ...]
 ) -> Array:
-    """Gram matrix of the signals of all rows, in the metric of the layer."""
+    """Gram matrix of the signals of all rows, computed in the metric of the layer."""
     n_rows, dtype = sum(block.shape[0] for block in blocks), blocks[-1].dtype
     signal = buffers.signals.rows((n_rows, layer.n_columns), dtype)
     begin = 0
@@ -195,10 +196,9 @@ def _layer_gram(
 def _leading(
     covariance: Callable[[Array], Array], start: Array, total: float
 ) -> tuple[Array, Array]:
-    """Largest eigenvalues, in ascending order, and their eigenvectors.
+    """Approximate the largest eigenvalues, in ascending order, and their eigenvectors.
 
-    They are approximated in a Krylov space of `start` by Lanczos iteration with full
-    reorthogonalization.
+    The method is Lanczos iteration with the initial vector `start` and full reorthogonalization.
     """
     basis: list[Array] = []
     images: list[Array] = []

@@ -15,16 +15,16 @@ from skrbm.core.training.part import Part
 @final
 @dataclass(frozen=True)
 class GreyValues(Part):
-    """Part that draws random states whose means are the data values; sparse rows are kept."""
+    """Part that replaces dense data by random states, whose means are the data values."""
 
     name: ClassVar[str] = "grey values"
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """True if an array has values between the two states, or if `v` is not an array."""
+        """True unless `v` is an array without values between the two states."""
         return not isinstance(v, np.ndarray) or machine.visible.has_means(v)
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Any:
-        """Mini-batch whose values are replaced by random states."""
+        """Random states whose means are the values of the mini-batch `v`."""
         return machine.visible.draw_states_of_means(v, rng) if machine.visible.has_means(v) else v

@@ -19,7 +19,7 @@ MAX_FIELD = 1e8  # nats; outliers of narrow clusters can cause fields of 1e6
 
 
 class DivergenceError(ValueError):
-    """Training diverged; the last finite parameters are kept."""
+    """Error raised if training diverges; the last finite parameters are kept."""
 
 
 @final
@@ -83,7 +83,7 @@ class Guard(Part):
 
 
 def _non_finite(machine: Machine) -> list[str]:
-    """Names of non-finite parameters, and of non-finite moments that they imply."""
+    """Names of all non-finite parameters, and of all non-finite moments of the visible units."""
     numbers, visible = dict(machine.parameters), machine.visible
     field = visible.zero_field(1)
     mean = numbers["mean of the visible units"] = visible.mean(field)

@@ -21,9 +21,9 @@ class HiddenScale(Part):
     """Running variance of the hidden states under the data, which scales the metric of the step.
 
     The variance of unbounded states grows with the weights, and so does the curvature of the
-    log-likelihood. The metric uses this variance or the current mean squared deviation of the
-    chains, whichever is larger: with the variance alone, steps that should return distant chains to
-    the data would overshoot.
+    log-likelihood. The metric uses the larger of two values: this variance, and the current mean
+    squared deviation of the chains from the mean under the data. With the variance alone, steps
+    that should return distant chains to the data would overshoot.
 
     Parameters
     ----------

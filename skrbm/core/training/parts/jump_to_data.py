@@ -39,24 +39,26 @@ class JumpToData(Part):
     A group of at most `CHAINS_PER_TRY` chains attempts a jump every `MIN_TRY_PAUSE` to
     `MAX_TRY_PAUSE` updates; the lower the acceptance rate, the rarer the attempts. After
     pretraining, a group attempts a jump in every update, and the proposals include the modes of the
-    pretrained machine. They are stored in the state of the part under the key "modes".
+    pretrained machine. These modes are stored in the state of the part under the key "modes".
 
     Gibbs sampling does not mix between modes that are far apart: chains would stay in one mode, and
     training would distort the probabilities of all modes that no chain visits.
 
-    A mini-batch with a rare row raises the log-probability of the row's mode by tens of nats, and
-    the row is not drawn again for many updates. Therefore every attempt also proposes anchors.
-    Anchors are data rows that are far apart; the anchors with the lowest free energy are proposed.
+    A mini-batch with a rare row raises the log-probability of the row's mode by tens of nats.
+    Chains would have to visit this mode so that the following updates lower its probability, but
+    the row is not drawn again for many updates. Therefore every attempt also proposes anchors,
+    which are data rows that are far apart. If there are more than `N_OFFERED_ROWS` anchors, the
+    ones with the lowest free energy are proposed.
 
     Parameters
     ----------
     n_chains : int, default=1
-        Number of Markov chains per particle, of which the first is at temperature 1.
+        Number of Markov chains per particle. The first chain of each particle is at temperature 1.
     mixed_share : float, default=MIXED_SHARE
         Share of the attempts that also propose mixtures of two rows. Mixtures lead chains to modes
         without data, which training cannot remove unless a chain visits them.
     n_anchors : int, default=N_FAR_ROWS
-        Maximum number of anchors. If 0, no anchors are proposed.
+        Maximum number of anchors. If it is 0, no anchors are proposed.
     kernel : callable, default=jump
         Metropolis kernel with the signature of `chains.jumps.jump`.
     """
@@ -71,7 +73,7 @@ class JumpToData(Part):
     kernel: Callable[..., tuple[Array, Array]] = jump
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Choose the anchors among the data of a run."""
+        """Choose the anchors from the data of a run."""
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds

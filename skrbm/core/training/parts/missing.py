@@ -21,18 +21,19 @@ STEPS_AFTER_CHANGE = 10  # Gibbs steps of a row whose observed values have chang
 
 @final
 class ImputedRows:
-    r"""Data indexed like an array, with missing values imputed by draws given the observed values.
+    r"""Data indexed like an array, whose missing values are imputed by draws given observed values.
 
     The gradient of the log-likelihood of the observed values has the positive phase
 
     .. math:: \left\langle -\frac{\partial E}{\partial \theta}
         \right\rangle_{p(v_\text{mis}, h \mid v_\text{obs})}
 
-    Before every update, a Gibbs step with clamped observed values redraws the missing values,
-    starting from their last draws. This is stochastic expectation maximization [1]_. If the
-    observed values of a row are redrawn as well, `STEPS_AFTER_CHANGE` steps adapt the missing
-    values to them. Missing values are initialized with values of the nearest rows: draws in a mode
-    that does not fit the observed values would never leave this mode.
+    Before every update, the missing values of the mini-batch are redrawn by a Gibbs step, which
+    starts from their last draws and keeps the observed values fixed. This is stochastic expectation
+    maximization [1]_. If new states are drawn for the observed grey values of a row,
+    `STEPS_AFTER_CHANGE` Gibbs steps are run instead of one. Missing values are initialized with
+    values of the nearest rows, because draws in a mode that does not match the observed values
+    would never leave this mode.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class ImputedRows:
     base : Units
         Visible layer whose distribution, without a field, resembles the data.
     n_first_steps : int
-        Number of Gibbs steps the first time that a row is redrawn. Later, one step is used.
+        Number of Gibbs steps when the missing values of a row are redrawn for the first time.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -53,7 +54,8 @@ class ImputedRows:
     imputed : ndarray of shape (n_missing,)
         Current draws of the missing values, row by row.
     is_initial : ndarray of bool of shape (n_samples,)
-        Mask of the rows that have not been redrawn yet.
+        Mask of the rows whose missing values have not been redrawn yet. It stays True for complete
+        rows.
 
     References
     ----------
@@ -99,13 +101,14 @@ class ImputedRows:
         rng : numpy.random.Generator
             Source of random numbers. Rows without missing values do not use it.
         v : ndarray of shape (n_rows, n_visible), default=None
-            Imputed rows with the observed values to clamp, such as states drawn from grey values.
-            The array is overwritten. If None, the observed values of the data are clamped.
+            Imputed rows whose observed values are clamped, for example random states in place of
+            grey values. The array is overwritten. If None, the observed values of the data are
+            clamped.
 
         Returns
         -------
         v : ndarray of shape (n_rows, n_visible)
-            Rows with the redrawn values.
+            Rows with redrawn missing values.
         """
         numbers, v = np.arange(len(self))[rows], self[rows] if v is None else v
         incomplete = np.flatnonzero(~self.observed[numbers].all(axis=1))
@@ -125,7 +128,7 @@ class ImputedRows:
         return v
 
     def _imputed_rows(self, numbers: Array) -> Array:
-        """Copy of rows, with their missing values imputed."""
+        """Copy of the given rows, in which missing values are imputed."""
         v = np.array(self._v[numbers])
         v[np.isnan(v)] = self.imputed[self._places(numbers)]
         return v

@@ -25,9 +25,9 @@ N_ITERATIONS = 3  # per update; each reduces the untracked share of the vectors 
 class Normalization(Part):
     """Bound on the singular values of the weights that keeps the distribution normalizable.
 
-    The bound applies to the scaled weights that are defined in `Machine.lost_curvature`. An update
-    hardly changes the singular vectors; for large layers, a subspace iteration therefore tracks the
-    leading ones from update to update.
+    The bound applies to the scaled weights that are defined in `Machine.lost_curvature`. For large
+    layers, only the leading singular vectors are computed. A subspace iteration updates them after
+    every step, because a step hardly changes them.
     """
 
     name: ClassVar[str] = "normalization"
@@ -35,8 +35,8 @@ class Normalization(Part):
     def observe(self, step: Step) -> None:
         """Divide the rate by the relaxation time of the chains.
 
-        Close to the bound, the relaxation time in Gibbs steps is about the reciprocal of the
-        remaining share of the curvature.
+        Close to the bound, the relaxation time in Gibbs steps is about the reciprocal of the share
+        of the curvature that the weights do not cancel.
         """
         step.rate *= 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
 
@@ -57,7 +57,7 @@ class Normalization(Part):
 
 
 def hold_normalizable(machine: Machine) -> float:
-    """Clip the singular values of the weights to a lost curvature of `MAX_LOST_CURVATURE`.
+    """Clip the singular values so that the lost curvature is at most `MAX_LOST_CURVATURE`.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def hold_normalizable(machine: Machine) -> float:
 
 
 def _random_directions(machine: Machine, n_directions: int) -> Array:
-    """Random hidden directions of shape (n_hidden, n_directions), the same in every run."""
+    """Random matrix of shape (n_hidden, n_directions), which is the same in every run."""
     shape = len(machine.hidden.bias), n_directions
     return np.random.default_rng(shape).standard_normal(shape).astype(machine.weights.dtype)
 
@@ -101,8 +101,8 @@ def _iterated(machine: Machine, directions: Array) -> Array:
 def _hold_within(machine: Machine, directions: Array) -> Array:
     """Clip the singular values in the span of the directions; return the values before clipping.
 
-    If all of them exceed the limit, singular values outside the span may exceed it as well, and all
-    singular values of the machine are clipped.
+    If all of these values exceed the limit, singular values outside the span may exceed it as well;
+    all singular values of the machine are then clipped.
     """
     left, right = machine.curvature_scales
     image = left[:, None] * (machine.weights @ (right[:, None] * directions))

@@ -24,8 +24,10 @@ class Penalties(Part):
         - \frac{\lambda_{1 \times 1}}{2 m} \sum_j \left( \sum_i |W_{ij}| \right)^2
         - \frac{\lambda_2}{2} \sum_{ij} W_{ij}^2
 
-    with m visible columns. The gradient of the second penalty grows with the sum of the absolute
-    weights of a hidden unit, so that units with large weights become as sparse as other units [1]_.
+    where :math:`n` is the number of rows and :math:`m` the number of visible columns. The
+    derivative of the second penalty with respect to a weight is proportional to the sum of the
+    absolute weights of its hidden unit, so that units with large weights become as sparse as other
+    units [1]_.
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class Penalties(Part):
         return bool(self.l1 or self.l1_squared or self.l2)
 
     def of_weights(self, machine: Machine) -> float:
-        r"""Sum of the penalties for the weights of a machine.
+        r"""Compute the sum of the penalties on the weights of a machine.
 
         Parameters
         ----------
@@ -70,7 +72,7 @@ class Penalties(Part):
         return float(self.l1 * sums.sum() + squares / 2)
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Subtract the gradients of the penalties on the weights in the gauge of the layers."""
+        """Subtract the gradients of the penalties on the weights in the gauge of both layers."""
         if self.l2:
             weights = _gauged(machine, machine.weights)
             for rows in row_blocks(weights):

@@ -27,9 +27,9 @@ MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # of the subsample: 55
 MIN_CLUSTER_ROWS = 5  # rows of a cluster in each half of the subsample
 N_FINE_CLUSTERS, N_KMEANS_STEPS = 16, 20  # clusters of k-means, which are then merged
 MIN_GAP = 4.0  # width of the gap between two clusters, in standard deviations
-MIN_TIE_SHARE = 0.5  # share of ties among sorted values above which a column has few values
+MIN_TIE_SHARE = 0.5  # share of ties above which a column has few distinct values
 # Smallest gap, in multiples of the largest step of any single column: for binary columns, and for
-# numeric columns with few values.
+# numeric columns with few distinct values.
 MIN_FLIPS, MIN_VALUE_GAPS = 3.0, 1.25
 RELATIVE_ROUNDING = 1e-6  # of deviations
 MAX_DEVIATIONS = 1e6  # standard deviations from the mean, beyond which k-means crashes
@@ -76,13 +76,15 @@ class Clusters:
         return np.asarray(self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0))
 
     def kurtosis(self, variance: Array) -> float:
-        r"""Kurtosis that makes one column as sensitive to its log-variance as all columns together.
+        r"""Lower bound on the kurtosis, which limits the effect of log-variances on the modes.
 
-        A step of the log-variances changes the log-odds of two modes by the difference between the
-        squared distances of the two modes from the mean, in units of :math:`2 \sigma_i^2`, summed
-        over the columns. Let :math:`\lambda` be the largest eigenvalue of the covariance matrix,
-        over the modes, of the columns' squared distances in units of :math:`\sigma_i^2`. A single
-        column has the same effect on average if its kurtosis is :math:`3 + 2 \lambda`.
+        A step of the log-variances changes the log-odds of two modes. The change is proportional to
+        the difference between the squared distances of the two modes from the mean, which are
+        divided by :math:`2 \sigma_i^2` and summed over the columns. Consider the squared distance
+        of each mode in each column, divided by :math:`\sigma_i^2`, and let :math:`\lambda` be the
+        largest eigenvalue of the covariance matrix of these distances over the modes. A single
+        column has, on average, the same effect as all columns together if its kurtosis is :math:`3
+        + 2 \lambda`.
 
         Parameters
         ----------
@@ -92,7 +94,8 @@ class Clusters:
         Returns
         -------
         kurtosis : float
-            Kurtosis, computed with the eigenvalue multiplied by `LOG_VARIANCE_SAFETY`.
+            Lower bound on the kurtosis of every column, computed with the eigenvalue multiplied by
+            `LOG_VARIANCE_SAFETY`.
         """
         squares = (self.centers - self.shares @ self.centers) ** 2
         squares /= np.where(variance > 0, variance, np.inf)
@@ -112,10 +115,10 @@ def find_clusters(
 ) -> Clusters | None:
     """Find clusters of rows that are separated by wide gaps.
 
-    In numeric data, all rows are first searched for rare clusters. Then a subsample of the other
-    rows is drawn, and k-means partitions one half of it into many fine clusters. The other half is
-    used to test by `separated` whether there is a gap between each pair of clusters; pairs without
-    a gap are merged until all clusters are separated.
+    Numeric data are first searched for rare clusters. A subsample of the other rows is then drawn,
+    and k-means partitions its first half into many small clusters. The second half shows whether
+    two clusters are separated by a gap (see `separated`). Clusters without a gap between them are
+    merged until all clusters are separated.
 
     Parameters
     ----------
@@ -135,8 +138,9 @@ def find_clusters(
     Returns
     -------
     modes : Clusters or None
-        Clusters, or None if there are too few rows, fewer than two clusters or too many clusters,
-        or if a numeric column varies in the data but is constant within each cluster.
+        Clusters. None if there are too few rows, fewer than two clusters or too many clusters, if a
+        value is extremely far from the mean of its column, or if a numeric column varies in the
+        data but is constant within each cluster.
     """
     indices = np.arange(v.shape[0]) if indices is None else indices
     deviation = np.sqrt(np.where(variance > 0, variance, np.inf))
@@ -185,7 +189,8 @@ def far_rows_by_group(
     indices : ndarray of shape (n_rows,)
         Indices of the rows to search. If there are many, only evenly spaced ones are searched.
     mean, unit : ndarray of shape (n_visible,)
-        Mean and unit of distance of each column. The unit is infinite for constant columns.
+        Mean of each column, and the unit in which distances along this column are measured. The
+        unit is infinite for constant columns.
 
     Returns
     -------
@@ -219,7 +224,7 @@ def far_rows_by_group(
 
 
 def _merged_clusters(scaled: Array, step: float, rng: np.random.Generator) -> Array:
-    """Cluster label of each row, after merging clusters that are not separated."""
+    """Cluster label of each row, after clusters without a gap between them are merged."""
     half = len(scaled) // 2
     means, within = _fine_clusters(scaled[:half], rng)
     if not step:  # clusters may be close in standard deviations, but far relative to their noise
@@ -237,9 +242,10 @@ def _merged_clusters(scaled: Array, step: float, rng: np.random.Generator) -> Ar
 def separated(rows: Array, label: Array, step: float, min_change: Array) -> Array:
     """Mask of the pairs of clusters that are separated by a gap.
 
-    For each pair of clusters, the means of both are computed from the first half of the rows, and
-    the second half is projected on the line through these means. The gap between the projected
-    clusters must be at least `MIN_GAP` times the larger of their standard deviations.
+    For each pair of clusters, the means of both clusters are computed from the first half of the
+    rows. The second half is projected on the line through these means, after numeric columns have
+    been scaled to unit variance within the clusters. The gap between the projected clusters must be
+    at least `MIN_GAP` times the larger of their standard deviations.
 
     Parameters
     ----------
@@ -256,8 +262,8 @@ def separated(rows: Array, label: Array, step: float, min_change: Array) -> Arra
     Returns
     -------
     is_apart : ndarray of bool of shape (n_groups, n_groups)
-        Symmetric mask, True on the diagonal. A cluster of few rows counts as separated from all
-        clusters except the nearest one.
+        Symmetric mask, True on the diagonal. A cluster with fewer than `MIN_CLUSTER_ROWS` rows in
+        one half counts as separated from all clusters except the nearest one.
     """
     half, groups = len(rows) // 2, np.arange(label.max() + 1)
     is_of = label == groups[:, None]
@@ -283,14 +289,14 @@ def separated(rows: Array, label: Array, step: float, min_change: Array) -> Arra
 
 
 def _value_gaps(rows: Array) -> Array:
-    """Widest gap between the values of columns with few values; zero for other columns."""
+    """Widest gap between values of each column with few distinct values; zero for other columns."""
     steps = np.diff(np.sort(rows, axis=0), axis=0)
     has_few_values = (steps == 0).mean(axis=0) > MIN_TIE_SHARE
     return np.asarray(np.where(has_few_values, steps.max(axis=0), 0))
 
 
 def _fine_clusters(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Means of many clusters found by k-means, and the variance of each column within them."""
+    """Means of many small k-means clusters, and the variance of each column within clusters."""
     with KMEANS_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of empty clusters and of equal rows
         n_clusters = min(N_FINE_CLUSTERS, len(rows) // MIN_CLUSTER_ROWS)
@@ -299,5 +305,5 @@ def _fine_clusters(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]
 
 
 def _positive(variance: Array) -> Array:
-    """Variances, with zeros replaced by ones."""
+    """Variances, with values that are zero up to rounding errors replaced by one."""
     return np.where(variance > RELATIVE_ROUNDING**2, variance, 1.0)

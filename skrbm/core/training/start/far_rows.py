@@ -1,7 +1,7 @@
-"""Search for rows that are far from all others and that a random subsample would miss.
+"""Search for rows that are far from all others and would be missing in a random subsample.
 
-Farthest-point traversal chooses centres one after the other; each is the row with the largest
-distance from all earlier centres [1]_.
+Farthest-point traversal chooses one centre after the other. The next centre is the row with the
+largest distance from its nearest earlier centre [1]_.
 
 References
 ----------
@@ -35,7 +35,7 @@ def searched_rows(rows: Any, n_columns: int) -> Any:
 def projected(rows: Array, unit: Array | float = 1.0) -> Array:
     """Divide the rows by `unit`, and project them on random directions if there are many columns.
 
-    The projections roughly preserve distances.
+    The projections roughly preserve distances up to a common factor.
     """
     if rows.shape[1] <= N_PROJECTIONS:
         return np.asarray(rows / unit)
@@ -46,22 +46,22 @@ def projected(rows: Array, unit: Array | float = 1.0) -> Array:
 def far_rows(v: Array, span: Array, n_rows: int) -> Array:
     """Choose rows that are far from each other by farthest-point traversal.
 
-    Distances are computed between random projections of the rows.
+    If there are many columns, distances are computed between random projections of the rows.
 
     Parameters
     ----------
     v : ndarray of shape (n_samples, n_visible)
         Rows to choose from.
     span : ndarray of shape (n_visible,)
-        Difference between the bounds of each column, which serves as the unit of distance. It is
-        infinite for an unbounded column, whose unit is its standard deviation.
+        Difference between the upper and the lower bound of each column, used as the unit of
+        distance in this column. If it is infinite, the standard deviation is used instead.
     n_rows : int
         Maximum number of rows to choose.
 
     Returns
     -------
     rows : ndarray of shape (n_found, n_visible)
-        Chosen rows without duplicates.
+        Chosen rows, which differ from each other.
     """
     is_bounded = np.isfinite(span)
     unit = np.where(is_bounded, span, 1.0)
@@ -81,12 +81,12 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
 
 
 def far_groups(place: Array) -> tuple[Array, float]:
-    """Partition rows into groups that are far apart relative to their radius.
+    """Partition rows into groups whose distances are large relative to their radius.
 
-    The centres of the groups are the first centres of a farthest-point traversal, and each row
-    belongs to the nearest of them. The number of groups is the largest one for which the returned
-    `distance` is at least `MIN_FAR_DISTANCE`. If there is none, it is the number with the largest
-    `distance`.
+    The centres of the groups are the first centres of a farthest-point traversal. Each row belongs
+    to the group with the nearest centre. The number of groups is the largest number for which the
+    returned `distance` is at least `MIN_FAR_DISTANCE`. If there is no such number, the number with
+    the largest `distance` is chosen.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def far_groups(place: Array) -> tuple[Array, float]:
     label : ndarray of int of shape (n_samples,)
         Group of each row, counted from zero.
     distance : float
-        Distance between the two nearest centres, relative to the largest distance of a row from its
-        centre.
+        Smallest distance between two centres, divided by the largest distance between a row and the
+        centre of its group.
     """
     square, from_centers = np.square(place).sum(axis=1), list[Array]()
     apart, radius = np.empty((2, MAX_FAR_GROUPS))  # squared, by the number of centres

@@ -60,8 +60,8 @@ def initial_machine(
 
     The weights are drawn from a normal distribution whose variance is the same for all weights in
     the metric of both layers [1]_. They are drawn in double precision, so that models of single and
-    double precision have the same initial weights. If the visible units are at the mean of the
-    data, the hidden units have the distribution of `hidden`.
+    double precision have the same initial weights. If the visible units are equal to the mean of
+    the data, the hidden units have the distribution of `hidden`.
 
     Fluctuations of the hidden units couple the visible units to themselves and to each other. To
     bound this coupling, the weights are scaled down as the number of hidden units grows. The
@@ -70,10 +70,10 @@ def initial_machine(
     Parameters
     ----------
     visible : Units
-        Layer of double precision whose distribution, without a field, resembles the data.
+        Visible layer in double precision whose distribution, without a field, resembles the data.
     hidden : Units
-        Layer of double precision, with the distribution that the hidden units should have if the
-        visible units are at the mean of the data.
+        Hidden layer in double precision. Its distribution without a field is the initial
+        distribution of the hidden units if the visible units are equal to the mean of the data.
     mean, variance : ndarray of shape (n_visible,)
         Mean and variance of the data.
     rng : numpy.random.Generator
@@ -121,19 +121,19 @@ def initial_machine(
 def column_variances(layer: Units) -> Array:
     """Covariance between the state and the signal of each column, without a field.
 
-    It equals the derivative of the column's mean with respect to its field, which is computed by
-    finite differences.
+    It equals the derivative of the column's mean with respect to its field. This derivative is
+    computed by finite differences; the fields on columns of the same unit are varied one after the
+    other.
 
     Parameters
     ----------
     layer : Units
-        Layer of double precision.
+        Layer in double precision.
 
     Returns
     -------
     variances : ndarray of shape (n_columns,)
-        Covariance of each column. The fields on columns of the same unit are varied one after the
-        other.
+        Covariance between the state and the signal of each column.
     """
     n_columns, n_units = layer.n_columns, layer.n_units
     position = np.zeros(n_columns, dtype=int)
@@ -157,14 +157,14 @@ def _response(layer: Units, field: Array) -> Array:
 def _self_coupling(
     visible: Units, variances: Array, weights: Array, hidden_variance: Array
 ) -> Array:
-    r"""Field that changes the visible means as the coupling of each visible unit to itself does.
+    r"""Field with the same first-order effect on the visible means as their self-coupling.
 
     Hidden units with variances :math:`s_j^2` multiply the distribution of each visible unit by
     :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order, this changes the
-    mean of the unit by half the sum of its second derivatives along the weight vectors :math:`w_j`,
-    weighted by :math:`s_j^2`. The field that causes the same change solves a linear system. It is
-    computed by the conjugate gradient method, preconditioned by `variances` from
-    `column_variances`; one step is enough if all units have a single column.
+    mean of the unit by half the weighted sum of its second derivatives along the weight vectors
+    :math:`w_j`, with the weights :math:`s_j^2`. The field that causes the same change solves a
+    linear system. It is computed by the conjugate gradient method, preconditioned by `variances`
+    from `column_variances`; one step is enough if all units have a single column.
     """
     n_visible, n_hidden = weights.shape
     mean = visible.mean(np.zeros((1, n_visible)))
@@ -199,7 +199,7 @@ def _self_coupling(
 def initial_particles(
     machine: Machine, base: Units, n_particles: int, rng: np.random.Generator
 ) -> Array:
-    """Draw hidden states given visible states that are drawn from an independent model of the data.
+    """Draw hidden states given visible states from a model of independent columns.
 
     Parameters
     ----------

@@ -10,17 +10,18 @@ from skrbm.core.numerics import Array
 def with_nearest_values(rows: Array, donors: Array, fallback: Array) -> Array:
     """Impute missing values by the values of the nearest rows.
 
-    The missing values of a row are taken from its nearest donor, and from other donors only if this
-    donor lacks them: values from two clusters would combine to a row between the clusters.
+    The missing values of a row are taken from its nearest donor. Values that are missing in this
+    donor, too, are taken from other donors. A single donor is preferred because a row with values
+    from two clusters would lie between the clusters.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_visible)
         Rows to impute; NaN is a missing value.
     donors : ndarray of shape (n_donors, n_visible)
-        Rows that provide the values; may be `rows` itself. Distances are measured in units of the
-        standard deviations of the donors' columns. A value that is missing in a donor adds twice
-        the variance to the squared distance.
+        Rows from which values are taken; may be `rows` itself. Distances are measured in units of
+        the standard deviations of the donors' columns. A value that is missing in a donor adds
+        twice the variance to the squared distance.
     fallback : ndarray of shape (n_visible,) or (n_samples, n_visible)
         Values for columns that are missing in all donors.
 

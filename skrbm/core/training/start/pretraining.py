@@ -45,20 +45,21 @@ def pretrained_machine(
     n_steps: tuple[int, int] = (N_LBFGS_STEPS, N_ADDED_UNITS_STEPS),
     max_loss: float = MAX_LIKELIHOOD_LOSS,
 ) -> Machine | None:
-    """Pretrain a machine with few hidden units, whose modes are the clusters of the data.
+    """Pretrain a machine with few hidden units such that its modes are the clusters of the data.
 
     Each mode has one hidden unit. Its weights are initialized such that activating the unit moves
-    the visible means from the mean of the modes to this mode. Two modes share a single unit, which
-    moves the visible means from the larger mode to the smaller one. L-BFGS-B [1]_ then maximizes
-    the exact likelihood. If the likelihood remains low because states with several active units are
-    modes without data, further units are added, which can suppress these modes.
+    the visible means from the mean of the modes to this mode. If there are only two modes, a single
+    unit is used, which moves the visible means from the larger mode to the smaller one. L-BFGS-B
+    [1]_ then maximizes the exact likelihood. If the likelihood remains low, further units are
+    added. A common reason is that states with several active units are modes without data, which
+    the further units can suppress.
 
     Parameters
     ----------
     data, mode : Units
-        Visible layers of double precision. Without a field, the distribution of `data` resembles
-        the data, and the distribution of `mode` resembles the rows of one mode, moved to
-        `modes.origin`.
+        Visible layers in double precision. Without a field, the distribution of `data` resembles
+        the data, and the distribution of `mode` resembles rows with the mean `modes.origin` and the
+        variances `modes.variance`.
     hidden : type
         Type of the hidden units; it must have two states.
     modes : Clusters
@@ -70,17 +71,16 @@ def pretrained_machine(
     rng : numpy.random.Generator
         Source of random numbers.
     n_steps : tuple of int, default=(N_LBFGS_STEPS, N_ADDED_UNITS_STEPS)
-        Maximum number of quasi-Newton steps: with one unit per cluster, and after units have been
-        added.
+        Two maximum numbers of quasi-Newton steps: the first applies to the machine with one unit
+        per cluster, the second to the machine with added units.
     max_loss : float, default=MAX_LIKELIHOOD_LOSS
-        Largest allowed difference between the mean log-likelihoods of a mixture of the clusters and
-        of the machine, in nats.
+        Largest amount, in nats, by which the mean log-likelihood of the machine may be lower than
+        the mean log-likelihood of a mixture of the clusters.
 
     Returns
     -------
     machine : Machine or None
-        Plain machine, or None if its mean log-likelihood is lower than the mean log-likelihood of
-        the mixture by more than `max_loss`.
+        Plain machine, or None if its mean log-likelihood is too low.
 
     References
     ----------
@@ -136,16 +136,17 @@ def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> 
 
 
 def _resembling(like: Units, mean: Array, n_samples: float) -> Units:
-    """Discrete layer with the means of `n_samples` rows, adjusted to make the biases finite."""
+    """Discrete layer with the means of `n_samples` rows, smoothed so that its biases are finite."""
     variance = np.zeros_like(mean)
     return type(like).start(mean, variance, int(n_samples), **like.start_options).natural()
 
 
 def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows: Array) -> Bounds:
-    """Bounds of the parameters, which depend on the numbers of rows if the units are discrete.
+    """Compute bounds of the parameters.
 
-    The bounds of discrete units correspond to smoothed frequencies. For binary units, a value that
-    does not occur in n rows has a probability of 1 / (2 n + 2).
+    If the visible units are discrete, the bounds depend on the numbers of rows and correspond to
+    smoothed frequencies: a value of a binary unit that does not occur in n rows has a probability
+    of 1 / (2 n + 2).
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
 def log_likelihood(machine: Machine, v: Array, sample_weight: Array | None = None) -> float:
     """Exact mean log-likelihood of rows in nats.
 
-    It is computed by a sum over all states of the smaller discrete layer.
+    The partition function is a sum over all states of the smaller discrete layer.
     """
     return -weighted_mean(machine.free_energy(v), sample_weight) - log_partition(machine)
 
@@ -196,7 +197,7 @@ def maximize_likelihood(
     Parameters
     ----------
     machine : Machine
-        Initial machine of double precision, whose hidden layer has few states.
+        Initial machine in double precision, whose hidden layer has few states.
     v : ndarray of shape (n_samples, n_visible)
         Training rows.
     data : Units
@@ -258,12 +259,12 @@ def maximize_likelihood(
 def add_hidden_units(
     machine: Machine, n_hidden: int, mean: Array, variance: Array, rng: np.random.Generator
 ) -> Machine:
-    """Add hidden units with small random weights.
+    """Add hidden units with small random weights to a machine.
 
     Parameters
     ----------
     machine : Machine
-        Plain machine of double precision.
+        Plain machine in double precision.
     n_hidden : int
         Number of hidden units after the addition, at least the current number.
     mean, variance : ndarray of shape (n_visible,)
@@ -299,8 +300,9 @@ def mode_means(machine: Machine) -> Array:
     Returns
     -------
     v : ndarray of shape (n_states, n_visible)
-        Visible means for the most likely hidden states, at most `N_LIKELIEST_STATES` of them. They
-        include the modes of the machine, and states that may become modes in training.
+        Visible means given the `N_LIKELIEST_STATES` most likely hidden states, or given all hidden
+        states if there are fewer. They include the modes of the machine, and states that may become
+        modes in training.
     """
     h = machine.hidden.states(0, int(machine.hidden.n_states))
     order = np.argsort(machine.transposed.free_energy(h))

@@ -1,4 +1,4 @@
-"""Column statistics of the data, computed blockwise without a copy of the data."""
+"""Column statistics, computed block by block without a copy of the data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a
 def column_statistics(
     v: Any, sample_weight: Array | None = None, *, block_elements: int = MOMENT_BLOCK_ELEMENTS
 ) -> tuple[Array, Array]:
-    """Mean and variance of every column in double precision, without a copy of the data.
+    """Compute the mean and variance of every column in double precision, without copying the data.
 
     Parameters
     ----------
@@ -25,15 +25,15 @@ def column_statistics(
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows. If None, all rows have equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
-        Number of elements that are cast at a time.
+        Number of elements that are processed in double precision at a time.
 
     Returns
     -------
     mean : ndarray of shape (n_visible,)
-        Mean of each column's observed values; NaN if there are none.
+        Mean of the observed values of each column. It is NaN for a column without observed values.
     variance : ndarray of shape (n_visible,)
-        Variance of each column's observed values; exactly zero if and only if the column is
-        constant.
+        Variance of the observed values of each column. It is exactly zero if the column is constant
+        or has no observed values, and positive otherwise.
     """
     if is_sparse(v):
         mean, variance = _sparse_statistics(v, sample_weight, block_elements)
@@ -119,8 +119,8 @@ def merged_statistics(
     Parameters
     ----------
     one, other : tuple of float, ndarray and ndarray of shape (n_visible,)
-        Number of rows or total weight, mean and variance of each set; the mean is NaN for a column
-        without observed values.
+        Statistics of each set: the number of rows or their total weight, the mean, and the
+        variance. The mean is NaN for a column without observed values.
 
     Returns
     -------
@@ -161,11 +161,11 @@ def column_kurtosis(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data of any numeric type; NaN is a missing value.
     mean, variance : ndarray of shape (n_visible,)
-        Mean and variance of these data, or of a larger data set.
+        Mean and variance of each column, computed from these data or from a larger data set.
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows. If None, all rows have equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
-        Number of elements that are cast at a time.
+        Number of elements that are processed in double precision at a time.
 
     Returns
     -------
