@@ -109,8 +109,8 @@ class BaseRBM(
         With "pcd" and "pt", the chains can also jump to training rows and thus reach modes that are
         far apart. The jumps are Metropolis moves, which leave the model distribution invariant. If
         the data have well-separated clusters, a few "binary" hidden units are first trained on the
-        clusters by the exact gradient. This initialization does not depend on `algorithm`; it is
-        not used for tables or with fixed variances.
+        clusters by the exact gradient. This is done with every `algorithm`, but not for tables or
+        with fixed variances.
     n_gibbs_steps : int
         Number of Gibbs steps per update (k in CD-k and PCD-k).
     n_particles : int or None
@@ -120,8 +120,8 @@ class BaseRBM(
         the lowest temperature sample the model; at the highest temperature, the features are
         independent. The spacing of the temperatures adapts to the acceptance rate of the exchanges.
     centering : bool
-        Use the centred gradient, which does not depend on which state of a unit is called zero
-        [4]_. The fitted attributes always describe the uncentred model.
+        Use the centred gradient [4]_. Training then does not change if the states 0 and 1 of a unit
+        are exchanged. The fitted attributes always describe the uncentred model.
     optimizer : {"sgd", "adam"}
         Stochastic gradient ascent with heavy-ball momentum, or Adam. Adam needs a smaller
         `learning_rate`, such as 0.01.
@@ -173,10 +173,10 @@ class BaseRBM(
     track_likelihood : bool
         Record the log-likelihood and its standard error in `history_`. They are estimated with
         chains that are annealed from the model after each epoch to the model after the next epoch.
-        Missing values raise a ValueError. The score of `early_stopping` is the log-likelihood of
-        the validation rows; an epoch counts as one without improvement only if its score plus one
-        standard error is at most the best score plus `tol`. Tracking does not affect the updates of
-        the parameters.
+        Missing values then raise a ValueError, and the score of `early_stopping` is the
+        log-likelihood of the validation rows. An epoch counts as one without improvement only if
+        its score plus one standard error is at most the best score plus `tol`. Apart from
+        the score, tracking does not affect training.
     warm_start : bool
         Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}
@@ -389,7 +389,7 @@ class BaseRBM(
         -------
         self : object
             Fitted estimator. If training is interrupted (with a warning) or diverges, the estimator
-            keeps the last valid parameters or, with `early_stopping`, the best ones.
+            keeps the last valid parameters or, with `early_stopping`, the best parameters.
 
         Raises
         ------

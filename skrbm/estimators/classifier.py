@@ -102,8 +102,8 @@ class RBMClassifier(
           training rows.
         - "learning_rate": learning rate of the last update.
         - "time": seconds since the previous record.
-        - "validation_log_loss" and "validation_accuracy", with `early_stopping` of the estimator:
-          the same quantities for the validation rows.
+        - "validation_log_loss" and "validation_accuracy", if the estimator has
+          `early_stopping=True`: mean log-loss in nats and accuracy for the validation rows.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -175,7 +175,8 @@ class RBMClassifier(
         -------
         self : object
             Fitted classifier. If training is interrupted (with a warning) or diverges, the
-            classifier keeps the last valid parameters or, with `early_stopping`, the best ones.
+            classifier keeps the last valid parameters or, with `early_stopping`, the best
+            parameters.
 
         Raises
         ------

@@ -14,7 +14,7 @@ RBM = TypeVar("RBM", bound=BaseRBM)
 
 
 def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
-    r"""Convert a machine with units -1 and +1 to the equivalent one with units 0 and 1.
+    r"""Convert a machine with units -1 and +1 to the equivalent machine with units 0 and 1.
 
     The states are :math:`v = 2 u - 1` and :math:`h = 2 g - 1`, where :math:`u` and :math:`g` are 0
     or 1. The parameters of the converted machine are
@@ -24,7 +24,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Parameters
     ----------
     rbm : SpinRBM
-        Fitted estimator, or one with public arrays assigned by hand. It is not changed.
+        Estimator that is fitted or whose public arrays were assigned by hand. It is not changed.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     TypeError
         If `rbm` is of another class.
     ValueError
-        If its `hidden_units` are not "binary".
+        If the hidden units of `rbm` are not "binary".
 
     Notes
     -----
@@ -63,7 +63,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
 
 
 def to_spin(rbm: BernoulliRBM) -> SpinRBM:
-    r"""Convert a machine with units 0 and 1 to the equivalent one with units -1 and +1.
+    r"""Convert a machine with units 0 and 1 to the equivalent machine with units -1 and +1.
 
     Inverse of `to_bernoulli`:
 
@@ -73,7 +73,7 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     Parameters
     ----------
     rbm : BernoulliRBM
-        Fitted estimator, or one with public arrays assigned by hand. It is not changed.
+        Estimator that is fitted or whose public arrays were assigned by hand. It is not changed.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     TypeError
         If `rbm` is of another class.
     ValueError
-        If its `hidden_units` are not "binary".
+        If the hidden units of `rbm` are not "binary".
     """
     W, a, b = _plain(rbm, BernoulliRBM)
     arrays = W / 4, a / 2 + W.sum(0) / 4, b / 2 + W.sum(1) / 4

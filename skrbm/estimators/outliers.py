@@ -24,7 +24,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
     The score of a row is its negative free energy, :math:`-F(v) = \log p(v) + \log Z`, which is
-    computed exactly. Scores can be compared only within a model: scores of different models also
+    computed exactly. Scores can be compared only within a model. Scores of different models also
     differ by their :math:`\log Z` and, for real-valued features, by the units of measurement.
 
     Parameters
@@ -37,7 +37,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         used, because it makes extreme values less extreme.
     contamination : float, default=0.1
         Maximum fraction of the training rows to classify as outliers, in (0, 0.5]. Rows with equal
-        scores are classified alike, so that the fraction may be smaller.
+        scores are classified alike; the fraction may therefore be smaller.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
         Score of a row: its negative free energy, or its log pseudo-likelihood. The log
         pseudo-likelihood takes longer, since it is a sum over the features, and gives more weight

@@ -54,9 +54,9 @@ class TabularRBM(ConditionalMixin, BaseRBM):
           function [8]_. Skewed columns and frequent values such as zeros are reproduced, and
           samples stay in the range of the column. `inverse_transform` returns the number that
           corresponds to the mean score.
-        - "mixture": transformation by one of Johnson's functions [9]_. The transformed numbers have
-          a mixture of normal distributions and of point masses at frequent values, such as zeros.
-          Given the hidden units, this distribution is exponentially tilted.
+        - "mixture": transformation by one of Johnson's functions [9]_. The distribution of the
+          transformed numbers is a mixture of normal distributions and of point masses at frequent
+          values, such as zeros. Given the hidden units, it is tilted exponentially.
         - "standard": standardization to mean zero and variance one.
     handle_unknown : {"missing", "error"}
         Treatment of unknown categories, which are neither declared nor in the rows of `fit` or of
@@ -78,8 +78,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     ----------
     components_ : ndarray of shape (n_components, n_columns)
         Weights of the encoded columns: first binary, then categorical, numeric and interval
-        columns. Their names are in `columns_`. The weights of numeric columns refer to the scaled
-        numbers.
+        columns. The names of the encoded columns are in `columns_`. The weights of numeric columns
+        refer to the scaled numbers.
     intercept_visible_ : ndarray of shape (n_columns,)
         Biases of the encoded columns.
     noise_variance_ : ndarray of shape (n_numeric,)

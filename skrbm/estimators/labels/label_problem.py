@@ -191,7 +191,7 @@ class LabelRecorder(Recorder):
         Indices of the labelled training rows.
     held_out : ndarray of int of shape (n_held_out,) or None
         Indices of the labelled validation rows. The score for early stopping is the negative
-        log-loss of these rows or, if they are None, of the labelled training rows.
+        log-loss of these rows. If None, it is the negative log-loss of the labelled training rows.
     """
 
     history: History
@@ -219,7 +219,7 @@ class LabelRecorder(Recorder):
         return -self._scores(machine, self.learned if self.held_out is None else self.held_out)[0]
 
     def warn(self, machine: Machine, particles: Array) -> None:
-        """Never warn of a low likelihood, which is expected if training is for the labels."""
+        """Do not warn, since training on the labels may decrease the likelihood of the rows."""
 
     def _scores(self, machine: Machine, rows: Array) -> tuple[float, float]:
         """Log-loss in nats and accuracy for the labelled rows with given indices."""

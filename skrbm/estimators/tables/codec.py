@@ -197,7 +197,7 @@ class Table:
 
     @cached_property
     def mapped_columns(self) -> dict[int, Any]:
-        """Transformations of the columns that have one, by the index of the encoded column."""
+        """Transformation of each encoded column that has one, by the index of the column."""
         ends = zip(np.cumsum(self.widths).tolist(), self.order, strict=True)
         return {end - 1: scores for end, j in ends if (scores := self.maps[j]) is not None}
 
@@ -217,7 +217,7 @@ class Table:
         Parameters
         ----------
         X : DataFrame or ndarray of shape (n_samples, n_features)
-            Table with the same columns.
+            Table with the columns that were learned.
         handle_unknown : {"missing", "error"}
             Treatment of unknown categories.
         check_input : {"warn", "raise", "ignore"}
@@ -262,9 +262,10 @@ class Table:
         return result
 
     def expected_values(self, mean: Array, draws: Array, deviation: Array) -> Array:
-        """Replace the means of transformed columns by the means of numbers given the hidden units.
+        """Replace the means of scores by the means of the corresponding numbers.
 
-        For columns with a `MixtureScale`, the numbers that correspond to `draws` are used instead.
+        Both are conditional means given the hidden units. For columns with a `MixtureScale`, the
+        numbers that correspond to `draws` are used instead of the means.
         """
         result = mean.astype(np.float64)
         for column, scores in self.mapped_columns.items():

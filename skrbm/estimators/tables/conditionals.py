@@ -193,7 +193,7 @@ def _mean_of_smooth_values(
 def _mean_of_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional means of a function of a unit given the other units, if the function has jumps.
+    """Conditional means of a discontinuous function of a unit given the other units.
 
     The result has the shape (n_samples, 1). The density of the unit is smooth and is interpolated
     linearly between the quadrature nodes. The value of the function at a node is therefore replaced

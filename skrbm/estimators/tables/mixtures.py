@@ -27,7 +27,7 @@ RARE = 30.0  # nats: negative log-probability of other values in a column with a
 
 
 class Map(NamedTuple):
-    """Monotone function, its inverse and its log-derivative."""
+    """Monotone function, its inverse and the logarithm of its derivative."""
 
     forward: Callable[[Array], Array]
     inverse: Callable[[Array], Array]
@@ -52,8 +52,8 @@ class MixtureScale:
     atom, that is, a value with a positive probability. A column with few distinct values, which are
     repeated often, consists of atoms alone. All other values are transformed by one of Johnson's
     transformations [1]_ and then have the density of a mixture of normal distributions. The
-    transformation and the number of components minimize the Bayesian information criterion (BIC)
-    [2]_.
+    transformation and the number of components are chosen by the Bayesian information criterion
+    (BIC) [2]_.
 
     Parameters
     ----------
@@ -162,11 +162,11 @@ class MixtureScale:
         return np.asarray(x)
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Numbers that correspond to `draws`, since there is no formula for their mean."""
+        """Numbers that correspond to `draws`, since there is no formula for the expected number."""
         return self.values(draws)
 
     def log_slope(self, z: Array) -> Array:
-        """Log-derivative of the scaled number with respect to the number; zero for atoms."""
+        """Logarithm of the slope of the transformation at scaled numbers; zero for atoms."""
         slope = MAPS[self.kind].log_slope(self._argument(z)) - np.log(self.unit * self.scale)
         return np.where(np.isin(z, self._places(z.dtype)), 0, slope)
 
@@ -281,7 +281,7 @@ def _moments(x: Array, weight: Array) -> tuple[float, float]:
 
 
 def _are_atoms(counts: Array) -> Array:
-    """Mask of the atoms among ascending values, from the counts of the values."""
+    """Mask of the atoms among ascending values, given the counts of the values."""
     total = counts.sum()
     if len(counts) == 1 or (len(counts) <= MAX_ATOMS and total >= MIN_COPIES * len(counts)):
         return np.ones(len(counts), dtype=bool)

@@ -149,7 +149,7 @@ class NormalScores:
         return np.asarray(np.clip(expected, *self.limits))  # weights sum to one up to rounding
 
     def log_slope(self, z: Array) -> Array:
-        """Log-derivative of the score with respect to the number, at the given scores."""
+        """Logarithm of the slope of the map from numbers to scores, at given scores."""
         return np.asarray(self._log_slopes[np.searchsorted(self.scores, z)])
 
     def _log_likelihood(self, x: Array, counts: Array) -> float:
