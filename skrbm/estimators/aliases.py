@@ -17,8 +17,8 @@ from skrbm.estimators.input.validation import generators
 class ScikitLearnAliases(ModelMixin):
     """The four private methods of ``sklearn.neural_network.BernoulliRBM``.
 
-    They accept one state (1-D) or several (2-D), dense or sparse, and do not validate the input.
-    The source of random numbers is a ``RandomState`` or a ``Generator``.
+    They accept one state (a 1-D array) or several states (a 2-D array or a sparse matrix), and do
+    not validate the input. Their argument `rng` is a ``RandomState`` or a ``Generator``.
     """
 
     _as_states: Callable[[Array], Array]

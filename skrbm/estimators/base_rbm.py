@@ -45,7 +45,7 @@ def store_parameters(estimator: object, arguments: dict[str, Any]) -> None:
     Parameters
     ----------
     estimator : object
-        Estimator that is constructed.
+        Estimator whose constructor is running.
     arguments : dict of str to object
         ``locals()`` of the ``__init__`` method, taken before any other statement.
     """
@@ -78,15 +78,15 @@ class BaseRBM(
         Type of the hidden units:
 
         - "binary": units with the states 0 and 1, or -1 and +1 in `SpinRBM`.
-        - "gaussian": units with normal distributions, which give pairwise couplings of the
-          features, as in a Hopfield network.
-        - "relu": rectified linear units, whose distributions given the features are normal
-          distributions truncated to nonnegative values.
-        - "drelu": double rectified linear units, whose energy has one curvature and threshold above
-          zero and another curvature and threshold below zero [5]_.
+        - "gaussian": units that are normally distributed given the features. They give pairwise
+          couplings of the features, as in a Hopfield network.
+        - "relu": rectified linear units. Given the features, they have normal distributions
+          truncated to nonnegative values.
+        - "drelu": double rectified linear units [5]_. The curvature and the threshold of their
+          energy may differ between positive and negative states.
 
-        For real-valued hidden units, the mean curvature of the energy is fixed at one, since the
-        weights determine the scale.
+        Scaling the states of real-valued hidden units is equivalent to scaling their weights. The
+        mean curvature of their energy is therefore fixed at one.
     learning_rate : float
         Initial learning rate.
     batch_size : int or "auto"
@@ -103,28 +103,28 @@ class BaseRBM(
         - "cd": contrastive divergence. Gibbs chains start at the rows of the mini-batch [2]_.
         - "pt": parallel tempering. Persistent chains at several temperatures exchange their states
           [3]_.
-        - "exact": exact expectation, a sum over all states of the smaller discrete layer, which may
-          have at most 25 units.
+        - "exact": exact expectation, computed as a sum over all states of the smaller discrete
+          layer. This layer may have at most 25 units.
 
         With "pcd" and "pt", the chains can also jump to training rows and thus reach modes that are
         far apart. The jumps are Metropolis moves, which leave the model distribution invariant. If
         the data have well-separated clusters, a few "binary" hidden units are first trained on the
-        clusters by the exact gradient, whatever the algorithm. This is not done for tables or with
-        fixed variances.
+        clusters by the exact gradient. This is done with every `algorithm`, but not for tables or
+        with fixed variances.
     n_gibbs_steps : int
         Number of Gibbs steps per update (k in CD-k and PCD-k).
     n_particles : int or None
         Number of persistent chains. If None, it equals the batch size.
     n_temperatures : int
-        Number of temperatures of "pt". The lowest temperature is that of the model; at the highest,
-        the features are independent. The spacing of the temperatures adapts to the acceptance rate
-        of the exchanges. There are `n_particles` chains at each temperature.
+        Number of temperatures of "pt", with `n_particles` chains at each temperature. The chains at
+        the lowest temperature sample the model; at the highest temperature, the features are
+        independent. The spacing of the temperatures adapts to the acceptance rate of the exchanges.
     centering : bool
-        Use the centred gradient, which does not depend on which state of a unit is called zero
-        [4]_. The fitted attributes always describe the uncentred model.
+        Use the centred gradient [4]_, which is invariant to an exchange of the states 0 and 1 of a
+        unit. The fitted attributes always describe the uncentred model.
     optimizer : {"sgd", "adam"}
-        Optimizer: stochastic gradient ascent with heavy-ball momentum, or Adam, which needs a
-        smaller `learning_rate`, such as 0.01.
+        Stochastic gradient ascent with heavy-ball momentum, or Adam. Adam needs a smaller
+        `learning_rate`, such as 0.01.
     momentum : float
         Momentum coefficient in [0, 1). With "sgd", it increases the effective learning rate by a
         factor of 1 / (1 - momentum). With "adam", it is the decay rate of the moving average of the
@@ -146,16 +146,16 @@ class BaseRBM(
     draw_states : bool
         Treatment of values between the two states of a unit, such as grey pixels. If True, binary
         states with these values as means are drawn in every epoch. If False, the values themselves
-        are used, which tends to leave hidden units unused. Sparse rows are never drawn. In rows
-        with both such values and missing values, the missing values are redrawn by ten Gibbs steps
+        are used, which tends to leave hidden units unused. With sparse `X`, no states are drawn. In
+        rows with drawn states and missing values, the missing values are redrawn by ten Gibbs steps
         per epoch instead of one (see `missing`).
     l1 : float
         L1 penalty: factor of the sum of the absolute values of the weights.
     l1_squared : float
-        Squared L1 penalty, which makes all hidden units about equally sparse. It is the factor of
-        half the squared L1 norm of the weights of a hidden unit, summed over all hidden units and
-        divided by the number of visible columns. Unlike `l1`, it penalizes units with large weights
-        more strongly. See Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
+        Squared L1 penalty: factor of half the squared L1 norm of the weights of a hidden unit,
+        summed over all hidden units and divided by the number of visible columns. Unlike `l1`, it
+        penalizes units with large weights more strongly, and thus makes all hidden units about
+        equally sparse. See Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
     l2 : float
         L2 penalty (weight decay): factor of half the sum of the squared weights.
     max_norm : float or None
@@ -172,11 +172,11 @@ class BaseRBM(
         Smallest increase of the score that counts as an improvement, in nats per row.
     track_likelihood : bool
         Record the log-likelihood and its standard error in `history_`. They are estimated with
-        chains that are annealed from the model after each epoch to the model after the next.
-        Missing values then raise a ValueError. The score of `early_stopping` is then the
-        log-likelihood of the validation rows, and an epoch counts as one without improvement only
-        if even its score plus one standard error is no improvement. Tracking does not change the
-        parameters after an epoch.
+        chains that are annealed from the model after each epoch to the model after the next epoch.
+        Missing values then raise a ValueError, and the score of `early_stopping` is the
+        log-likelihood of the validation rows. An epoch counts as one without improvement only if
+        its score plus one standard error is at most the best score plus `tol`. Apart from
+        the score, tracking does not affect training.
     warm_start : bool
         Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}
@@ -185,12 +185,12 @@ class BaseRBM(
         Treatment of missing values (NaN) in `fit`, `partial_fit`, `transform` and scores: raise a
         ValueError, or marginalize over them. In training, the missing values of a mini-batch are
         redrawn before the update by one Gibbs step given the observed values, starting from the
-        values drawn in the previous epoch. Rows that are new to `partial_fit` take ten steps first.
+        values drawn in the previous epoch. For new rows in `partial_fit`, ten steps are used.
     n_jobs : int or None
         Number of threads for `transform`, scores and `log_partition`, and number of processes for
         exact sums over more than 2^22 states. Negative numbers are interpreted as in joblib. If
-        None, one process is used and as many threads as BLAS uses by default, or one thread for
-        small models. The results do not depend on `n_jobs`. Chains run sequentially.
+        None, one process is used, and the number of threads is the default of BLAS or, for small
+        models, one. The results do not depend on `n_jobs`. Markov chains do not run in parallel.
     verbose : int
         Verbosity level. If zero, nothing is printed; otherwise, one line is printed per epoch.
     random_state : int, Generator, RandomState or None
@@ -215,27 +215,30 @@ class BaseRBM(
     n_iter_ : int
         Number of epochs since the last initialization.
     history_ : dict of list of float
-        Training history, one number per recorded epoch of `fit`. All epochs are recorded with
-        `verbose`, `track_likelihood`, `early_stopping` or the schedule "adaptive"; otherwise the
-        first epoch, the last epoch and about one epoch per 75 updates.
+        Training history: lists with one number per recorded epoch of `fit`. With `verbose`,
+        `track_likelihood`, `early_stopping` or the schedule "adaptive", every epoch is recorded.
+        Otherwise, the first epoch, the last epoch and about one epoch per 75 updates are recorded.
 
         - "n_iter": number of the epoch.
-        - "pseudo_likelihood": mean log pseudo-likelihood of some training rows, in nats.
+        - "pseudo_likelihood": mean log pseudo-likelihood of a subset of the training rows, in nats.
         - "learning_rate": learning rate of the last update.
         - "mean_activation": mean of the hidden units given training rows, averaged over units and
           rows.
         - "time": seconds since the previous record.
         - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains minus
-          that of the training rows, in nats.
+          the mean free energy of training rows, in nats.
         - "swap_acceptance", with "pt": mean acceptance probability of exchanges between
           neighbouring temperatures.
         - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean
-          log-likelihood, and standard error of the log-partition function, in nats.
+          log-likelihood of training rows, and standard error of the log-partition function, in
+          nats.
         - "free_energy_gap", with `early_stopping`: mean free energy of the validation rows minus
-          that of the training rows, in nats. A growing gap indicates overfitting.
-        - "validation_pseudo_likelihood", with `early_stopping`, and also
-          "validation_log_likelihood" and "validation_log_likelihood_std_error", with both
-          `early_stopping` and `track_likelihood`: the same quantities for the validation rows.
+          the mean free energy of training rows, in nats. A growing gap indicates overfitting.
+        - "validation_pseudo_likelihood", with `early_stopping`: mean log pseudo-likelihood of the
+          validation rows, in nats.
+        - "validation_log_likelihood" and "validation_log_likelihood_std_error", with both
+          `early_stopping` and `track_likelihood`: mean log-likelihood of the validation rows, and
+          standard error of the log-partition function, in nats.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -359,7 +362,7 @@ class BaseRBM(
     _metric_unit: ClassVar[float] = 1.0
 
     def _unit_options(self, varying: Any) -> dict[str, Any]:
-        """Further arguments of the visible unit type; `varying` is the mask of varying features."""
+        """Additional arguments of the visible unit type; `varying` masks non-constant features."""
         return {}
 
     @with_callbacks
@@ -386,7 +389,7 @@ class BaseRBM(
         -------
         self : object
             Fitted estimator. If training is interrupted (with a warning) or diverges, the estimator
-            keeps the last valid parameters or, with `early_stopping`, the best ones.
+            keeps the last valid parameters or, with `early_stopping`, the best parameters.
 
         Raises
         ------
@@ -407,9 +410,9 @@ class BaseRBM(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Train for one epoch over some rows, from the current parameters.
+        """Train for one epoch over the given rows, starting from the current parameters.
 
-        No rows are held out. With the schedule "linear", the learning rate is constant, because the
+        No validation rows are held out. With the schedule "linear", the learning rate is constant, because the
         number of further epochs is unknown.
 
         Parameters
@@ -449,10 +452,10 @@ class BaseRBM(
         Returns
         -------
         H : ndarray of shape (n_samples, n_components)
-            Means of the hidden units, in the precision of `X`. They are probabilities of the state
-            1 for units that are 0 or 1, numbers in (-1, 1) for spins, nonnegative for "relu" and
-            any real numbers for other types. For a row with missing values, the means are averaged
-            over ten imputations, each after 20 Gibbs steps. Repeated calls with the same incomplete
+            Means of the hidden units, in the precision of `X`. They are probabilities for units
+            that are 0 or 1, numbers in (-1, 1) for spins, nonnegative numbers for "relu" units, and
+            real numbers for other types. For a row with missing values, the means are averaged over
+            ten imputations, each drawn by 20 Gibbs steps. Repeated calls with the same incomplete
             rows give the same result.
         """
         model = self._model
@@ -484,7 +487,7 @@ class BaseRBM(
 
     @property
     def _array_places(self) -> dict[str, Place]:
-        """Place in the machine of each public array except the weights, by its name."""
+        """Place of each public array in the machine, by name; the weights are not included."""
         return self._layer_arrays | hidden_arrays(self._hidden_layer_type)
 
     @property

@@ -31,7 +31,7 @@ from skrbm.estimators.tables.frames import is_missing
 
 
 def default_estimator() -> BernoulliRBM:
-    """Estimator that a classifier trains by default."""
+    """Create the default `estimator` of a classifier."""
     return BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
 
 
@@ -55,16 +55,17 @@ class RBMClassifier(
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
     where :math:`\delta` is `discriminative_weight` and :math:`\gamma` is `generative_weight` [1]_
-    [2]_. A row without a label contributes :math:`\gamma \log p(v)`. With unlabelled rows, both
-    weights are multiplied by n_rows / n_labelled (:math:`\gamma` is capped at 1), so that the label
-    term is a mean over the labelled rows. Class probabilities are exact. The training is controlled
-    by the parameters of `estimator`.
+    [2]_. A row without a label contributes :math:`\gamma \log p(v)`. If there are unlabelled rows,
+    both weights are multiplied by n_rows / n_labelled, so that the label term is a mean over the
+    labelled rows; :math:`\gamma` is not increased beyond 1. Class probabilities are exact. The
+    training is controlled by the parameters of `estimator`.
 
     Parameters
     ----------
     estimator : estimator object, default=None
-        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM` to clone and train. Its `early_stopping`
-        and its "adaptive" `learning_rate_schedule` use the log-loss. If None, it is
+        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM` to clone and train. For its
+        `early_stopping` and its "adaptive" `learning_rate_schedule`, the score is the negative
+        log-loss. If None, the estimator is
         ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``. The
         discriminative term needs a larger learning rate than the likelihood: with "sgd", 2 to 5
         instead of 0.4.
@@ -93,15 +94,16 @@ class RBMClassifier(
     n_iter_ : int
         Number of epochs since the last initialization.
     history_ : dict of list of float
-        Training history, one number per recorded epoch, as for the estimators:
+        Training history: lists with one number per recorded epoch. The epochs are selected as for
+        the other estimators.
 
         - "n_iter": number of the epoch.
-        - "log_loss" and "accuracy": mean log-loss in nats and accuracy for some labelled training
-          rows.
+        - "log_loss" and "accuracy": mean log-loss in nats and accuracy for at most 1000 labelled
+          training rows.
         - "learning_rate": learning rate of the last update.
         - "time": seconds since the previous record.
-        - "validation_log_loss" and "validation_accuracy", with `early_stopping` of the estimator:
-          the same quantities for the validation rows.
+        - "validation_log_loss" and "validation_accuracy", if the estimator has
+          `early_stopping=True`: mean log-loss in nats and accuracy for the validation rows.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -173,7 +175,8 @@ class RBMClassifier(
         -------
         self : object
             Fitted classifier. If training is interrupted (with a warning) or diverges, the
-            classifier keeps the last valid parameters or, with `early_stopping`, the best ones.
+            classifier keeps the last valid parameters or, with `early_stopping`, the best
+            parameters.
 
         Raises
         ------
@@ -193,7 +196,7 @@ class RBMClassifier(
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Train for one epoch over some rows, from the current parameters.
+        """Train for one epoch over the given rows, starting from the current parameters.
 
         Parameters
         ----------
@@ -276,7 +279,7 @@ class RBMClassifier(
         return classifier, checked, numbers, weights
 
     def _is_labelled(self, y: Array) -> Array:
-        """Mask of the labels that are not `unlabeled`."""
+        """Mask of the rows whose label is not `unlabeled`."""
         if self.unlabeled is None:
             return np.ones(len(y), dtype=bool)
         if is_missing(self.unlabeled):

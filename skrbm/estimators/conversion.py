@@ -14,7 +14,7 @@ RBM = TypeVar("RBM", bound=BaseRBM)
 
 
 def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
-    r"""Convert a machine with units -1 and +1 to the equivalent one with units 0 and 1.
+    r"""Convert a machine with units -1 and +1 to the equivalent machine with units 0 and 1.
 
     The states are :math:`v = 2 u - 1` and :math:`h = 2 g - 1`, where :math:`u` and :math:`g` are 0
     or 1. The parameters of the converted machine are
@@ -24,7 +24,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Parameters
     ----------
     rbm : SpinRBM
-        Fitted estimator, or one with public arrays assigned by hand. It is not changed.
+        Estimator that is fitted or whose public arrays were assigned by hand. It is not changed.
 
     Returns
     -------
@@ -36,11 +36,13 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     ------
     TypeError
         If `rbm` is of another class.
+    ValueError
+        If the hidden units of `rbm` are not "binary".
 
     Notes
     -----
-    Constructor parameters are scaled so that a step of centred training leads both machines to the
-    same distribution. `learning_rate` is multiplied by 16 (by 4 for Adam), `max_norm` by 4, `l1`
+    Constructor parameters are scaled so that both machines have the same distribution after a step
+    of centred training. `learning_rate` is multiplied by 16 (by 4 for Adam), `max_norm` by 4, `l1`
     and `max_gradient_norm` by 1/4, and `l1_squared` and `l2` by 1/16. All other parameters are
     copied. With Adam, only the steps of the weights are equivalent; the steps of the biases are
     twice as long for units 0 and 1.
@@ -61,7 +63,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
 
 
 def to_spin(rbm: BernoulliRBM) -> SpinRBM:
-    r"""Convert a machine with units 0 and 1 to the equivalent one with units -1 and +1.
+    r"""Convert a machine with units 0 and 1 to the equivalent machine with units -1 and +1.
 
     Inverse of `to_bernoulli`:
 
@@ -71,7 +73,7 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     Parameters
     ----------
     rbm : BernoulliRBM
-        Fitted estimator, or one with public arrays assigned by hand. It is not changed.
+        Estimator that is fitted or whose public arrays were assigned by hand. It is not changed.
 
     Returns
     -------
@@ -83,6 +85,8 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     ------
     TypeError
         If `rbm` is of another class.
+    ValueError
+        If the hidden units of `rbm` are not "binary".
     """
     W, a, b = _plain(rbm, BernoulliRBM)
     arrays = W / 4, a / 2 + W.sum(0) / 4, b / 2 + W.sum(1) / 4
@@ -110,7 +114,10 @@ def _assign(
     scale: float,
     map_hidden: Callable[[Any], Any],
 ) -> RBM:
-    """Set the parameters and arrays of the twin, whose weights are `scale` times those of `rbm`."""
+    """Set the parameters and arrays of `twin`, the machine that is equivalent to `rbm`.
+
+    `scale` is the ratio of the weights of `twin` to the weights of `rbm`.
+    """
     # The gradient of the weights scales with 1 / scale, the length of Adam's step does not.
     factors = {
         "learning_rate": scale if rbm.optimizer == "adam" else scale**2,

@@ -1,4 +1,4 @@
-"""Docstrings of public classes, completed with the entries of their common base."""
+"""Docstrings of public classes, completed with entries of a base class."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ PARAMETER_GROUPS = {
 
 
 def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
-    """Complete the docstring of a class with the entries of its base.
+    """Complete the docstring of a class with entries of the docstring of a base class.
 
-    Parameters, attributes and references are inherited. Each parameter of the signature gets one
-    entry, in the order of the signature and with its default. An entry of the class replaces the
-    entry of the same name in the base. The notes list the parameters by subject.
+    Parameters, attributes and references are inherited. The entries of the parameters are put in
+    the order of the signature, and their defaults are added. An entry of the class replaces the
+    entry of the same name in the base class. The notes list the parameters by subject.
 
     Parameters
     ----------
     base : type
-        Class with the common entries in its docstring, without defaults.
+        Class whose docstring has the common entries, without defaults.
 
     Returns
     -------
     decorator : callable
-        Function that returns a class with its complete docstring. It raises a TypeError if a
-        parameter has no entry, or if an entry of the class has no parameter.
+        Class decorator. It raises a TypeError if a parameter of the signature has no entry, or if
+        an entry of the class is not a parameter of the signature.
     """
 
     def complete(cls: type[T]) -> type[T]:
@@ -69,14 +69,17 @@ def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
 
 
 def _sections(docstring: str) -> dict[str, str]:
-    """Text of each section of a docstring by its heading; the heading of the summary is ""."""
+    """Text of each section of a docstring, by heading.
+
+    The key of the text before the first heading is "".
+    """
     heading = re.compile(r"^(\w[\w ]+)\n---+\n", flags=re.MULTILINE)
     summary, *rest = (text.strip() for text in heading.split(inspect.cleandoc(docstring)))
     return {"": summary} | dict(zip(rest[::2], rest[1::2], strict=True))
 
 
 def _entries(sections: dict[str, str], name: str) -> Entries:
-    """Entries of a section by name; the first line of an entry is not indented."""
+    """Entries of a section, by name. The first line of each entry is not indented."""
     entries = re.split(r"\n(?=\S)", sections[name]) if name in sections else []
     return {entry.partition(" : ")[0]: entry for entry in entries}
 
@@ -93,7 +96,7 @@ def _parameters(cls: type, common: Entries, added: Entries) -> Entries:
 
 
 def _groups(cls: type) -> str:
-    """List of the parameters of a class by subject; empty if none is in a group."""
+    """Text that lists the parameters of a class by subject; empty if no group has any of them."""
     signature, lines = inspect.signature(cls).parameters, []
     for group, names in PARAMETER_GROUPS.items():
         if members := [f"`{name}`" for name in names if name in signature]:

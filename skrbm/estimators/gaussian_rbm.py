@@ -54,8 +54,9 @@ class GaussianBernoulliRBM(BaseRBM):
         Learn `noise_variance_`. If False, it is fixed at the variances of the features, or at
         values that were assigned to it before `partial_fit`.
     variance_rate : float
-        Learning rate of the logarithm of `noise_variance_` relative to that of the other
-        parameters. The variances are kept between 1e-4 and 10 times the variances of the features.
+        Ratio of the learning rate of the logarithm of `noise_variance_` to the learning rate of the
+        other parameters. Each variance is kept between 1e-4 times and 10 times the variance of its
+        feature.
     learning_rate : float
         Initial learning rate, for features measured in units of their standard deviations.
     max_gradient_norm : float or None

@@ -26,8 +26,8 @@ from skrbm.estimators.tables.table_rows import checked_table
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
-    The machine is fitted to complete or incomplete rows with `missing="marginalize"`: missing
-    values are drawn from the machine during training, which maximizes the likelihood of the
+    The machine is fitted to complete or incomplete rows with `missing="marginalize"`. Missing
+    values are drawn from the machine during training, which thus maximizes the likelihood of the
     observed values by stochastic expectation maximization [1]_. In new rows, missing numbers are
     replaced by their conditional means, and missing categories by the most probable category.
 
@@ -37,8 +37,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Machine to clone and fit, with all training options. `TabularRBM` accepts and returns tables
         of categories and numbers. For `GaussianBernoulliRBM`, standardize the features.
     missing_values : int, float or np.nan, default=np.nan
-        Placeholder of missing values. Missing values of pandas are converted to NaN. For tables it
-        must be NaN, and None is a missing value as well.
+        Placeholder for missing values. Missing values of pandas are converted to NaN. For tables,
+        the placeholder must be NaN; None is then a missing value as well.
     n_gibbs_steps : int, default=100
         Number of Gibbs steps of each chain in `transform`.
     n_chains : int, default=10
@@ -55,7 +55,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator
-        Machine fitted to the features with observed values.
+        Machine fitted to the features that have observed values.
     indicator_ : :class:`sklearn.impute.MissingIndicator` or None
         Fitted indicator, or None if `add_indicator` is False.
     n_features_in_ : int
@@ -71,11 +71,11 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     `transform` is deterministic: the same rows in the same order give the same values. All
-    incomplete rows of a call share one random stream, which restarts with every call, so that the
-    imputed values of a row also depend on the other rows. The differences are of the size of the
-    Monte Carlo error, which decreases with `n_chains`. The error may be several tenths for binary
-    features about which the observed values carry no information. To impute a row independently of
-    other rows, transform it alone.
+    incomplete rows of a call share one random stream, which restarts with every call. The imputed
+    values of a row therefore also depend on the other rows of the call. Differences between calls
+    are of the size of the Monte Carlo error, which decreases with `n_chains`. The error may be
+    several tenths for a binary feature if the observed values carry no information about it. To
+    impute a row independently of other rows, transform it alone.
 
     References
     ----------
@@ -84,7 +84,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    Two features that are always equal:
+    The two features are always equal, so the observed one determines the missing one:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, RBMImputer
@@ -190,8 +190,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X_filled : ndarray of shape (n_samples, n_features_out)
             Rows with imputed values; observed values are unchanged. With `TabularRBM`, the result
             is a table of the same type as in `fit`. With other estimators, features without
-            observed values in `fit` are dropped unless `keep_empty_features` is True, and the
-            columns of the indicator are appended if `add_indicator` is True.
+            observed values in `fit` are dropped unless `keep_empty_features` is True. If
+            `add_indicator` is True, the columns of the indicator are appended.
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)

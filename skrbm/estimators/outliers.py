@@ -24,7 +24,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
     The score of a row is its negative free energy, :math:`-F(v) = \log p(v) + \log Z`, which is
-    computed exactly. Scores can be compared only within a model: scores of different models also
+    computed exactly. Scores can be compared only within a model. Scores of different models also
     differ by their :math:`\log Z` and, for real-valued features, by the units of measurement.
 
     Parameters
@@ -32,16 +32,17 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     estimator : estimator object, default=None
         `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. If None,
         it is ``BernoulliRBM(random_state=0)`` for `X` that is sparse, boolean or within [0, 1]. For
-        other `X` it is ``TabularRBM(numeric_scale="standard", random_state=0)``, which accepts
-        tables with columns of several kinds; its default `numeric_scale` would make extreme values
-        less extreme.
+        any other `X`, it is ``TabularRBM(numeric_scale="standard", random_state=0)``, which accepts
+        tables with columns of several kinds. The default `numeric_scale` of `TabularRBM` is not
+        used, because it makes extreme values less extreme.
     contamination : float, default=0.1
         Maximum fraction of the training rows to classify as outliers, in (0, 0.5]. Rows with equal
-        scores are classified alike, so that the fraction may be smaller.
+        scores are classified alike; the fraction may therefore be smaller.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
-        Score of a row: its negative free energy, or its log pseudo-likelihood. The latter costs one
-        evaluation per feature and gives more weight to features that predict each other. The free
-        energy needs complete rows: impute missing values by `RBMImputer` in a Pipeline.
+        Score of a row: its negative free energy, or its log pseudo-likelihood. The log
+        pseudo-likelihood takes longer, since it is a sum over the features, and gives more weight
+        to features that predict each other. The free energy needs complete rows; impute missing
+        values first, by `RBMImputer` in a Pipeline.
 
     Attributes
     ----------
@@ -100,8 +101,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A weight of k is equivalent to k copies of the row, also for the
-            fraction of outliers. If None, all rows have a weight of one.
+            Weights of the rows. A weight of k is equivalent to k copies of the row, also in the
+            fraction `contamination`. If None, all rows have a weight of one.
 
         Returns
         -------
@@ -128,7 +129,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         return self
 
     def score_samples(self, X: Any) -> Array:
-        """Score of each row; lower scores are more anomalous.
+        """Compute the score of each row; the lower the score, the more anomalous the row.
 
         Parameters
         ----------
@@ -146,7 +147,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         return scores
 
     def decision_function(self, X: Any) -> Array:
-        """Score of each row minus the threshold `offset_`.
+        """Compute the score of each row minus the threshold `offset_`.
 
         Parameters
         ----------
@@ -156,7 +157,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            In nats; negative for outliers.
+            Differences in nats, which are negative for outliers.
         """
         return self.score_samples(X) - self.offset_
 
@@ -191,7 +192,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
 
 def _default(X: Any) -> Any:
-    """Default estimator for the type of `X`."""
+    """Default estimator, selected by the type and the range of `X`."""
     if not issparse(X):
         values = np.asarray(X)
         is_number = values.dtype.kind in "biuf" and values.size > 0
@@ -201,9 +202,10 @@ def _default(X: Any) -> Any:
 
 
 def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:
-    """Threshold between two scores such that lower scores have at most this share of the weight.
+    """Threshold such that rows with lower scores have at most a given share of the total weight.
 
-    Scores that differ only by rounding, like the scores of equal rows, are on the same side of it.
+    The threshold lies between two scores, or below all scores. Scores that differ only by rounding
+    errors, such as the scores of equal rows, are on the same side of the threshold.
     """
     scores, sample_weight = present_rows(scores, sample_weight)
     order = np.argsort(scores)

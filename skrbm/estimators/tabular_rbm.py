@@ -33,19 +33,20 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     numeric column is normally distributed with a learned variance, and an interval column has an
     exponential density between its bounds. Numeric columns are scaled internally, by default to
     normal scores. The unit of measurement and the origin of a column therefore affect only
-    densities. Log-likelihoods, in nats, refer to the unscaled columns: they are log-probabilities
-    of discrete columns plus log-densities of numeric and interval columns.
+    densities. Log-likelihoods are in nats and refer to the unscaled columns, with probabilities of
+    discrete columns and densities of numeric and interval columns.
 
     Parameters
     ----------
     kinds : "auto" or dict
-        Kinds of columns, by name or number, that override the kinds inferred from the data types:
-        "binary", "categorical", "numeric", ("binary", ["no", "yes"]), ("categorical", ["a", "b"])
-        with all categories, or ("interval", low, high) for numbers with known bounds. The kind of
-        any other column, or of every column with "auto", is inferred from its data type: bool is
-        "binary"; category, object and string are "categorical", with the categories of the data
-        type if it has any and otherwise those found in the data; numbers are "numeric". All columns
-        of an array are "numeric".
+        Dictionary from names or numbers of columns to their kinds. A kind is "binary",
+        "categorical", "numeric", ("binary", ["no", "yes"]), ("categorical", ["a", "b"]) with all
+        categories, or ("interval", low, high) for numbers with known bounds. The kind of any other
+        column, or of every column with "auto", is inferred from its data type: bool is "binary";
+        category, object and string are "categorical"; numbers are "numeric". The categories of a
+        column are the categories of its data type or, if the type has none, the values found in the
+        data. The columns of a boolean array are "binary"; the columns of any other array are
+        "numeric".
     numeric_scale : {"normal", "mixture", "standard"}
         Scaling of numeric columns, learned from the rows of `fit` or of the first `partial_fit`:
 
@@ -53,13 +54,14 @@ class TabularRBM(ConditionalMixin, BaseRBM):
           function [8]_. Skewed columns and frequent values such as zeros are reproduced, and
           samples stay in the range of the column. `inverse_transform` returns the number that
           corresponds to the mean score.
-        - "mixture": a distribution in which frequent values, such as zeros, have probabilities, and
-          all other values have the density of a mixture of normal distributions after one of
-          Johnson's transformations [9]_. The hidden units tilt this distribution exponentially.
+        - "mixture": transformation by one of Johnson's functions [9]_. The distribution of the
+          transformed numbers is a mixture of normal distributions and of point masses at frequent
+          values, such as zeros. Given the hidden units, it is tilted exponentially.
         - "standard": standardization to mean zero and variance one.
     handle_unknown : {"missing", "error"}
-        Treatment of categories that were not in the rows of `fit` or of the first `partial_fit`: a
-        missing value (with a warning in further training), or a ValueError.
+        Treatment of unknown categories, which are neither declared nor in the rows of `fit` or of
+        the first `partial_fit`. With "missing", they are treated as missing values, with a warning
+        in further training. With "error", they raise a ValueError.
     learning_rate : float
         Initial learning rate, for numeric columns measured in units of their standard deviations.
     n_iter : int
@@ -76,8 +78,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     ----------
     components_ : ndarray of shape (n_components, n_columns)
         Weights of the encoded columns: first binary, then categorical, numeric and interval
-        columns. Their names are in `columns_`. The weights of numeric columns refer to the scaled
-        numbers.
+        columns. The names of the encoded columns are in `columns_`. The weights of numeric columns
+        refer to the scaled numbers.
     intercept_visible_ : ndarray of shape (n_columns,)
         Biases of the encoded columns.
     noise_variance_ : ndarray of shape (n_numeric,)

@@ -21,7 +21,7 @@ from skrbm.estimators.labels.label_model import LabelModel
 
 @public_methods_of
 class LabelInferenceMixin:
-    """Methods of a fitted classifier, based on its current public arrays."""
+    """Methods of a fitted classifier that use its current public arrays."""
 
     estimator_: Any
     classes_: Array
@@ -59,7 +59,7 @@ class LabelInferenceMixin:
         return self._answer(Labels.probabilities, X)
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Compute the class log-probabilities, without underflow.
+        """Compute the logarithms of the class probabilities, without underflow.
 
         Parameters
         ----------
@@ -116,8 +116,8 @@ class LabelInferenceMixin:
             Labels to condition on: one label for all samples, or one label per sample. If None,
             labels are drawn as well.
         n_gibbs_steps : int, default=1000
-            Number of Gibbs steps of each chain. Chains start from draws of the visible units
-            without input from the hidden units.
+            Number of Gibbs steps of each chain. The initial visible states are drawn without input
+            from the hidden units.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.
@@ -137,7 +137,8 @@ class LabelInferenceMixin:
         Warns
         -----
         ConvergenceWarning
-            If labels are drawn, and the chains do not mix between modes.
+            If labels are drawn, `generative_weight` is not zero, and the chains do not mix between
+            modes.
         """
         check_is_fitted(self)
         rbm = self.estimator_
@@ -160,7 +161,7 @@ class LabelInferenceMixin:
         return rbm._row_format.write(rbm, v[:, :n_features]), np.asarray(self.classes_[drawn])
 
     def _answer(self, question: Any, X: Any) -> Array:
-        """Evaluate a function of `Labels` and hidden fields for the rows of `X`."""
+        """Evaluate a function of a `Labels` object and the hidden fields for the rows of `X`."""
         check_is_fitted(self)
         model = self.estimator_._model
         checked = model.check_X(X)
@@ -186,12 +187,12 @@ def label_numbers(y: Array, classes: Array) -> Array:
     Returns
     -------
     numbers : ndarray of int of shape (n_samples,)
-        Indices into the classes.
+        Index of each label in `classes`.
 
     Raises
     ------
     ValueError
-        If a label is not among the classes.
+        If a label is not in `classes`.
     """
     is_unseen = ~np.isin(y, classes)
     if is_unseen.any():

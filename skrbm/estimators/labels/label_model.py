@@ -22,22 +22,22 @@ class LabelModel(Model):
     Parameters
     ----------
     owner : RBMClassifier
-        Classifier with the arrays of the label, the classes and the estimator of the features.
+        Classifier with `estimator_`, `classes_` and the arrays of the label unit.
     label_weights : ndarray of shape (n_labels,), default=None
-        Total weight of the rows seen so far for each label. If None, the model can only be used for
-        inference.
+        Total weight of the rows with each label, over all rows seen so far. If None, the model can
+        only be used for inference.
     """
 
     def __init__(self, owner: Any, label_weights: Array | None = None) -> None:
         self.owner, self.rbm, self.label_weights = owner, owner.estimator_, label_weights
 
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Machine built from the public arrays, in the precision of `X` if it is floating-point.
+        """Machine built from the public arrays, in the precision of `X` if `X` is floating-point.
 
         Raises
         ------
         ValueError
-            If the arrays of the label do not match those of the features.
+            If the shapes of the label arrays do not match the numbers of hidden units and classes.
         """
         machine = self.rbm._model.machine(X, varying)
         weights = check_parameter(self.owner, "label_components_", 2)
@@ -53,7 +53,7 @@ class LabelModel(Model):
         return joint.astype(machine.dtype)
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of the estimator and of the classifier that define an uncentred machine."""
+        """Public arrays of the estimator and of the classifier for a given uncentred machine."""
         visible: Any = machine.visible
         features, label = visible.parts
         weights, label_weights = np.vsplit(machine.weights, [features.n_columns])
@@ -67,7 +67,7 @@ class LabelModel(Model):
         return {**self.rbm._model.public, **label_arrays}
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer of independent units with these statistics and the label frequencies."""
+        """Visible layer of independent units, from feature statistics and label frequencies."""
         features = self.rbm._model.base_layer(statistics, varying)
         frequencies, variance = self._label_moments
         n_samples: Any = statistics[0]  # a sum of weights need not be an integer
@@ -76,18 +76,18 @@ class LabelModel(Model):
         return Composite((features, label))
 
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
-        """Mean and variance of all columns."""
+        """Mean and variance of each column of the features and of the label."""
         pairs = zip(statistics[1:], self._label_moments, strict=True)
         mean, variance = map(np.concatenate, pairs)
         return mean, variance
 
     def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of all columns, zero for labels."""
+        """Kurtosis of each column, with zeros for the columns of the label."""
         return np.append(of_features, np.zeros(len(self.owner.classes_)))
 
     @property
     def _label_moments(self) -> tuple[Array, Array]:
-        """Frequencies of the labels seen so far, and their variances."""
+        """Frequency of each label in the rows seen so far, and variance of its indicator."""
         counts: Any = self.label_weights
         frequencies = np.asarray(counts / (counts.sum() or 1))
         return frequencies, frequencies * (1 - frequencies)

@@ -50,7 +50,10 @@ class LabelledRows:
         return len(self.labels), self.X.shape[1] + self.n_labels
 
     def __getitem__(self, rows: Any) -> Any:
-        """Selected rows, dense or sparse like the features; a missing label has zeros."""
+        """Selected rows, which are sparse if the features are sparse.
+
+        The label columns of a row without a label are zero.
+        """
         X, labels = self.X[rows], self.labels[rows]
         labelled = np.flatnonzero(labels != NO_LABEL)
         if issparse(X):
@@ -94,13 +97,13 @@ class LabelProblem(Problem):
         is_planned: bool,
         resumes: bool,
     ) -> LabelProblem:
-        """Create the problem from checked rows, and add up the weights of their labels.
+        """Create the problem from validated rows, and add up the weights of the rows of each label.
 
         Parameters
         ----------
         classifier : RBMClassifier
-            Copy of the classifier with `classes_`, `estimator_` and, if it is fitted, the arrays of
-            the label.
+            Copy of the classifier with `classes_`, `estimator_` and, if the classifier is fitted,
+            the arrays of the label unit.
         X, labels, sample_weight, is_planned, resumes
             Fields of the class.
 
@@ -135,9 +138,10 @@ class LabelProblem(Problem):
     def objective(self, phase: NegativePhase) -> LabelObjective:
         """Weighted sum of the log-probability of the labels and the log-likelihood of the rows.
 
-        The label term is a mean over the labelled rows; as a mean over all rows, it would decrease
-        as unlabelled rows are added. The generative weight is scaled by the same factor, but to at
-        most one, the weight in training without labels.
+        Both weights are multiplied by the ratio of the total weight of all rows to the total weight
+        of the labelled rows. The label term is therefore a mean over the labelled rows, and does
+        not decrease when unlabelled rows are added. The generative weight is not increased beyond
+        one, the weight of the likelihood in unsupervised training.
         """
         classifier, n_labelled = self.model.owner, self.counts["label_weights"].sum()
         n_rows = float(1 + self.counts["unlabeled_weight"] / n_labelled) if n_labelled else 1.0
@@ -173,21 +177,21 @@ class LabelProblem(Problem):
 @final
 @dataclass
 class LabelRecorder(Recorder):
-    """Recorder of log-losses and accuracies.
+    """Recorder of the log-loss and the accuracy of the labels.
 
     Parameters
     ----------
     history : History
         History to which records are added.
     data : LabelledRows
-        All rows.
+        All rows, with and without labels.
     weight : ndarray of shape (n_samples,) or None
         Weights of the rows. If None, all rows have equal weights.
     learned : ndarray of int of shape (n_learned,)
         Indices of the labelled training rows.
     held_out : ndarray of int of shape (n_held_out,) or None
-        Indices of the labelled validation rows, whose negative log-loss is the score for early
-        stopping. If None, the score is the negative log-loss of the training rows.
+        Indices of the labelled validation rows. The score for early stopping is the negative
+        log-loss of these rows. If None, it is the negative log-loss of the labelled training rows.
     """
 
     history: History
@@ -215,10 +219,10 @@ class LabelRecorder(Recorder):
         return -self._scores(machine, self.learned if self.held_out is None else self.held_out)[0]
 
     def warn(self, machine: Machine, particles: Array) -> None:
-        """Do nothing, since training for the labels may decrease the likelihood of the rows."""
+        """Do not warn, since training on the labels may decrease the likelihood of the rows."""
 
     def _scores(self, machine: Machine, rows: Array) -> tuple[float, float]:
-        """Log-loss in nats and accuracy of some labelled rows."""
+        """Log-loss in nats and accuracy for the labelled rows with given indices."""
         v, labels = self.data[rows].astype(machine.dtype), self.data.labels[rows]
         distribution, indicators = Labels(machine), np.eye(self.data.n_labels, dtype=machine.dtype)
         field = distribution.without(indicators[labels], machine.hidden_field(v))

@@ -1,4 +1,4 @@
-"""Encoding of tables as columns of a machine, and decoding."""
+"""Encoding of tables as states of the visible units, and decoding."""
 
 from __future__ import annotations
 
@@ -34,26 +34,27 @@ from skrbm.estimators.tables.scores import NormalScores
 class Table:
     """Kinds, categories and scales of the columns of a table, for encoding and decoding.
 
-    The encoded columns are ordered by kind: first binary, then categorical, numeric and interval
-    columns, and in the order of the table within a kind. All attributes are plain data.
+    The encoded columns are ordered by kind: binary, categorical, numeric, interval. Columns of the
+    same kind are in the order of the table. All attributes consist of built-in types and arrays.
 
     Parameters
     ----------
     container : {"pandas", "polars", "array"}
         Type of the table.
     names : list of length n_features
-        Names of the columns, or their numbers.
+        Names of the columns or, for an array, their numbers.
     dtypes : list of str of length n_features
         Names of the data types of the columns.
     kinds : list of length n_features
-        "binary", "categorical", "numeric", or ("interval", low, high).
+        Kind of each column: "binary", "categorical", "numeric", or ("interval", low, high).
     categories : list of length n_features
         Categories of each binary or categorical column, and None for other columns.
     origin, scale : ndarray of shape (n_features,)
-        Offset that is subtracted from each column of numbers, and divisor of the difference.
+        Location and scale of each column. A number x is encoded as ``(x - origin) / scale`` if the
+        column has no transformation in `scores`.
     scores : list of length n_features
-        Fields of the `NormalScores` or `MixtureScale` of each numeric column, and None for columns
-        without such a transformation.
+        Fields of the `NormalScores` or `MixtureScale` object that transforms each numeric column,
+        and None for columns without such a transformation.
     """
 
     container: str
@@ -88,7 +89,8 @@ class Table:
         Raises
         ------
         ValueError
-            If a kind is unknown or does not match its column.
+            If a kind is unknown or does not match its column, if a key of `kinds` is not a column,
+            or if all columns are discrete and without categories.
         """
         names, columns = column_names(X), columns_of(X)
         if sample_weight is None:
@@ -122,7 +124,7 @@ class Table:
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
-        """Indices of the columns of each kind, except columns that have no categories."""
+        """Indices of the columns of each kind; discrete columns without categories are left out."""
         groups: dict[str, list[int]] = {name: [] for name in COLUMN_KINDS}
         for j, (kind, categories) in enumerate(zip(self.kinds, self.categories, strict=True)):
             if categories is None or len(categories):
@@ -131,7 +133,7 @@ class Table:
 
     @cached_property
     def order(self) -> list[int]:
-        """Index in the table of the column that each unit of the machine encodes."""
+        """Index in the table of the column that each visible unit represents."""
         return [j for group in self.groups.values() for j in group]
 
     @cached_property
@@ -160,7 +162,7 @@ class Table:
 
     @property
     def numeric_columns(self) -> slice:
-        """Slice of the encoded columns that are numeric."""
+        """Slice that selects the numeric columns among the encoded columns."""
         begin = sum(self.widths[: self.n_discrete])
         return slice(begin, begin + len(self.groups["numeric"]))
 
@@ -195,7 +197,7 @@ class Table:
 
     @cached_property
     def mapped_columns(self) -> dict[int, Any]:
-        """Transformation of each transformed column, by the index of the encoded column."""
+        """Transformation of each encoded column that has one, by the index of the column."""
         ends = zip(np.cumsum(self.widths).tolist(), self.order, strict=True)
         return {end - 1: scores for end, j in ends if (scores := self.maps[j]) is not None}
 
@@ -215,7 +217,7 @@ class Table:
         Parameters
         ----------
         X : DataFrame or ndarray of shape (n_samples, n_features)
-            Table with these columns.
+            Table with the columns that were learned.
         handle_unknown : {"missing", "error"}
             Treatment of unknown categories.
         check_input : {"warn", "raise", "ignore"}
@@ -229,7 +231,9 @@ class Table:
         Raises
         ------
         ValueError
-            If a value does not match the kind of its column.
+            If a value does not match the kind of its column, if a category is unknown and
+            `handle_unknown` is "error", or if a number is outside its interval and `check_input` is
+            "raise".
         """
         columns = columns_of(X)
         discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
@@ -251,14 +255,18 @@ class Table:
         return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown)
 
     def values(self, v: Array) -> Array:
-        """States in which the scores of transformed columns are converted back to numbers."""
+        """Convert the transformed columns of states back to numbers."""
         result: Array = v.astype(np.float64) if self.mapped_columns else v
         for column, scores in self.mapped_columns.items():
             result[:, column] = scores.values(v[:, column])
         return result
 
     def expected_values(self, mean: Array, draws: Array, deviation: Array) -> Array:
-        """Means of states, with scores replaced by the expected numbers given the hidden units."""
+        """Replace the means of scores by the means of the corresponding numbers.
+
+        Both are conditional means given the hidden units. For columns with a `MixtureScale`, the
+        numbers that correspond to `draws` are used instead of the means.
+        """
         result = mean.astype(np.float64)
         for column, scores in self.mapped_columns.items():
             std = deviation[column - self.numeric_columns.start]
@@ -268,16 +276,16 @@ class Table:
     def decode(self, v: Array, *, given: Any = None, is_observed: Array | None = None) -> Any:
         """Decode states of the machine, or their means.
 
-        Means of categories are decoded as the most probable category.
+        The means of a binary or categorical column are decoded as the most probable category.
 
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_columns)
-            States in which transformed columns have been converted to numbers.
+            States or means, in which transformed columns have been converted to numbers.
         given : DataFrame or ndarray of shape (n_samples, n_features), default=None
-            Table whose observed values are kept.
+            Table whose observed values replace the decoded values.
         is_observed : ndarray of bool of shape (n_samples, n_units), default=None
-            Mask of the observed values of `given`.
+            Mask of the observed values of `given`. If None, all values are decoded.
 
         Returns
         -------
@@ -305,13 +313,13 @@ class Table:
 
     @property
     def _discrete_columns(self) -> tuple[Array, Array]:
-        """Index of the unit and of the category for each encoded column of a discrete unit."""
+        """Unit index and category index of each encoded column of a discrete unit."""
         n_binary, widths = len(self.groups["binary"]), self.widths[: self.n_discrete]
         categories = np.concatenate([np.ones(n_binary), *map(np.arange, widths[n_binary:])])
         return np.repeat(np.arange(len(widths)), widths), categories.astype(np.intp)
 
     def _codes(self, j: int, column: Any, handle_unknown: str) -> tuple[Array, list[Any]]:
-        """Codes of the categories in a column, and its unknown categories."""
+        """Category code of each value in a column, and the list of its unknown categories."""
         codes, values = factorized(column)
         numbers = {value: number for number, value in enumerate(self.categories[j].tolist())}
         present = [values[code] for code in np.unique(codes) if code != MISSING]

@@ -27,7 +27,7 @@ DRAWS = {"n_gibbs_steps": COUNT, "n_chains": COUNT, "random_state": RANDOM_STATE
 
 @public_methods_of
 class ConditionalMixin(ModelMixin):
-    """Methods of estimators of tables that predict one column given the others."""
+    """Methods of `TabularRBM` that predict one column of a table given the other columns."""
 
     @validate_params(DRAWS, prefer_skip_nested_validation=True)
     def conditional_proba(
@@ -39,22 +39,22 @@ class ConditionalMixin(ModelMixin):
         n_chains: int = 10,
         random_state: Any = None,
     ) -> Array:
-        r"""Compute the conditional probability of every category of a column given the others.
+        r"""Compute the probabilities of the categories of a column given the other columns.
 
-        For rows without other missing values, the probabilities are computed exactly from free
-        energies. Other missing values are drawn given the observed values, and the probabilities
-        are averaged over `n_chains` draws.
+        If the other columns of a row are complete, the probabilities are computed exactly from free
+        energies. Otherwise, the missing values in the other columns are drawn given the observed
+        values, and the probabilities are averaged over `n_chains` draws.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows. Values of the column itself are ignored and may be missing.
+            Rows. The values of `column` are ignored and may be missing.
         column : str or int
             Name or number of a binary or categorical column.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps per draw.
         n_chains : int, default=10
-            Number of draws for each row with other missing values.
+            Number of draws for each row with missing values in the other columns.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.
@@ -67,7 +67,7 @@ class ConditionalMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If the column does not exist, or it is not binary or categorical.
+            If the column does not exist, is neither binary nor categorical, or has no categories.
 
         Examples
         --------
@@ -100,23 +100,24 @@ class ConditionalMixin(ModelMixin):
         n_chains: int = 10,
         random_state: Any = None,
     ) -> Array:
-        r"""Compute the conditional mean of a column of numbers given the others.
+        r"""Compute the conditional mean of a numeric or interval column given the other columns.
 
-        For rows without other missing values, the mean is computed by numerical quadrature from
-        free energies. This is exact to rounding, except with `numeric_scale="normal"`, where the
-        error is about a thousandth of a standard deviation. Other missing values are drawn given
-        the observed values, and the means are averaged over `n_chains` draws.
+        If the other columns of a row are complete, the mean is computed from free energies by
+        numerical quadrature. The result is exact up to rounding, except for numeric columns with
+        `numeric_scale="normal"`, where the error is about a thousandth of a standard deviation. If
+        there are missing values in the other columns, they are drawn given the observed values, and
+        the means are averaged over `n_chains` draws.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows. Values of the column itself are ignored and may be missing.
+            Rows. The values of `column` are ignored and may be missing.
         column : str or int
             Name or number of a numeric or interval column.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps per draw.
         n_chains : int, default=10
-            Number of draws for each row with other missing values.
+            Number of draws for each row with missing values in the other columns.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.
@@ -146,7 +147,11 @@ class ConditionalMixin(ModelMixin):
     def _conditional_mean(
         self, X: Any, number: int, n_gibbs_steps: int, n_chains: int, random_state: Any
     ) -> Array:
-        """Conditional mean of column `number`, as a number if it is transformed, or as a state."""
+        """Conditional mean of column `number` given the other columns.
+
+        The mean of a transformed column is in the unit of measurement of the column. For any other
+        column, the result is the mean of its encoded columns.
+        """
         model, table = self._model, table_of(self)
         unit = table.order.index(number)
         X = model.check_X(X, finite=False)
@@ -176,7 +181,10 @@ class ConditionalMixin(ModelMixin):
 def _mean_of_smooth_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional means (n_samples, 1) of a smooth function of a unit given the other units."""
+    """Conditional means of a smooth function of a unit given the other units.
+
+    The result has the shape (n_samples, 1).
+    """
     nodes, probability = conditional.conditional_distribution(machine, v, number)
     mean = (probability * values(nodes[:, :, 0])).sum(axis=0)
     return np.asarray(mean[:, None].astype(machine.dtype))
@@ -185,10 +193,11 @@ def _mean_of_smooth_values(
 def _mean_of_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional means (n_samples, 1) of a function of a unit given the other units.
+    """Conditional means of a discontinuous function of a unit given the other units.
 
-    The function may have jumps. The density of the unit is smooth, and is approximated as linear
-    between quadrature nodes: the function is averaged around each node with triangular weights.
+    The result has the shape (n_samples, 1). The density of the unit is smooth and is interpolated
+    linearly between the quadrature nodes. The value of the function at a node is therefore replaced
+    by an average around the node with triangular weights.
     """
     nodes, probability = conditional.conditional_distribution(machine, v, number, REFINEMENT)
     z = nodes[:, 0, 0].astype(np.float64)

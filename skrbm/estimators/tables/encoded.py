@@ -14,23 +14,26 @@ from skrbm.core.numerics import Array
 @final
 @dataclass(frozen=True, eq=False)
 class EncodedTable:
-    """Encoded rows of a table, expanded to the columns of the machine for each mini-batch.
+    """Encoded rows of a table, whose one-hot columns are created only for indexed rows.
 
-    Rows are read by indexing, as from an array. One-hot columns of the whole table would take many
-    times its memory.
+    The rows are read by indexing, as from an array, for instance one mini-batch at a time. The
+    one-hot columns of the whole table would need many times the memory of the table.
 
     Parameters
     ----------
     unit_of_column, category_of_column : ndarray of int of shape (n_discrete_columns,)
-        Unit and category of each encoded column of a discrete unit; these columns come first.
+        Unit index and category index of each encoded column of a discrete unit. These columns
+        precede the columns of numbers.
     codes : ndarray of int of shape (n_samples, n_discrete)
-        Category codes, which are negative for missing values.
+        Category codes of the discrete units; the code of a missing value is negative.
     numbers : ndarray of shape (n_samples, n_real)
-        Scores or standardized numbers, NaN for missing values.
+        Transformed or standardized numbers of the numeric and interval units, with NaN for missing
+        values.
     table : DataFrame or ndarray of shape (n_samples, n_features)
         Original table.
     unknown : dict of list
-        Unknown categories, by the names of their columns. They are encoded as missing values.
+        List of the unknown categories of each discrete column, by the name of the column. Unknown
+        categories are encoded as missing values.
     """
 
     unit_of_column: Array
@@ -73,5 +76,5 @@ class EncodedTable:
 
     @cached_property
     def observed_units(self) -> Array:
-        """Mask of the observed values, (n_samples, n_units)."""
+        """Mask of the observed values, of shape (n_samples, n_units)."""
         return np.concatenate([self.codes >= 0, ~np.isnan(self.numbers)], axis=1)

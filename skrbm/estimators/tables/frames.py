@@ -1,4 +1,4 @@
-"""Common access to the columns of pandas and polars DataFrames and of arrays."""
+"""Common interface to the columns of pandas and polars DataFrames and of arrays."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def container_of(X: Any) -> str:
 
 
 def column_names(X: Any) -> list[Any]:
-    """Names of the columns, or their numbers for an array."""
+    """Names of the columns of a table or, for an array, their numbers."""
     return list(range(X.shape[1])) if container_of(X) == "array" else list(X.columns)
 
 
 def columns_of(X: Any) -> list[Any]:
-    """Columns of a table as one-dimensional containers of its library."""
+    """Columns of a table: pandas or polars Series, or one-dimensional arrays."""
     container = container_of(X)
     if container == "pandas":
         return [X.iloc[:, j] for j in range(X.shape[1])]
@@ -62,13 +62,17 @@ def kind_of(column: Any) -> str:
 
 
 def declared_categories(column: Any) -> list[Any] | None:
-    """Categories of the data type of a column, in their order, or None if the type has none."""
+    """Categories that the data type of a column declares, or None if it declares none."""
     has_categories = type(column.dtype).__name__ in ("CategoricalDtype", "Enum")
     return list(column.dtype.categories.to_list()) if has_categories else None
 
 
 def factorized(column: Any) -> tuple[Array, list[Any]]:
-    """Codes (n_samples,) of the values, `MISSING` for missing values, and the distinct values."""
+    """Encode the values of a column as integers.
+
+    The first result, of shape (n_samples,), is the index of each value in the list of distinct
+    values, or `MISSING` for a missing value. The second result is this list.
+    """
     if _library_of(column) == "pandas":
         codes, values = column.factorize()
         return codes, list(values.tolist())
@@ -80,7 +84,7 @@ def factorized(column: Any) -> tuple[Array, list[Any]]:
 
 
 def cells_of(column: Any) -> Array:
-    """Values of a column as Python objects (n_samples,)."""
+    """Values of a column as an array of Python objects."""
     cells = column.to_list() if _library_of(column) == "polars" else column.tolist()
     return np.fromiter(cells, object, len(cells))
 
@@ -93,7 +97,7 @@ def is_missing(value: Any) -> bool:
 
 
 def numbers_of(column: Any) -> Array:
-    """Values of a numeric column as floating-point numbers (n_samples,); missing values are NaN.
+    """Values of a numeric column as floating-point numbers, with NaN for missing values.
 
     Raises
     ------
@@ -116,7 +120,7 @@ def numbers_of(column: Any) -> Array:
 
 
 def rounded(values: Array, dtype: str) -> Array:
-    """Numbers converted to a data type; for integer types, they are rounded and clipped."""
+    """Numbers rounded and clipped to an integer type; for other types, they are unchanged."""
     try:
         limits = np.iinfo(dtype.lower().partition("[")[0])  # of "int64[pyarrow]"
     except (TypeError, ValueError):
@@ -142,13 +146,14 @@ def written(
     names : sequence of length n_features
         Names of the columns.
     dtypes : sequence of str of length n_features
-        Type names from `dtype_name`.
+        Names of the data types of the columns, as returned by `dtype_name`.
     columns : sequence of ndarray of shape (n_samples,)
-        Numbers with NaN for missing values, or objects with None for missing values.
+        Columns of numbers, with NaN for missing values, or of objects, with None for missing
+        values.
     categories : sequence of ndarray or None
         Categories of each binary or categorical column, and None for other columns.
     index : object, default=None
-        Index of a pandas DataFrame.
+        Index of the new pandas DataFrame. If None, the rows are numbered.
 
     Returns
     -------
@@ -168,7 +173,7 @@ def written(
 
 
 def _series(values: Array, dtype: str, categories: Array | None) -> Any:
-    """Create a pandas Series from values and the name of its type."""
+    """Create a pandas Series from values and the name of its data type."""
     import pandas as pd
 
     if dtype.endswith("category"):

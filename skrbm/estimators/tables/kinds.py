@@ -13,7 +13,7 @@ from skrbm.estimators.tables.frames import declared_categories, factorized, kind
 from skrbm.estimators.tables.mixtures import MixtureScale
 from skrbm.estimators.tables.scores import NormalScores
 
-MIN_IDENTIFIERS = 20  # categories from which a column may be one of identifiers
+MIN_IDENTIFIERS = 20  # a column with more categories may consist of identifiers
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 COLUMN_KINDS = (*DISCRETE, *REAL)
 # Transformations of numeric columns by `numeric_scale`; "standard" has none.
@@ -26,15 +26,15 @@ class ColumnKind(NamedTuple):
     Attributes
     ----------
     kind : str or tuple
-        "binary", "categorical", "numeric", or ("interval", low, high).
+        Kind: "binary", "categorical", "numeric", or ("interval", low, high).
     categories : ndarray or None
         Categories of a binary or categorical column, and None for other kinds.
     origin, scale : float
-        Offset that is subtracted from the numbers, and divisor of the difference.
+        Location and scale. A number x is encoded as ``(x - origin) / scale`` if `scores` is None.
     is_empty : bool
-        True if there are no observed values.
+        True if the column has no observed values.
     scores : NormalScores, MixtureScale or None, default=None
-        Transformation of numbers that is used instead of standardization.
+        Transformation of a numeric column.
     """
 
     kind: Any
@@ -46,7 +46,7 @@ class ColumnKind(NamedTuple):
 
 
 def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
-    """Kind of each column from the parameter `kinds`, or "auto" if it does not contain the column.
+    """Kind of each column in the parameter `kinds`, or "auto" for columns that are not listed.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
     Returns
     -------
     given : list of length n_features
-        Kinds, not validated.
+        Kinds, which are not yet validated.
 
     Raises
     ------
     ValueError
-        If a key is not a column.
+        If a key is neither the name nor the number of a column.
     """
     given: list[Any] = ["auto"] * len(names)
     for key, kind in ({} if isinstance(kinds, str) else kinds).items():
@@ -95,7 +95,7 @@ def column_kind(
     Returns
     -------
     kind : ColumnKind
-        Kind with categories or scale.
+        Kind of the column, with its categories or scale.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def checked_numbers(name: Any, column: Any) -> Array:
     ValueError
         If a value is text or infinite.
     TypeError
-        If a value is another object, such as a date.
+        If a value is neither a number nor text, such as a date.
     """
     try:
         numbers = numbers_of(column)

@@ -17,7 +17,7 @@ MIN_ATOM_RATIO = 4.0  # smallest ratio of an atom's count to the counts of the n
 MAX_ATOMS = 20  # largest number of distinct values of a column of atoms alone
 MAX_COMPONENTS = 5  # normal components of a column
 MIN_COMPONENT_ROWS = 10  # rows per normal component
-MAX_FITTED_VALUES = 2000  # beyond as many distinct values, neighbouring values are averaged
+MAX_FITTED_VALUES = 2000  # with more distinct values, neighbouring values are averaged
 N_EM_STEPS, MIN_EM_GAIN = 200, 1e-6  # steps, nats per row
 SMALLEST_DEVIATION = 0.03  # of a component, in standard deviations of the column
 LARGEST_ATOM = 3.0  # standard deviations: largest distance of an atom from the other values' mean
@@ -27,7 +27,7 @@ RARE = 30.0  # nats: negative log-probability of other values in a column with a
 
 
 class Map(NamedTuple):
-    """Monotone function, its inverse and its log-derivative."""
+    """Monotone function, its inverse and the logarithm of its derivative."""
 
     forward: Callable[[Array], Array]
     inverse: Callable[[Array], Array]
@@ -48,24 +48,25 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 class MixtureScale:
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A value that is much more frequent than its neighbours, such as zero among debts, is an atom: it
-    has a positive probability. A column of few frequent values consists of atoms alone. All other
-    values have the density of a mixture of normal distributions after one of Johnson's
-    transformations [1]_. The transformation and the number of components are chosen by Schwarz's
-    criterion (BIC) [2]_.
+    A value that is much more frequent than the neighbouring values, such as a debt of zero, is an
+    atom, that is, a value with a positive probability. A column with few distinct values, which are
+    repeated often, consists of atoms alone. All other values are transformed by one of Johnson's
+    transformations [1]_ and then have the density of a mixture of normal distributions. The
+    transformation and the number of components are chosen by the Bayesian information criterion
+    (BIC) [2]_.
 
     Parameters
     ----------
     kind : {"linear", "log", "logit", "asinh"}
-        Transformation.
+        Name of the transformation.
     place, unit : float
-        Offset that is subtracted from the argument of the transformation, and divisor of the
-        difference.
+        Location and scale of the column: the transformation is applied to ``(x - place) / unit``.
     origin, scale : float
-        Offset that is subtracted from the result of the transformation, and divisor of the
-        difference: the mean and the standard deviation of the transformed column.
+        Mean and standard deviation of the transformed column: a result y of the transformation is
+        scaled to ``(y - origin) / scale``.
     log_weight, center, spread : ndarray of shape (n_atoms + n_components,)
-        Base distribution as in :class:`skrbm.core.units.Mixture`, atoms first.
+        Log-weights, means and variances of the base distribution of the scaled numbers, as in
+        :class:`skrbm.core.units.Mixture`. The atoms come first.
     atoms : ndarray of shape (n_atoms,)
         Values of the atoms, ascending.
 
@@ -93,7 +94,7 @@ class MixtureScale:
     def of(cls, values: Array, counts: Array) -> Self | None:
         """Learn a scale from finite values and their counts, both of shape (n_values,).
 
-        The result is None if there are no values, or their range overflows.
+        The result is None if there are no values, or if the largest magnitude exceeds `MAX_VALUE`.
         """
         x, numbers = np.unique(values.astype(np.float64), return_inverse=True)
         counts = np.bincount(numbers, counts, len(x))
@@ -129,7 +130,10 @@ class MixtureScale:
 
     @classmethod
     def _of_atoms(cls, x: Array, counts: Array) -> Self:
-        """Scale of atoms alone; the probability of other values is at most 1 / (n_rows + 1)."""
+        """Scale of a column that consists of atoms alone.
+
+        All other values together have a probability of at most 1 / (n_rows + 1).
+        """
         mean, deviation = _moments(x, counts)
         deviation = deviation or 1.0
         other = np.exp(-RARE) if len(x) == 1 else 1 / (counts.sum() + 1)
@@ -151,27 +155,27 @@ class MixtureScale:
         return z.astype(x.dtype)
 
     def values(self, z: Array) -> Array:
-        """Numbers in the units of the column that correspond to scaled numbers."""
+        """Numbers that correspond to scaled numbers, in the unit of measurement of the column."""
         x = self.place + self.unit * self._argument(z)
         for atom, place in zip(self.atoms, self._places(z.dtype), strict=True):
             x = np.where(z == place, atom, x)
         return np.asarray(x)
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Numbers that correspond to the draws, since there is no formula for the mean."""
+        """Numbers that correspond to `draws`, since there is no formula for the expected number."""
         return self.values(draws)
 
     def log_slope(self, z: Array) -> Array:
-        """Log-derivative of the scaled number with respect to the number, or zero for atoms."""
+        """Logarithm of the slope of the transformation at scaled numbers; zero for atoms."""
         slope = MAPS[self.kind].log_slope(self._argument(z)) - np.log(self.unit * self.scale)
         return np.where(np.isin(z, self._places(z.dtype)), 0, slope)
 
     def _places(self, dtype: Any) -> Array:
-        """Scaled numbers of the atoms in the precision of the states."""
+        """Scaled numbers of the atoms, in the data type of the states."""
         return self.center[: len(self.atoms)].astype(dtype)
 
     def _argument(self, z: Array) -> Array:
-        """Argument of the transformation that gives these scaled numbers, in double precision."""
+        """Argument of the transformation for given scaled numbers, in double precision."""
         with np.errstate(over="ignore"):
             u = MAPS[self.kind].inverse(self.origin + self.scale * z.astype(np.float64))
         low, high = RANGES.get(self.kind, (-np.inf, np.inf))
@@ -180,7 +184,10 @@ class MixtureScale:
 
 
 def stacked_bases(scales: Sequence[MixtureScale | None]) -> dict[str, Array]:
-    """Arguments of `Mixture` for several columns; columns without a scale are standard normal."""
+    """Base distributions of several columns, as arguments of `Mixture`.
+
+    The base distribution of a column without a scale is standard normal.
+    """
     zero = np.zeros(1)
     none = MixtureScale("linear", 0, 1, 0, 1, zero, zero, zero + 1, zero[:0])
     known = [none if scale is None else scale for scale in scales]
@@ -195,7 +202,7 @@ def stacked_bases(scales: Sequence[MixtureScale | None]) -> dict[str, Array]:
 
 
 class Fit(NamedTuple):
-    """Mixture of normals fitted to the standardized result of a transformation."""
+    """Mixture of normal distributions, fitted to transformed and standardized values."""
 
     kind: str
     place: float
@@ -208,14 +215,17 @@ class Fit(NamedTuple):
     criterion: float
 
     def forward(self, x: Array) -> Array:
-        """Scaled numbers, infinite beyond the range of the transformation."""
+        """Scaled numbers, of huge or infinite magnitude outside the range of the transformation."""
         with np.errstate(divide="ignore", invalid="ignore"):
             y = MAPS[self.kind].forward((x - self.place) / self.unit)
         return np.asarray(np.nan_to_num((y - self.origin) / self.scale, nan=-np.inf))
 
 
 def _fits(x: Array, weight: Array) -> Iterator[Fit]:
-    """Candidate mixtures for weighted ascending values, each with its Schwarz criterion in nats."""
+    """Fit candidate mixtures to ascending values with weights.
+
+    The criterion of a candidate is half its BIC, in nats.
+    """
     total = weight.sum()
     for kind, mapping in MAPS.items():
         place, unit = _argument_scale(kind, x, weight)
@@ -244,7 +254,11 @@ def _fits(x: Array, weight: Array) -> Iterator[Fit]:
 
 
 def _argument_scale(kind: str, x: Array, weight: Array) -> tuple[float, float]:
-    """Offset and divisor of the argument: median and median absolute deviation for "asinh"."""
+    """Location and scale that standardize a column before its transformation.
+
+    They are the median and the median absolute deviation for "asinh", and 0 and 1 for the other
+    transformations.
+    """
     if kind != "asinh":
         return 0.0, 1.0
     median = _median(x, weight)
@@ -258,7 +272,7 @@ def _median(x: Array, weight: Array) -> float:
 
 
 def _moments(x: Array, weight: Array) -> tuple[float, float]:
-    """Mean and standard deviation of ascending values, without overflow."""
+    """Weighted mean and standard deviation of ascending values, computed without overflow."""
     unit = max(-x[0], x[-1]) or 1.0
     mean = np.average(x / unit, weights=weight)
     return float(unit * mean), float(
@@ -267,7 +281,7 @@ def _moments(x: Array, weight: Array) -> tuple[float, float]:
 
 
 def _are_atoms(counts: Array) -> Array:
-    """Mask of the atoms among ascending values with these counts."""
+    """Mask of the atoms among ascending values, given the counts of the values."""
     total = counts.sum()
     if len(counts) == 1 or (len(counts) <= MAX_ATOMS and total >= MIN_COPIES * len(counts)):
         return np.ones(len(counts), dtype=bool)
@@ -277,7 +291,7 @@ def _are_atoms(counts: Array) -> Array:
 
 
 def _grouped(x: Array, counts: Array) -> tuple[Array, Array]:
-    """Values and counts, with neighbouring values averaged if there are many."""
+    """Average neighbouring values and add their counts, if there are too many distinct values."""
     if len(x) <= MAX_FITTED_VALUES:
         return x, counts
     begins = np.unique(np.linspace(0, len(x), MAX_FITTED_VALUES, endpoint=False, dtype=np.intp))
@@ -290,9 +304,11 @@ def _grouped(x: Array, counts: Array) -> tuple[Array, Array]:
 def _normal_mixture(
     z: Array, weight: Array, n_components: int
 ) -> tuple[Array, Array, Array, float]:
-    """Log-weights, means and variances by expectation maximization, and the log-likelihood.
+    """Fit a mixture of normal distributions by expectation maximization.
 
-    The initial components are blocks of ascending values with equal counts.
+    Initially, the ascending values are divided into one block per component, with about equal
+    counts. The results are the log-weights, means and variances of the components, and the
+    log-likelihood.
     """
     total, before = weight.sum(), -np.inf
     ranks = (np.cumsum(weight) - weight / 2) / total

@@ -23,13 +23,14 @@ MAX_VALUE = 1e307  # so that differences of two are finite
 class NormalScores:
     r"""Monotone piecewise linear map of a numeric column to approximately normal scores.
 
-    The values are divided into bins of about equal counts; a value that is frequent enough to fill
-    a bin has a separate bin. The score of an edge between two bins is the normal quantile of
-    :math:`F`, the fraction of the values below the edge [1]_. The map is linear within a bin. The
-    first and the last bin have no outer edge; their slopes are chosen so that the mean of the
-    values is mapped to the mean of the scores. The density of a number is the density of its score
-    times the slope of its bin. The number of bins, at most the square root of the number of values,
-    is chosen by Akaike's criterion [2]_, with a single linear map as one of the candidates.
+    The values are divided into bins with about equal counts. A value that is frequent enough to
+    fill a bin has a separate bin. The score of an edge between two bins is the standard normal
+    quantile of :math:`F`, where :math:`F` is the fraction of the values below the edge [1]_. The
+    map is linear within each bin. The first and the last bin have no outer edge: their slopes are
+    chosen so that the mean of the values in the bin is mapped to the mean of a normal distribution
+    truncated to the bin. The density of a number is the density of its score times the slope of the
+    map. The number of bins is at most the square root of the number of values. It is chosen by the
+    Akaike information criterion (AIC) [2]_; a single linear map is also a candidate.
 
     Parameters
     ----------
@@ -38,14 +39,14 @@ class NormalScores:
     scores : ndarray of shape (n_bins - 1,)
         Scores of the edges.
     tails : ndarray of shape (2,)
-        Slopes of the first and the last bin.
+        Slopes of the map in the first and the last bin.
     singles : ndarray of shape (n_bins,)
-        Value of each bin that has a single value, and NaN for other bins.
+        Value of each bin that has only one distinct value, and NaN for other bins.
     limits : ndarray of shape (2,)
         Smallest and largest value.
     known : ndarray of shape (n_known,)
-        All values of a discrete column, ascending; empty for other columns. A column is discrete if
-        its values occur at least five times on average.
+        Distinct values of a discrete column, ascending; empty for other columns. A column is
+        discrete if its distinct values occur at least five times on average.
 
     References
     ----------
@@ -68,7 +69,7 @@ class NormalScores:
     def of(cls, values: Array, counts: Array) -> Self | None:
         """Learn a map from finite values and their counts, both of shape (n_values,).
 
-        The result is None if there are no values, or their range overflows.
+        The result is None if there are no values, or if the largest magnitude exceeds `MAX_VALUE`.
         """
         x, numbers = np.unique(values.astype(np.float64), return_inverse=True)
         counts = np.bincount(numbers, counts, len(x))
@@ -100,7 +101,7 @@ class NormalScores:
 
     @classmethod
     def _of_bins(cls, x: Array, counts: Array, bins: Array) -> Self:
-        """Map for ascending values with their counts and bin numbers."""
+        """Piecewise linear map for ascending distinct values with given counts and bin numbers."""
         firsts = np.flatnonzero(np.diff(bins, prepend=-1))
         lasts = np.append(firsts[1:], len(x)) - 1
         edges = x[lasts[:-1]] / 2 + x[firsts[1:]] / 2
@@ -133,8 +134,8 @@ class NormalScores:
     def values(self, z: Array) -> Array:
         """Numbers that correspond to scores, limited to values that the column can have.
 
-        The numbers are in the range of the column. In a bin with a single value they are this
-        value, and in a discrete column they are rounded to its values.
+        The numbers are clipped to the range of the column. In a bin with only one distinct value,
+        the number is this value. In a discrete column, the numbers are rounded to its values.
         """
         single, x = self.singles[np.searchsorted(self.scores, z)], self.inverse(z)
         if len(self.known):
@@ -142,13 +143,13 @@ class NormalScores:
         return np.where(np.isnan(single), np.clip(x, *self.limits), single)
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Expected `values` of normally distributed scores, by Gauss-Hermite quadrature."""
+        """Expected numbers for normally distributed scores, by Gauss-Hermite quadrature."""
         nodes = zip(*HERMITE_RULE, strict=True)
         expected = sum(w * self.values(mean + deviation * node) for node, w in nodes)
         return np.asarray(np.clip(expected, *self.limits))  # weights sum to one up to rounding
 
     def log_slope(self, z: Array) -> Array:
-        """Log-derivative of the score with respect to the number, at the given scores."""
+        """Logarithm of the slope of the map from numbers to scores, at given scores."""
         return np.asarray(self._log_slopes[np.searchsorted(self.scores, z)])
 
     def _log_likelihood(self, x: Array, counts: Array) -> float:
@@ -162,7 +163,10 @@ class NormalScores:
 
 
 def _bins(counts: Array, n_bins: int) -> Array:
-    """Bin number of each ascending value, for about `n_bins` bins with about equal counts."""
+    """Divide ascending values into about `n_bins` bins with about equal counts.
+
+    The result is the bin number of each value.
+    """
     size = counts.sum() / n_bins
     is_alone = counts >= size
     begins_run = is_alone | np.append(True, is_alone[:-1])
@@ -179,12 +183,12 @@ def _bins(counts: Array, n_bins: int) -> Array:
 
 
 def _only_values(x: Array, counts: Array) -> Array:
-    """All values of a discrete column; empty for a column that is not discrete."""
+    """Distinct values `x` of a discrete column, and an empty array for any other column."""
     return x if counts.sum() >= MIN_COPIES * len(x) else x[:0]
 
 
 def _piecewise(x: Array, knots: Array, values: Array, tails: Array) -> Array:
-    """Piecewise linear function with `values` at the knots and the slopes `tails` beyond them."""
+    """Piecewise linear function with `values` at the knots and slopes `tails` outside of them."""
     with np.errstate(over="ignore"):
         below, above = np.minimum(x - knots[0], 0), np.maximum(x - knots[-1], 0)
         return np.asarray(np.interp(x, knots, values) + tails[0] * below + tails[1] * above)

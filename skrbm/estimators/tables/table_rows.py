@@ -19,7 +19,7 @@ from skrbm.estimators.tables.frames import column_names, container_of
 
 
 def table_of(rbm: Any) -> Table:
-    """Kinds and scales of the columns that an estimator was fitted to, from its attributes."""
+    """Create the `Table` of a fitted estimator from its attributes."""
     check_is_fitted(rbm, "_data")
     return Table(kinds=rbm.kinds_, categories=rbm.categories_, **rbm._data["table"])
 
@@ -150,19 +150,19 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     X : DataFrame or array-like
         Table.
     reset : bool
-        If True, the number and the names are stored in the estimator; if False, they are compared
-        with those stored.
+        If True, the number and the names of the columns are stored in the estimator. If False, they
+        are compared with the stored number and names.
 
     Returns
     -------
     table : DataFrame or ndarray of shape (n_samples, n_features)
-        The data frame itself, or an array.
+        Validated table. A data frame is returned unchanged; other input is converted to an array.
 
     Raises
     ------
     ValueError
-        If there are no rows or columns, if the columns are not those of the estimator, or if a name
-        occurs twice.
+        If there are no rows or no columns, if the columns differ from the columns of the estimator,
+        or if two columns have the same name.
     """
     if container_of(X) == "array":
         return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
