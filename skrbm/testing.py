@@ -31,8 +31,8 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
     Parameters
     ----------
     units : Units
-        Layer of a few units in double precision. Its parameters should be of order one, and each of
-        them should be learned in all units or in none.
+        Layer of a few units in double precision. The parameters should be of order one. Each
+        parameter should be learned either in all units or in none.
     rng : numpy.random.Generator
         Source of random fields and draws.
 
@@ -188,7 +188,7 @@ def _check_heated(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 
 def _check_rows(units: Units, field: Array, rng: np.random.Generator) -> None:
-    """Check that a layer whose parameters differ by row agrees with one separate layer per row."""
+    """Check that a layer with different parameters in each row agrees with one layer per row."""
     natural, states = units.natural(), units.sample(field, rng)
     base, betas = natural.recentered(None, field[0]), np.linspace(0, 1, len(field))
     singles: list[Units] = [natural.tempered(base, float(beta)) for beta in betas]

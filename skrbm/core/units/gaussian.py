@@ -28,7 +28,7 @@ MIN_STEP = 4  # smallest distance of quadrature nodes, in units in the last plac
 
 @dataclass(frozen=True)
 class Parameterization:
-    r"""Definition of the signal, in which the three Gaussian energies differ.
+    r"""Definition of the signal, which differs between the three published energies.
 
     .. math:: \varphi(v) = \frac{v - o - [\text{subtracts\_bias}]\, a}{\sigma^{2\,\text{power}}}
 
@@ -175,7 +175,7 @@ class Gaussian(Units):
     def _moments(
         self, mean: Array, variance: Array | float, sample_weight: Array
     ) -> dict[str, Array]:
-        """Moments of states with the given mean and variance."""
+        """Expected moments of states with the given means and variances."""
         residual = self._residual(mean)
         moments = {"bias": (sample_weight @ residual) / self._variance}
         if np.any(self.learn_variance):

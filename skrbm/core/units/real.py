@@ -29,7 +29,7 @@ LARGEST_ASYMMETRY = 0.9  # learned curvatures differ by a factor of 19 at most
 
 
 class RealUnits(LinearUnits):
-    r"""Real-valued units with a signal linear in their columns, and an energy of curvature one.
+    r"""Real-valued units with a linear signal and an energy of curvature one.
 
     .. math:: A(s) = \tfrac12 |s|^2 - (s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
@@ -157,7 +157,7 @@ class ReLU(RealUnits):
 @final
 @dataclass(frozen=True, eq=False)
 class DReLU(RealUnits):
-    r"""Double rectified linear units: each side of zero has a curvature and a threshold.
+    r"""Double rectified linear units: the curvature and threshold differ between the sides of zero.
 
     .. math::
 
@@ -166,16 +166,16 @@ class DReLU(RealUnits):
 
     where :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. Two of the four parameters of [1]_
     are redundant, since changing them is equivalent to changing the scale of the states and the
-    bias. Here, the curvatures therefore have a mean of one and the thresholds are opposite, so that
-    the energy is linear in all parameters. A positive threshold :math:`\theta` makes states near
-    zero more probable; a negative threshold gives two modes.
+    bias. Here, the mean of the two curvatures is therefore one, and the two thresholds differ only
+    in sign. The energy is then linear in all parameters. A positive threshold :math:`\theta` makes
+    states near zero more probable; a negative threshold gives two modes.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Linear coefficient of the negative energy, common to both sides of zero.
     threshold : ndarray of shape (n_columns,)
-        Threshold :math:`\theta`, the energy in nats that is added to a state of one.
+        Threshold :math:`\theta`, which is the energy in nats that is added to the states 1 and -1.
     asymmetry : ndarray of shape (n_columns,)
         Asymmetry :math:`\eta` of the curvatures, between -1 and 1.
     offset : ndarray of shape (n_columns,), default=None
@@ -369,7 +369,7 @@ def half_normal(z: Array) -> tuple[Array, Array]:
 
 
 def half_normal_quantile(z: Array, u: Array) -> Array:
-    r"""State that a normal variable of mean z, truncated to s > 0, exceeds with probability u.
+    r"""Upper quantile, of probability u, of the normal distribution N(z, 1) truncated to s > 0.
 
     If z is far below zero, the state s is computed by fixed-point iteration. The log-survival
     function is then nearly linear in s, as for an exponential distribution, and its slowly varying
