@@ -41,8 +41,8 @@ def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrup
     """Defer Ctrl-C and SIGTERM until the body of the context checks for them or ends.
 
     Python interrupts the main thread only; in other threads this context does nothing. Signals that
-    are ignored or kill the process are not deferred. If the body raises, its error is raised and
-    pending signals are dropped.
+    the process ignores, and signals that kill it, are not deferred. If the body raises, its error
+    is raised and pending signals are dropped.
 
     Parameters
     ----------
