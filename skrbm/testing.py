@@ -24,9 +24,9 @@ MAX_STD_ERRORS = 6  # of a sample moment; a correct one fails with a probability
 def check_units(units: Units, rng: np.random.Generator) -> None:
     """Test a layer of units: its distribution, gradients, offsets and initialization.
 
-    Every method is compared with values computed from `energy`, `signal` and `support` by
-    enumeration or quadrature, and with finite differences. Overridden methods are also compared
-    with their default implementations.
+    Every method is compared with values that are computed from `energy`, `signal` and `support`, by
+    enumeration, quadrature or finite differences. Overridden methods are also compared with their
+    default implementations.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 r"""Centering: offsets that change the parameters but not the distribution.
 
-A centered machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. A change
-of the offsets leaves the distribution unchanged if the biases compensate for it. Gradient ascent in
-the parameters of the centered machine is invariant to the coding of a unit's states: exchanging 0
-and 1 gives the same result [1]_ [2]_.
+A centered machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. If the
+offsets change, the biases can compensate for the change, so that the distribution stays the same.
+Gradient ascent in the parameters of the centered machine does not depend on the coding of a unit's
+states: if 0 and 1 are exchanged, the result is the same [1]_ [2]_.
 
 References
 ----------
@@ -25,7 +25,8 @@ def recenter(
 ) -> Machine:
     """Change the offsets of a machine, keeping its distribution.
 
-    The signal of the hidden units must be their states minus the offset, as for all discrete units.
+    The signal of the hidden units must equal their states minus the offset, as in all discrete
+    layers.
 
     Parameters
     ----------

@@ -38,9 +38,9 @@ class EffectiveCouplings:
     where the sums are over columns. For a two-state unit, :math:`s` is -1 in the lower state and +1
     in the higher state. For a categorical unit, :math:`s` is 0 or 1 in each column, and the
     coefficients sum to zero over the columns. For a real-valued unit, :math:`s` is the value of the
-    unit, standardized to mean zero and variance one under a reference distribution: a uniform
-    distribution if the unit has bounds, and a standard normal distribution otherwise. The
-    coefficients contain the part of the interaction that is linear in :math:`s`.
+    unit, standardized to mean zero and variance one under a reference distribution. This
+    distribution is uniform if the unit has bounds, and standard normal otherwise. The coefficients
+    contain the part of the interaction that is linear in :math:`s`.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def effective_couplings(
     method : {"auto", "exact", "gaussian"}, default="auto"
         "exact" computes the integral. "gaussian" approximates the sum of the inputs from the other
         units by a normal variable; it does not support real-valued visible units. "auto" uses
-        "gaussian" if the hidden units do not have two states, or if the visible units are discrete
+        "gaussian" if the hidden units do not have two states, or if all visible units are discrete
         and the integral would take more than `max_products` multiplications.
     max_products : float, default=1e13
         Largest number of complex multiplications for which "auto" computes the integral. 1e13
@@ -220,13 +220,14 @@ class _VisibleSignals:
     """Inputs to the hidden units from every value of every visible unit.
 
     The values of all discrete units are concatenated; `unit` contains, for each value, the index of
-    its unit among the discrete units. `sent` contains the inputs from each value. If x is `bias`
-    plus the sum of the inputs from the current values, the hidden units contribute
-    ``log_partition(x)`` to log p (for two states, the sum of log 2cosh x) and a term that is linear
-    in the inputs. `linear` contains this linear term minus the energies of the visible units.
-    `columns` contains the indices of the values that have a column in the layer: all values of a
-    categorical unit, and the higher value of a two-state unit. `value_columns` contains the column
-    of each of these values in the layer. `reals` contains the inputs from the real-valued units.
+    its unit among the discrete units. `sent` contains the inputs from each value. Let x be `bias`
+    plus the sum of the inputs from the current values. The hidden units contribute
+    ``log_partition(x)`` to log p, and a term that is linear in the inputs. For two-state hidden
+    units, `log_partition` is the sum of log 2cosh x. `linear` contains this linear term minus the
+    energies of the visible units. `columns` contains the indices of the values that have a column
+    in the layer: all values of a categorical unit, and the higher value of a two-state unit.
+    `value_columns` contains the column of each of these values in the layer. `reals` contains the
+    inputs from the real-valued units.
     """
 
     def __init__(self, machine: Machine) -> None:

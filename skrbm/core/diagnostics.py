@@ -55,7 +55,7 @@ class ChainDiagnostics:
 
     @cached_property
     def autocorrelation_time(self) -> float:
-        """Number of steps that are equivalent to one independent sample; it is rarely below one."""
+        """Number of steps that are equivalent to one independent sample; rarely less than one."""
         return max(map(autocorrelation_time, self.traces.values()))
 
     @cached_property
@@ -65,12 +65,12 @@ class ChainDiagnostics:
 
     @cached_property
     def r_hat(self) -> float:
-        """Rank-normalized split R-hat; it is one if the chains agree."""
+        """Rank-normalized split R-hat, which is close to one if the chains agree."""
         return max(map(split_r_hat, self.traces.values()))
 
     @property
     def verdict(self) -> str:
-        """Conclusion from the diagnostics, in words."""
+        """Summary of the diagnostics in one sentence."""
         n_chains, n_steps = self.free_energy.shape
         numbers = (
             f"R-hat is {self.r_hat:.3f}, the autocorrelation time {self.autocorrelation_time:.1f} "
@@ -183,8 +183,8 @@ def autocorrelation_time(trace: Array) -> float:
 
     .. math:: \tau = 1 + 2 \sum_{t = 1}^{M} \rho(t), \qquad M = \min \{M : M \ge 5 \tau(M)\}
 
-    Autocorrelations are computed about the mean of all chains and averaged over the chains, so that
-    chains that stay in different modes have a long autocorrelation time. The window M is chosen
+    Autocorrelations are computed about the mean of all chains and averaged over the chains. The
+    autocorrelation time is therefore long if chains stay in different modes. The window M is chosen
     self-consistently [1]_.
 
     Parameters

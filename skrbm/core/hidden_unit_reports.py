@@ -26,8 +26,8 @@ class HiddenUnitReport:
         Decrease of the mean log-likelihood of the rows, in nats, if the unit is removed and all
         other parameters are kept.
     importance_std_error : ndarray of shape (n_hidden,)
-        Monte-Carlo standard error of the importance, in nats; infinite if the effective number of
-        samples is too small.
+        Monte-Carlo standard error of the importance, in nats. It is infinite if the effective
+        number of samples is too small.
     mean_activation : ndarray of shape (n_hidden,)
         Expected hidden states, averaged over the rows.
     weights : ndarray of shape (n_hidden, n_columns)
@@ -108,7 +108,7 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     -------
     importance, std_error : ndarray of shape (n_hidden_units,)
         Importances and their standard errors, in nats. An error is infinite if the effective number
-        of draws is too small, as for a unit that is active in nearly all draws.
+        of draws is too small, for example if the unit is active in nearly all draws.
     """
     hidden = machine.hidden
     losses, errors = [], []

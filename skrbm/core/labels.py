@@ -21,9 +21,9 @@ class Labels:
 
     .. math:: \log p(k \mid v) = -A(k) + L(f + f_k) - \log \sum_l e^{-A(l) + L(f + f_l)}
 
-    where :math:`L` is the log-partition of the hidden layer [1]_. The fields :math:`f + f_k` fill
-    an array with an element for each row, label and hidden unit; rows are therefore processed in
-    blocks, to limit the memory.
+    where :math:`L` is the log-partition of the hidden layer [1]_. The array of the fields
+    :math:`f + f_k` has an element for each row, label and hidden unit. To limit its size, the rows
+    are processed in blocks.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Labels:
         )
 
     def log_joint(self, field: Array) -> Array:
-        """Unnormalized joint log-probability of every label and the other units.
+        """Unnormalized joint log-probability of each label and the states of the other units.
 
         The energy of the other units is left out, since it is the same for all labels of a row.
 

@@ -29,7 +29,8 @@ class Machine:
         E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h), \qquad
         p(v, h) = e^{-E(v, h)} / Z
 
-    where the energies and signals are those of the layers, see :class:`~skrbm.core.units.Units`.
+    where :math:`A, B` are the energies and :math:`\varphi, \psi` the signals of the layers, see
+    :class:`~skrbm.core.units.Units`.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class Machine:
 
     @property
     def curvature_scales(self) -> tuple[Array, Array]:
-        r"""Factors :math:`s / \sqrt{\kappa}` of the visible and hidden units in `lost_curvature`."""
+        r"""Factors :math:`s / \sqrt{\kappa}` of visible and hidden units in `lost_curvature`."""
         layers = self.visible, self.hidden
         left, right = (layer.affine_signal[1] / np.sqrt(layer.tail_curvature) for layer in layers)
         return left, right
@@ -105,9 +106,9 @@ class Machine:
 
         .. math:: S_{ij} = \frac{s_i W_{ij} s_j}{\sqrt{\kappa_i \kappa_j}}
 
-        The energy grows most slowly along the corresponding singular vectors. The partition
-        function is finite if the fraction is below one; for states that are bounded on one side,
-        this condition is sufficient but not necessary.
+        The energy grows most slowly along the corresponding singular vectors. If the fraction is
+        below one, the partition function is finite. The converse need not hold if states are
+        bounded on one side.
         """
         left, right = self.curvature_scales
         if not (left.any() and right.any()):
@@ -280,8 +281,8 @@ class Machine:
             \left\langle -\frac{\partial E(v, h)}{\partial \theta}
             \right\rangle_{v,\; h \sim p(h \mid v)}
 
-        The average over data is the positive phase, and the average over samples of the model is
-        the negative phase. Their difference is the gradient of the log-likelihood.
+        The gradient of the log-likelihood is the average over data (positive phase) minus the
+        average over samples of the model (negative phase).
 
         Parameters
         ----------
@@ -381,7 +382,7 @@ def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
 
 
 def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
-    """Matrix product, optimized for few rows and a transposed matrix.
+    """Matrix product, which is also fast for few rows and a transposed matrix.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ def sum_log_two_cosh(x: Array) -> Array:
 
     .. math:: \sum_j \log(2 \cosh x_j) = \sum_j |x_j| + \log \prod_j (1 + e^{-2|x_j|})
 
-    Every factor is between 1 and 2, so that many factors can be multiplied before the logarithm of
-    their product is taken.
+    Every factor is between 1 and 2. Many factors can therefore be multiplied before the logarithm
+    of their product is taken.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def logistic(x: Array) -> Array:
 def expm1(x: Array, largest: float) -> Array:
     """Compute the exponential minus one, in place.
 
-    In single precision, small arguments are inserted into a short series, which is exact to
-    rounding: on most processors, `numpy.expm1` has no vectorized kernel and is slow.
+    On most processors, `numpy.expm1` has no vectorized kernel and is slow. If the arguments are
+    small and in single precision, a short series is used, which is exact to rounding.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def last_rows(rows: Array, other: Array | None) -> Array:
 
 
 def is_sparse(rows: Any) -> bool:
-    """Test for a sparse matrix; `scipy.sparse.issparse` is slower for arrays."""
+    """Test for a sparse matrix; for arrays, the test is faster than `scipy.sparse.issparse`."""
     return not isinstance(rows, np.ndarray) and bool(issparse(rows))
 
 

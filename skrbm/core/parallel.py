@@ -48,8 +48,8 @@ def map_blocks(
         Positional arguments of each call.
     n_jobs : int or None
         Number of workers, as in joblib. If None, it is the number set by
-        ``joblib.parallel_config``; if this number is one, the work runs in as many threads as BLAS
-        would use or, with `processes`, in one process.
+        ``joblib.parallel_config``. If this number is one, which is the default of joblib, there are
+        as many threads as BLAS would use, or one process if `processes` is True.
     n_products : float, default=infinity
         Number of multiplications in each matrix product of `function`. If it is small, one thread
         is used for ``n_jobs=None``, since several threads would wait for the interpreter.
@@ -136,6 +136,6 @@ def _n_blas_threads() -> int:
 
 @functools.cache
 def _blas_libraries() -> list[Any]:
-    """Handles of the loaded BLAS libraries, cached since the search takes milliseconds."""
+    """Handles of the loaded BLAS libraries, which are cached: a search takes milliseconds."""
     libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
     return libraries

@@ -73,9 +73,9 @@ class Units(ABC):
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         """Create a plain layer that matches the column statistics of the data if the field is zero.
 
-        The parameters are finite for all statistics: means are kept away from the bounds by a
-        margin that shrinks with `n_samples`. `mean` and `variance` are of shape (n_columns,);
-        `options` are further arguments, which depend on the type.
+        The parameters are always finite, since means near the bounds are moved inwards, to a margin
+        that shrinks with `n_samples`. `mean` and `variance` are of shape (n_columns,); `options`
+        are further arguments, which depend on the type.
         """
 
     @property
@@ -87,8 +87,8 @@ class Units(ABC):
     def signal(self, states: Any, out: Array | None = None) -> Any:
         """Signal that the layer sends through the weights; it is affine in each column of states.
 
-        The signal of sparse states is sparse if the type supports it. If the signal equals the
-        states, they are returned without a copy and `out` is not used.
+        The signal of sparse states is sparse if the unit type supports sparse signals. If the
+        signal equals the states, they are returned without a copy and `out` is not used.
         """
 
     @abstractmethod
@@ -109,14 +109,14 @@ class Units(ABC):
 
     @abstractmethod
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
-        """Weighted sum over samples of the derivatives of -A(s) with respect to the parameters.
+        """Derivatives of -A(s) with respect to the parameters, summed over samples with weights.
 
         Parameters
         ----------
         states : {ndarray, sparse matrix} of shape (n_samples, n_columns)
             States.
         sample_weight : ndarray of shape (n_samples,)
-            Weights of the samples, which may have any sign and any sum.
+            Weights of the samples. They may be negative, and they need not sum to one.
 
         Returns
         -------
@@ -130,15 +130,15 @@ class Units(ABC):
     ) -> dict[str, Array]:
         """Expectation of `moments` given the field and the conditional mean.
 
-        The field may be None if `is_mean_sufficient` is True.
+        If `is_mean_sufficient` is True, the field may be None.
         """
 
     @abstractmethod
     def recentered(self, offset: Array | None, field: Array) -> Self:
         """Layer with another offset, and with a constant field absorbed into its bias.
 
-        The field has shape (n_columns,). Up to a constant, the energy of the new layer is the
-        energy of this layer minus the product of the new signal and the field.
+        The field has shape (n_columns,). Up to a constant, the energy of the new layer equals the
+        energy of this layer minus the new signal times the field.
         """
 
     @abstractmethod
@@ -162,8 +162,8 @@ class Units(ABC):
         """Distance between the two values of every column; 0 or None for other types of units.
 
         The result is 0 for real values with a learned variance, and None for all other types. If it
-        is None, initialization does not search for clusters, since the gaps between the few
-        distinct values of a column would be mistaken for gaps between clusters.
+        is None, initialization does not search for clusters: gaps between the few distinct values
+        of a column would be mistaken for gaps between clusters.
         """
         return None
 
@@ -216,7 +216,7 @@ class Units(ABC):
 
     @property
     def n_states(self) -> float:
-        """Number of states of the layer, an exact integer or infinity."""
+        """Number of states of the layer, which is an exact integer or infinity."""
         values: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
         return math.inf if any(v is None for v in values) else math.prod(map(len, values))
 
@@ -238,8 +238,8 @@ class Units(ABC):
     def tail_curvature(self) -> Array:
         """Smallest second derivative of the energy far from zero, for each column.
 
-        The curvature is infinite for bounded units. Unit types without bounds must define it: the
-        partition function of a machine of two such layers is finite only if the curvature exceeds
+        The curvature is infinite for bounded units. Unit types without bounds must define it. If a
+        machine has two such layers, its partition function is finite only if the curvature exceeds
         the effect of the weights.
         """
         low, high = self.column_bounds

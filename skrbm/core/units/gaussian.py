@@ -64,19 +64,20 @@ class Gaussian(Units):
         v_i \mid f \sim \mathcal{N}\left(
             a_i + o_i + \sigma_i^{2 - 2\,\text{power}} f_i,\; \sigma_i^2 \right)
 
-    where :math:`a` is the bias, :math:`o` is the offset, and the learned parameter is :math:`z =
-    \log \sigma^2`. :class:`Parameterization` defines the signal.
+    where :math:`a` is the bias and :math:`o` the offset. Training changes
+    :math:`z = \log \sigma^2`. :class:`Parameterization` defines the signal.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Mean of each unit without a field.
+        Mean of each unit without a field, minus the offset.
     log_variance : ndarray of shape (n_columns,)
         Logarithm of the variance of each unit given the other layer.
     parameterization : {"krizhevsky", "cho", "goodfellow", "natural"}
-        Definition of the signal. "krizhevsky" [1]_ divides the states by :math:`\sigma`, and "cho"
-        [2]_ by :math:`\sigma^2`. "goodfellow" [3]_ subtracts the bias and divides by
-        :math:`\sigma^2`; "natural" leaves the states unchanged.
+        Definition of the signal, apart from the offset. "krizhevsky" [1]_ divides the states by
+        :math:`\sigma`, and "cho" [2]_ divides them by :math:`\sigma^2`. "goodfellow" [3]_ subtracts
+        the bias from the states and divides by :math:`\sigma^2`. "natural" leaves the states
+        unchanged.
     learn_variance : bool or ndarray of shape (n_columns,), default=True
         Mask of the variances that are learned.
     variance_rate : float, default=1.0

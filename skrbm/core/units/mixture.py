@@ -66,8 +66,8 @@ class Mixture(Units):
         - (e^{-z} - 1) \mu_k^2 / 2}{D_k}
 
     Units with a single standard normal component are `Gaussian` units with the parameterization
-    "cho". The energy is linear in :math:`a e^{-z}` and :math:`e^{-z}`, so tempered layers are of
-    the same type.
+    "cho". The energy is linear in :math:`a e^{-z}` and :math:`e^{-z}`; tempered layers are
+    therefore of the same type.
 
     Parameters
     ----------
@@ -317,6 +317,6 @@ class Mixture(Units):
 
 
 def _log_sums(exponents: Array) -> Array:
-    """Log-sum-exp along the last axis; at least one exponent of each sum is finite."""
+    """Log-sum-exp along the last axis; each sum must contain at least one finite exponent."""
     top = exponents.max(axis=-1, keepdims=True)
     return np.asarray(np.log(np.exp(exponents - top).sum(axis=-1)) + top[..., 0])

@@ -164,11 +164,11 @@ class DReLU(RealUnits):
         A(s) = \tfrac12 \gamma_+ s_+^2 + \tfrac12 \gamma_- s_-^2 + \theta (s_+ - s_-) - (s - o)^T b,
         \qquad \gamma_\pm = 1 \pm \eta
 
-    where :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. Two of the four parameters of [1]_
-    are redundant, since changing them is equivalent to changing the scale of the states and the
-    bias. Here, the mean of the two curvatures is therefore one, and the two thresholds differ only
-    in sign. The energy is then linear in all parameters. A positive threshold :math:`\theta` makes
-    states near zero more probable; a negative threshold gives two modes.
+    where :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. In [1]_, two of the four parameters
+    are redundant: a change of these has the same effect as a change of the scale of the states and
+    of the bias. Here, the mean of the two curvatures is therefore one, and the two thresholds
+    differ only in sign. The energy is then linear in all parameters. A positive threshold
+    :math:`\theta` makes states near zero more probable; a negative threshold gives two modes.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def half_normal(z: Array) -> tuple[Array, Array]:
     r"""Log-normaliser and mean of the normal distribution N(z, 1) truncated to positive values.
 
     Both are computed from :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z /
-    \sqrt{2})`, whose last factor does not underflow if z is far below zero, unlike Phi itself.
+    \sqrt{2})`. If z is far below zero, :math:`\Phi` underflows, but its last factor does not.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Expectations of exponentials over two-state units, for many shifts of their fields at once."""
+"""Expectations of exponentials over two-state units, for many shifts of the fields at once."""
 
 from __future__ import annotations
 

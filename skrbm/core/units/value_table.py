@@ -24,7 +24,7 @@ class ValueTable:
     Units are sorted by decreasing width, so that the units that have a k-th value come first.
     Consecutive values that occur in the same number of units form a block of shape (n_values,
     n_units, n_samples). There is one block for each distinct width. Rows are copied into a
-    transposed table in this order, so that sums and comparisons of values run over all units and
+    transposed table in this order. Sums and comparisons of values then run over all units and
     samples in memory order.
 
     Parameters
