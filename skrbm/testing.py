@@ -315,7 +315,10 @@ def _moment(units: Units, field: Array, power: int) -> Array:
 
 
 def _quadrature(unit: Units, unit_field: Array, power: int) -> tuple[float, Array]:
-    """Log-partition and mean of a power of a continuous unit, by quadrature and a sum of atoms."""
+    """Log-partition of a continuous unit, and mean of a power of its states.
+
+    Both are computed by quadrature, to which a sum over the atoms is added.
+    """
 
     def exponent(s: float) -> float:
         state = np.array([[s]])

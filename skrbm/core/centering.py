@@ -60,10 +60,11 @@ def _offset_change(layer: Units, offset: Array | None) -> Array:
 def in_zero_sum_gauge(machine: Machine) -> Machine:
     """Remove the gauge freedom of the weights, keeping the distribution.
 
-    In a layer whose units have several columns, some components of the weights add the same field
-    to the other layer in all states. An example is a constant that is added to all columns of a
-    categorical unit. These components are removed from the weights and absorbed into the biases of
-    the other layer. Components of the biases that do not affect the distribution are set to zero.
+    In a layer whose units have several columns, some components of the weights cause a field on the
+    other layer that is the same for all states. An example is a constant that is added to the
+    weights of all columns of a categorical unit. These components are removed from the weights and
+    absorbed into the biases of the other layer. Components of the biases that do not affect the
+    distribution are set to zero.
 
     Parameters
     ----------

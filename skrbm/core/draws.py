@@ -63,7 +63,9 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
 def draw_normal(
     mean: Array, standard_deviation: Array, rng: np.random.Generator, out: Array | None = None
 ) -> Array:
-    """Draw independent normal variables; their noise is drawn in double precision and then cast.
+    """Draw independent normal variables.
+
+    The noise is drawn in double precision and then cast to the dtype of `mean`.
 
     Parameters
     ----------

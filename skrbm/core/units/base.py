@@ -351,7 +351,7 @@ class Units(ABC):
         return False
 
     def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
-        """Replace dense values, interpreted as means, by states drawn with these means, in place.
+        """Replace dense means by states that are drawn with these means, in place.
 
         Rows that contain a value that cannot be a mean are left unchanged.
         """
@@ -406,7 +406,7 @@ class Units(ABC):
         return {}
 
     def gauge(self, rows: Array) -> Array:
-        """Remove the components of weights that add the same field in all states of this layer.
+        """Remove components of weights whose field on the other layer is the same for all states.
 
         The weights have shape (n_columns, n). The other layer can absorb the removed components
         into its bias.

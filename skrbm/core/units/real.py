@@ -307,7 +307,7 @@ class Sides:
 
     @property
     def magnitudes(self) -> Array:
-        """Expected magnitude on each side; states on the other side count as zero."""
+        """Expected magnitude on each side of zero; states on the other side count as zero."""
         return np.asarray(self.probabilities * self._scale * self._means)
 
     @property
@@ -318,7 +318,7 @@ class Sides:
 
     @property
     def second_moments(self) -> Array:
-        """Expected square on each side; states on the other side count as zero."""
+        """Expected square on each side of zero; states on the other side count as zero."""
         return np.asarray(
             self.probabilities * np.square(self._scale) * (1 + self._scores * self._means)
         )

@@ -47,7 +47,7 @@ class Metric(NamedTuple):
 
     The factors are scalars or arrays of shape (n_columns,). The rows of the gradient of the weights
     are multiplied by `signal`. The gradients of the layer's parameters are multiplied by the
-    factors in `parameters`, by name; a parameter without an entry has a factor of one.
+    factors of the same names in `parameters`. A parameter without an entry has a factor of one.
     """
 
     signal: Array | float = 1.0

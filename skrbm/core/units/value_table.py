@@ -19,7 +19,7 @@ N_CALLS = 30  # NumPy calls for a table of one block; every two further blocks a
 @final
 @dataclass(frozen=True)
 class ValueTable:
-    """One-hot columns ordered by value: the first value of all units, then the second, and so on.
+    """Order of one-hot columns by value: the first value of all units, then the second, and so on.
 
     Units are sorted by decreasing width, so that the units that have a k-th value come first.
     Consecutive values that occur in the same number of units form a block of shape (n_values,
