@@ -43,8 +43,8 @@ class Units(ABC):
     bias : ndarray of shape (n_columns,)
         Bias of each column.
     offset : ndarray of shape (n_columns,) or None
-        Constant that is subtracted from the states in the energy; None if the layer is plain
-        (uncentered).
+        Constant that is subtracted from the states in the energy. It is None if the layer is plain
+        (not centered).
     support : Support
         Values that every column can take.
     is_signal_fixed : bool
@@ -121,7 +121,7 @@ class Units(ABC):
         Returns
         -------
         moments : dict of str to ndarray of shape (n_columns,)
-            Sums, with the same keys as `parameters`.
+            Weighted sums, with the same keys as `parameters`.
         """
 
     @abstractmethod

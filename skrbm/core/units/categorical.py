@@ -35,7 +35,7 @@ class Categorical(WideUnits, LinearUnits):
     n_categories : tuple of int
         Number of values of each unit.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------

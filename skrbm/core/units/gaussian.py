@@ -83,7 +83,7 @@ class Gaussian(Units):
     variance_rate : float, default=1.0
         Learning rate of :math:`z` relative to the learning rate of the other parameters.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------

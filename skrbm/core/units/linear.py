@@ -48,7 +48,7 @@ class LinearUnits(Units):
     bias : ndarray of shape (n_columns,)
         Bias of each column.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
     """
 
     bias: Array

@@ -83,7 +83,7 @@ class Mixture(Units):
     learn_variance : bool or ndarray of shape (n_columns,), default=True
         Mask of the log-variances that are learned.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the signal; None if the layer is plain.
+        Constant that is subtracted from the states in the signal. If None, nothing is subtracted.
 
     Examples
     --------

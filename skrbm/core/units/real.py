@@ -75,7 +75,7 @@ class StandardGaussian(RealUnits):
     bias : ndarray of shape (n_columns,)
         Mean of each unit without a field.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -124,7 +124,7 @@ class ReLU(RealUnits):
     bias : ndarray of shape (n_columns,)
         Mean, without a field, of the normal distribution before truncation.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -179,7 +179,7 @@ class DReLU(RealUnits):
     asymmetry : ndarray of shape (n_columns,)
         Asymmetry :math:`\eta` of the curvatures, between -1 and 1.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------

@@ -81,8 +81,8 @@ class ValueTable:
         r"""Draw the column of each unit, with probabilities proportional to :math:`e^x`.
 
         The column of a unit is the first whose cumulative probability exceeds the unit's random
-        number. Nearly all columns are determined in the precision of `x`; the few that depend on
-        rounding are determined in double precision.
+        number. Nearly all columns are determined in the precision of `x`. The few columns that
+        depend on rounding are determined in double precision.
 
         Parameters
         ----------
