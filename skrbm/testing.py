@@ -24,15 +24,15 @@ MAX_STD_ERRORS = 6  # of a sample moment; a correct one fails with a probability
 def check_units(units: Units, rng: np.random.Generator) -> None:
     """Test a layer of units: its distribution, gradients, offsets and initialization.
 
-    Every method is compared with values computed from `energy`, `signal` and `support` by
-    enumeration or quadrature, and with finite differences. Overridden methods are also compared
-    with their default implementations.
+    Every method is compared with values that are computed from `energy`, `signal` and `support`, by
+    enumeration, quadrature or finite differences. Overridden methods are also compared with their
+    default implementations.
 
     Parameters
     ----------
     units : Units
-        Layer of a few units in double precision. Its parameters should be of order one, and each of
-        them should be learned in all units or in none.
+        Layer of a few units in double precision. The parameters should be of order one. Each
+        parameter should be learned either in all units or in none.
     rng : numpy.random.Generator
         Source of random fields and draws.
 
@@ -188,7 +188,7 @@ def _check_heated(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 
 def _check_rows(units: Units, field: Array, rng: np.random.Generator) -> None:
-    """Check that a layer whose parameters differ by row agrees with one separate layer per row."""
+    """Check that a layer with different parameters in each row agrees with one layer per row."""
     natural, states = units.natural(), units.sample(field, rng)
     base, betas = natural.recentered(None, field[0]), np.linspace(0, 1, len(field))
     singles: list[Units] = [natural.tempered(base, float(beta)) for beta in betas]
@@ -315,7 +315,10 @@ def _moment(units: Units, field: Array, power: int) -> Array:
 
 
 def _quadrature(unit: Units, unit_field: Array, power: int) -> tuple[float, Array]:
-    """Log-partition and mean of a power of a continuous unit, by quadrature and a sum of atoms."""
+    """Log-partition of a continuous unit, and mean of a power of its states.
+
+    Both are computed by quadrature, to which a sum over the atoms is added.
+    """
 
     def exponent(s: float) -> float:
         state = np.array([[s]])

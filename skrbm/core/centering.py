@@ -1,9 +1,9 @@
 r"""Centering: offsets that change the parameters but not the distribution.
 
-A centered machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. A change
-of the offsets leaves the distribution unchanged if the biases compensate for it. Gradient ascent in
-the parameters of the centered machine is invariant to the coding of a unit's states: exchanging 0
-and 1 gives the same result [1]_ [2]_.
+A centered machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. If the
+offsets change, the biases can compensate for the change, so that the distribution stays the same.
+Gradient ascent in the parameters of the centered machine does not depend on the coding of a unit's
+states: if 0 and 1 are exchanged, the result is the same [1]_ [2]_.
 
 References
 ----------
@@ -25,7 +25,8 @@ def recenter(
 ) -> Machine:
     """Change the offsets of a machine, keeping its distribution.
 
-    The signal of the hidden units must be their states minus the offset, as for all discrete units.
+    The signal of the hidden units must equal their states minus the offset, as in all discrete
+    layers.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def recenter(
     Returns
     -------
     machine : Machine
-        New machine, which shares its weights with the given one.
+        New machine, which shares the array of the weights with `machine`.
     """
     layer, hidden_layer, weights = machine.visible, machine.hidden, machine.weights
     change = _offset_change(hidden_layer, hidden_offset)
@@ -49,7 +50,7 @@ def recenter(
 
 
 def _offset_change(layer: Units, offset: Array | None) -> Array:
-    """Change (n_columns,) from the old to the new offset; None counts as zero."""
+    """New offset minus old offset, of shape (n_columns,); an offset of None counts as zero."""
     old = layer.offset
     if old is None:
         return layer.zero_field(1)[0] if offset is None else offset
@@ -59,9 +60,11 @@ def _offset_change(layer: Units, offset: Array | None) -> Array:
 def in_zero_sum_gauge(machine: Machine) -> Machine:
     """Remove the gauge freedom of the weights, keeping the distribution.
 
-    In units with several columns, some components of the weights and biases have no effect on the
-    distribution, such as a constant added to all columns of a categorical unit. These components
-    are removed from the weights and absorbed into the biases of the other layer.
+    In a layer whose units have several columns, some components of the weights cause a field on the
+    other layer that is the same for all states. An example is a constant that is added to the
+    weights of all columns of a categorical unit. These components are removed from the weights and
+    absorbed into the biases of the other layer. Components of the biases that do not affect the
+    distribution are set to zero.
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ def in_zero_sum_gauge(machine: Machine) -> Machine:
     Returns
     -------
     machine : Machine
-        Machine in the zero-sum gauge; the given machine itself if no layer has a gauge freedom.
+        Machine in the zero-sum gauge. If no layer has a gauge freedom, it is `machine` itself.
     """
     half = _gauged_visible(machine)
     whole = _gauged_visible(half.transposed)

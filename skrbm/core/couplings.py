@@ -35,22 +35,23 @@ class EffectiveCouplings:
         \log p(v) = \mathrm{const} + \sum_i f_i s_i + \sum_{i < j} J_{ij} s_i s_j
         + \sum_{i < j < k} K_{ijk} s_i s_j s_k + \dots
 
-    where :math:`s` is -1 or +1 for the lower or higher state of a two-state unit, and 0 or 1 in
-    each column of a categorical unit. The coefficients sum to zero over the columns of a
-    categorical unit. For a real-valued unit, :math:`s` is its standardized value: with respect to a
-    uniform distribution if the unit has bounds, and to a standard normal distribution otherwise.
-    Its coefficient is the part of the interaction that is linear in :math:`s`.
+    where the sums are over columns. For a two-state unit, :math:`s` is -1 in the lower state and +1
+    in the higher state. For a categorical unit, :math:`s` is 0 or 1 in each column, and the
+    coefficients sum to zero over the columns. For a real-valued unit, :math:`s` is the value of the
+    unit, standardized to mean zero and variance one under a reference distribution. This
+    distribution is uniform if the unit has bounds, and standard normal otherwise. The coefficients
+    contain the part of the interaction that is linear in :math:`s`.
 
     Parameters
     ----------
     fields : ndarray of shape (n_columns,)
         Fields, in nats.
     pairs : ndarray of shape (n_columns, n_columns)
-        Pair interactions, in nats. The matrix is symmetric, and zero between columns of the same
-        unit.
+        Pair interactions, in nats. The matrix is symmetric. Its entries for two columns of the same
+        unit are zero.
     triples : ndarray of shape (n_columns, n_columns, n_columns) or None
-        Triple interactions, in nats. The array is symmetric, and zero if two of the columns belong
-        to the same unit. It is None if the order is 2.
+        Triple interactions, in nats. The array is symmetric. Its entries are zero if two of the
+        columns belong to the same unit. If the order is 2, it is None.
     method : {"exact", "gaussian"}
         Method of computation.
     feature_of_column : ndarray of shape (n_columns,)
@@ -71,14 +72,13 @@ class EffectiveCouplings:
 
     @property
     def strengths(self) -> Array:
-        r"""Root mean square interactions between pairs of features, (n_features, n_features).
+        r"""Root mean square of the interactions between each pair of features, in nats.
 
-        In nats; the mean is over all pairs of states. The result is :math:`|J_{ij}|` for two-state
-        units and
+        The matrix has shape (n_features, n_features). The mean is over all pairs of columns. For
+        two-state units, the result is :math:`|J_{ij}|`. For categorical units with :math:`q_i` and
+        :math:`q_j` values, it is
 
         .. math:: \sqrt{\frac{1}{q_i q_j} \sum_{a, b} J_{ij}(a, b)^2}
-
-        for categorical units with q_i and q_j values.
         """
         counts = np.bincount(self.feature_of_column, minlength=len(self.features))
         return self.norms() / np.sqrt(np.maximum(np.outer(counts, counts), 1))
@@ -113,12 +113,12 @@ class EffectiveCouplings:
         Returns
         -------
         pairs : ndarray of shape (n_columns_of_feature, n_columns_of_other)
-            Pair interactions in nats, in the order of `columns`.
+            Pair interactions in nats. The columns of each feature are in the order of `columns`.
 
         Raises
         ------
         ValueError
-            If no feature has that name.
+            If one of the names is not the name of a feature.
         """
         rows, columns = self._columns_of(feature), self._columns_of(other)
         return np.asarray(self.pairs[np.ix_(rows, columns)])
@@ -135,11 +135,12 @@ def effective_couplings(
 ) -> EffectiveCouplings:
     r"""Interactions of the visible units up to a given order, in the zero-sum gauge.
 
-    Each coefficient is an average over the states of all other units, which are independent and
-    either uniformly distributed [1]_ or, for real values without bounds, standard normal. A hidden
-    unit contributes :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k`
-    is the input from visible unit k. If this term is written as a Fourier integral, the average
-    factorizes over the units:
+    Each coefficient is an average over the states of all other units. In this average, the units
+    are independent; they are uniformly distributed [1]_ or, if they are real-valued without bounds,
+    standard normal. A hidden unit with the states -1 and +1 contributes
+    :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k` is the input from
+    visible unit k. If this term is written as a Fourier integral, the average factorizes over the
+    units:
 
     .. math::
 
@@ -148,24 +149,25 @@ def effective_couplings(
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
     The integrals are summed over the hidden units. They are computed by the midpoint rule, which is
-    exact to rounding, at a cost that is proportional to the sum of the absolute weights and
+    exact to rounding. The number of nodes is proportional to the sum of the absolute weights and
     independent of the number of states.
 
     Parameters
     ----------
     machine : Machine
         Machine with two-state, one-hot or real-valued visible units. Hidden units that do not have
-        two states require the method "gaussian", which is exact if they are normal given the
-        visible units, since their log-partition is then quadratic.
+        two states require the method "gaussian". This method is exact for hidden units that are
+        normal given the visible units, since their log-partition is quadratic.
     order : {2, 3}, default=2
         Largest number of interacting units.
     method : {"auto", "exact", "gaussian"}, default="auto"
-        "gaussian" approximates the sum of the inputs from the other units by a normal variable; it
-        does not support real-valued visible units. "auto" uses it if the exact integral would take
-        more than `max_products` multiplications.
+        "exact" computes the integral. "gaussian" approximates the sum of the inputs from the other
+        units by a normal variable; it does not support real-valued visible units. "auto" uses
+        "gaussian" if the hidden units do not have two states, or if all visible units are discrete
+        and the integral would take more than `max_products` multiplications.
     max_products : float, default=1e13
-        Largest number of complex multiplications for which "auto" computes the exact integral; 1e13
-        of them take minutes.
+        Largest number of complex multiplications for which "auto" computes the integral. 1e13
+        multiplications take minutes.
 
     Returns
     -------
@@ -218,12 +220,14 @@ class _VisibleSignals:
     """Inputs to the hidden units from every value of every visible unit.
 
     The values of all discrete units are concatenated; `unit` contains, for each value, the index of
-    its unit among the discrete units. Given inputs `sent`, the hidden units contribute
-    ``log_partition(bias + sum of sent)`` to log p (for two states, log 2cosh of the argument) and a
-    term linear in the inputs. `linear` contains this term and the energies of the visible units.
-    `columns` are the indices of the values that have a column in the layer: all values of a
-    categorical unit, and the higher value of a two-state unit. `value_columns` are the indices of
-    these columns in the layer. `reals` contains the inputs from the real-valued units.
+    its unit among the discrete units. `sent` contains the inputs from each value. Let x be `bias`
+    plus the sum of the inputs from the current values. The hidden units contribute
+    ``log_partition(x)`` to log p, and a term that is linear in the inputs. For two-state hidden
+    units, `log_partition` is the sum of log 2cosh x. `linear` contains this linear term minus the
+    energies of the visible units. `columns` contains the indices of the values that have a column
+    in the layer: all values of a categorical unit, and the higher value of a two-state unit.
+    `value_columns` contains the column of each of these values in the layer. `reals` contains the
+    inputs from the real-valued units.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -273,7 +277,7 @@ class _VisibleSignals:
 
     @property
     def n_nodes(self) -> Array:
-        """Number of frequencies that the integral of each hidden unit needs."""
+        """Number of frequencies at which the integral of each hidden unit is evaluated."""
         largest = np.maximum.reduceat(np.abs(self.sent), self.first, axis=0).sum(axis=0)
         period = largest + self.reals.largest_sent + np.abs(self.bias) + SATURATION
         return np.asarray(np.ceil(LAST_FREQUENCY * period / (2 * np.pi)), dtype=int)
@@ -283,11 +287,11 @@ class _VisibleSignals:
 class _RealSignals:
     """Inputs that the real-valued visible units send to the hidden units.
 
-    Let s be the standardized value of a unit, uniform if the unit has bounds and normal otherwise.
-    Its input to a hidden unit is `slope` times s, plus a constant; `mean_sent` is the sum of these
-    constants over the units. `linear` is the coefficient of s in the other terms of log p: minus
-    the energy of the unit, and the linear terms of the hidden units. It is computed as the average
-    of s times these terms.
+    Let s be the standardized value of a unit, which has a uniform distribution if the unit has
+    bounds and a normal distribution otherwise. The input from the unit to a hidden unit is `slope`
+    times s plus a constant; `mean_sent` is the sum of these constants over the units. The other
+    terms of log p are minus the energy of the unit and the linear terms of the hidden units.
+    `linear` is the coefficient of s in these terms, computed as the average of s times the terms.
     """
 
     def __init__(self, machine: Machine, slope: Array, share: Array) -> None:
@@ -316,14 +320,15 @@ class _RealSignals:
 
     @property
     def largest_sent(self) -> Array:
-        """Bound on the sum of the inputs to each hidden unit; exceeded with probability 1e-18."""
+        """Bound on the inputs to each hidden unit, which is exceeded with probability 1e-18."""
         largest = np.where(self.is_bounded, SPAN / 2, NORMAL_BOUND)
         return np.asarray(largest @ np.abs(self.slope))
 
     def transforms(self, t: Array, j: int) -> tuple[Array, Array]:
-        """Means of exp(i t u), and means of s exp(i t u) divided by them, both (n_reals, n_t).
+        """Means of exp(i t u), and ratios of the means of s exp(i t u) and exp(i t u).
 
-        u is the input of each real-valued unit to hidden unit j.
+        u is the input of each real-valued unit to hidden unit j. Both results have shape (n_reals,
+        n_t).
         """
         y = self.slope[:, j, None] * t
         mean, ratio = np.exp(-(y**2) / 2), y.copy()
@@ -339,7 +344,7 @@ class _RealSignals:
 
 
 def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
-    """Quadrature nodes of a unit's standardized value, their weights, and the states there."""
+    """Quadrature nodes of a unit's standardized value, their weights, and the unit's states."""
     (low,), (high,) = layer.column_bounds
     if np.isfinite(high - low):
         s, weights = leggauss(N_ENERGY_NODES)
@@ -351,10 +356,10 @@ def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
 
 
 def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
-    """Coefficients of the log-partitions log 2cosh(slope x + bias) + share x + constant.
+    """Coefficients of log-partitions of the form log 2cosh(slope x + bias) + share x + constant.
 
-    The function returns `slope`, `bias` and `share` of each unit, or None if a unit does not have
-    two states.
+    The result contains `slope`, `bias` and `share`, each of shape (n_units,). If a unit does not
+    have two states, the result is None.
     """
     forms = []
     for j in range(hidden.n_units):
@@ -368,7 +373,7 @@ def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
 
 
 def _integrate(signals: _VisibleSignals, sums: list[Array]) -> None:
-    """Add the integrals over frequencies of all hidden units to `sums`, in place."""
+    """Add the integrals over the frequencies, for all hidden units, to `sums` in place."""
     for j, n_nodes in enumerate(signals.n_nodes):
         step = LAST_FREQUENCY / n_nodes
         for begin in range(0, n_nodes, N_BLOCK_FREQUENCIES):
@@ -398,7 +403,7 @@ def _real_product(a: Array, b: Array) -> Array:
 
 
 def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
-    """Write averages into `sums` for normally distributed inputs from the other units."""
+    """Write averages, computed for normally distributed inputs from the other units, to `sums`."""
     if len(signals.reals.columns):
         raise ValueError(
             "Couplings of real values are computed exactly, got the method 'gaussian' for them."
@@ -429,7 +434,7 @@ def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
 
 
 def _normal_average(signals: _VisibleSignals, mean: Array, spread: Array) -> Array:
-    """Average of log_partition(mean + spread z) over a standard normal z."""
+    """Average of log_partition(mean + spread z) over a standard normal variable z."""
     nodes, weights = hermegauss(N_HERMITE_NODES)
     averages = [signals.log_partition(mean + node * spread) for node in nodes]
     return np.asarray(weights @ averages / weights.sum())

@@ -25,8 +25,9 @@ MIN_EFFECTIVE_SAMPLES = 400  # with fewer, R-hat is unreliable
 class ChainDiagnostics:
     """Traces of Gibbs chains and mixing diagnostics.
 
-    Each diagnostic is the worst of its values for the three traces. Diagnostics depend only on the
-    states that the chains have visited: they cannot reveal a mode that no chain has found.
+    Each diagnostic is computed for all three traces, and the worst value is reported. Diagnostics
+    depend only on the states that the chains have visited: they cannot reveal a mode that no chain
+    has found.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ class ChainDiagnostics:
     mean_activation : ndarray of shape (n_chains, n_steps)
         Expected hidden states, averaged over the hidden units.
     principal_component : ndarray of shape (n_chains, n_steps)
-        First principal component of the expected hidden states of all chains. It separates modes
-        that have equal values of the other two traces.
+        First principal component of the expected hidden states of all chains. It can separate modes
+        in which the other two traces have equal values.
 
     Notes
     -----
@@ -54,7 +55,7 @@ class ChainDiagnostics:
 
     @cached_property
     def autocorrelation_time(self) -> float:
-        """Number of steps that are equivalent to one independent sample; it is rarely below one."""
+        """Number of steps that are equivalent to one independent sample; rarely less than one."""
         return max(map(autocorrelation_time, self.traces.values()))
 
     @cached_property
@@ -64,12 +65,12 @@ class ChainDiagnostics:
 
     @cached_property
     def r_hat(self) -> float:
-        """Rank-normalized split R-hat; it is one if the chains agree."""
+        """Rank-normalized split R-hat, which is close to one if the chains agree."""
         return max(map(split_r_hat, self.traces.values()))
 
     @property
     def verdict(self) -> str:
-        """Conclusion from the diagnostics, in words."""
+        """Summary of the diagnostics in one sentence."""
         n_chains, n_steps = self.free_energy.shape
         numbers = (
             f"R-hat is {self.r_hat:.3f}, the autocorrelation time {self.autocorrelation_time:.1f} "
@@ -125,8 +126,8 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
     r"""Lower bound on the autocorrelation of Gibbs chains, extrapolated from short chains.
 
     The Markov chain of visible states is reversible and has no negative eigenvalues. An
-    autocorrelation :math:`\rho(n)` is therefore a mixture of powers :math:`\lambda^n` with :math:`0
-    \le \lambda \le 1`; its logarithm is convex in n, and
+    autocorrelation :math:`\rho(n)` is therefore a weighted mean of powers :math:`\lambda^n` with
+    :math:`0 \le \lambda \le 1`. Its logarithm is convex in n, so that
 
     .. math::
 
@@ -141,14 +142,14 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
     v : ndarray of shape (n_chains, n_visible)
         Initial visible states, distributed over the modes in proportion to their probabilities.
     n_steps : int
-        Number of steps, at least `2 * LAG`.
+        Lag of the autocorrelation in steps, at least `2 * LAG`.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     memory : float
-        Lower bound, between 0 and 1, on the correlation of states that are `n_steps` apart.
+        Lower bound, between 0 and 1, on the autocorrelation at a lag of `n_steps`.
     """
     states = [v]
     for _ in range(2):
@@ -182,8 +183,8 @@ def autocorrelation_time(trace: Array) -> float:
 
     .. math:: \tau = 1 + 2 \sum_{t = 1}^{M} \rho(t), \qquad M = \min \{M : M \ge 5 \tau(M)\}
 
-    Autocorrelations are computed about the mean of all chains and averaged over the chains, so that
-    chains that stay in different modes have a long autocorrelation time. The window M is chosen
+    Autocorrelations are computed about the mean of all chains and averaged over the chains. The
+    autocorrelation time is therefore long if chains stay in different modes. The window M is chosen
     self-consistently [1]_.
 
     Parameters
@@ -219,7 +220,8 @@ def autocorrelation_time(trace: Array) -> float:
 def split_r_hat(trace: Array) -> float:
     """Rank-normalized split R-hat.
 
-    This is the larger of two R-hats: of the values, and of their distances from the median.
+    The result is the larger of two R-hats, one for the values and one for their distances from the
+    median.
 
     Parameters
     ----------
@@ -243,7 +245,7 @@ def split_r_hat(trace: Array) -> float:
 
 
 def _normal_ranks(chains: Array) -> Array:
-    """Normal scores: normal quantiles of the ranks among all values."""
+    """Normal scores: normal quantiles of the ranks of the values of all chains."""
     ranks = rankdata(chains).reshape(chains.shape)
     return np.asarray(norm.ppf((ranks - 3 / 8) / (chains.size + 1 / 4)))
 

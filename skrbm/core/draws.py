@@ -24,7 +24,8 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     rng : numpy.random.Generator
         Source of random numbers.
     out : ndarray, default=None
-        Output array of the same shape, boolean or numeric (1 and 0). It may be `probability`.
+        Output array of the same shape, either boolean or numeric (with draws of 1 and 0). It may be
+        `probability` itself.
 
     Returns
     -------
@@ -62,7 +63,9 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
 def draw_normal(
     mean: Array, standard_deviation: Array, rng: np.random.Generator, out: Array | None = None
 ) -> Array:
-    """Draw independent normal variables; their noise is drawn in double precision and then cast.
+    """Draw independent normal variables.
+
+    The noise is drawn in double precision and then cast to the dtype of `mean`.
 
     Parameters
     ----------
@@ -78,7 +81,7 @@ def draw_normal(
     Returns
     -------
     draws : ndarray of shape (n_samples, n_units)
-        Draws, in the dtype of `mean`.
+        Draws. A new array has the dtype of `mean`.
     """
     out = np.empty_like(mean) if out is None else out
     deviation = np.broadcast_to(standard_deviation, mean.shape)
@@ -98,7 +101,7 @@ def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Gene
     Parameters
     ----------
     rng : numpy.random.Generator
-        Source of the seeds; it is advanced.
+        Source of the seeds, whose state advances.
     n_streams : int
         Number of streams.
 

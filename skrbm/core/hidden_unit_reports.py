@@ -26,8 +26,8 @@ class HiddenUnitReport:
         Decrease of the mean log-likelihood of the rows, in nats, if the unit is removed and all
         other parameters are kept.
     importance_std_error : ndarray of shape (n_hidden,)
-        Monte-Carlo standard error of the importance, in nats; infinite if the effective number of
-        samples is too small.
+        Monte-Carlo standard error of the importance, in nats. It is infinite if the effective
+        number of samples is too small.
     mean_activation : ndarray of shape (n_hidden,)
         Expected hidden states, averaged over the rows.
     weights : ndarray of shape (n_hidden, n_columns)
@@ -35,7 +35,7 @@ class HiddenUnitReport:
     columns : ndarray of shape (n_columns,)
         Names of the columns, such as "port=Southampton", or their indices.
     input_counts : ndarray of shape (n_hidden, n_bins)
-        Histogram over the rows of the input of each unit; the input includes the bias.
+        Histogram of the inputs of each unit in the rows. The inputs include the bias.
     input_edges : ndarray of shape (n_hidden, n_bins + 1)
         Edges of the histogram bins, in nats.
 
@@ -84,11 +84,11 @@ class HiddenUnitReport:
 
 
 def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Array, Array]:
-    r"""Decrease of the log-likelihood when a hidden unit is removed, for each unit.
+    r"""Decrease of the mean log-likelihood if a hidden unit is removed, for each unit.
 
     Let :math:`L_j(v)` be the log-partition of hidden unit j given the visible states. The
-    log-likelihood of the machine without this unit is :math:`\log p(v) - L_j(v) + \log Z - \log
-    Z_{-j}`, so that
+    log-likelihood of the machine without this unit is
+    :math:`\log p(v) - L_j(v) + \log Z - \log Z_{-j}`. Its mean over the data is lower by
 
     .. math::
 
@@ -98,7 +98,7 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     Parameters
     ----------
     machine : Machine
-        Any unit types.
+        Machine with layers of any unit types.
     field : ndarray of shape (n_samples, n_hidden)
         Fields on the hidden units, given rows of data.
     model_field : ndarray of shape (n_draws, n_hidden)
@@ -108,7 +108,7 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     -------
     importance, std_error : ndarray of shape (n_hidden_units,)
         Importances and their standard errors, in nats. An error is infinite if the effective number
-        of draws is too small, as for a unit that is active in nearly all draws.
+        of draws is too small, for example if the unit is active in nearly all draws.
     """
     hidden = machine.hidden
     losses, errors = [], []
@@ -125,6 +125,9 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
 
 
 def histograms(inputs: Array) -> tuple[Array, Array]:
-    """Histogram of each column: counts (n_columns, n_bins) and edges (n_columns, n_bins + 1)."""
+    """Counts and edges of a histogram of each column.
+
+    The counts have shape (n_columns, n_bins), and the edges have shape (n_columns, n_bins + 1).
+    """
     counts, edges = zip(*(np.histogram(column, N_BINS) for column in inputs.T), strict=True)
     return np.array(counts), np.array(edges)

@@ -14,7 +14,7 @@ SIGNALS = signal.SIGINT, signal.SIGTERM
 
 @final
 class Interrupts:
-    """Signal handler that stores signals until `check` is called.
+    """Signal handler that stores signals until `check` passes them to other handlers.
 
     Parameters
     ----------
@@ -40,15 +40,15 @@ class Interrupts:
 def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrupts]:
     """Defer Ctrl-C and SIGTERM until the body of the context checks for them or ends.
 
-    Python interrupts the main thread only; in other threads this context does nothing. Signals that
-    are ignored or kill the process are not deferred. If the body raises, its error is raised and
-    pending signals are dropped.
+    Python handles signals in the main thread only. In other threads, this context does nothing.
+    Signals that the process ignores, and signals that kill it, are not deferred. If the body
+    raises, its error is raised and pending signals are dropped.
 
     Parameters
     ----------
     stops_for_sigterm : bool, default=False
-        Whether a SIGTERM that would kill the process raises KeyboardInterrupt instead, as Ctrl-C
-        does. Processes started by `multiprocessing` are still killed, since their parents wait for
+        Whether to raise KeyboardInterrupt, as for Ctrl-C, in place of being killed by SIGTERM.
+        Processes started by `multiprocessing` are killed nevertheless, since their parents wait for
         them to end.
 
     Yields

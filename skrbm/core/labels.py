@@ -21,8 +21,9 @@ class Labels:
 
     .. math:: \log p(k \mid v) = -A(k) + L(f + f_k) - \log \sum_l e^{-A(l) + L(f + f_l)}
 
-    where :math:`L` is the log-partition of the hidden layer [1]_. Rows are processed in blocks, to
-    limit the memory of an array with an element for each row, label and hidden unit.
+    where :math:`L` is the log-partition of the hidden layer [1]_. The array of the fields
+    :math:`f + f_k` has an element for each row, label and hidden unit. To limit its size, the rows
+    are processed in blocks.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ class Labels:
     columns : ndarray of shape (n_labels,)
         Columns of the label in the visible layer.
     n_block_elements : int
-        Largest number of elements of a block: its number of rows times labels times hidden units. A
-        block of this size fits the cache.
+        Largest number of elements of a block, which is the product of the numbers of rows, labels
+        and hidden units. A block of this size fits the cache.
 
     References
     ----------
@@ -88,7 +89,8 @@ class Labels:
         rows : slice
             Rows of `field` in the block.
         fields : ndarray of shape (n_rows * n_labels, n_hidden)
-            Field of all visible units for every row and label; the labels of a row are adjacent.
+            Field of all visible units for every pair of a row and a label. The labels of a row are
+            adjacent.
         """
         n_rows = max(1, self.n_block_elements // self._fields.size)
         for begin in range(0, len(field), n_rows):
@@ -96,13 +98,13 @@ class Labels:
             yield rows, (field[rows, None] + self._fields).reshape(-1, field.shape[1])
 
     def log_odds(self, fields: Array) -> Array:
-        """Unnormalized log-probabilities of the labels in a block, (n_rows, n_labels)."""
+        """Unnormalized log-probabilities of the labels in a block, of shape (n_rows, n_labels)."""
         return np.asarray(
             self._hidden.log_partition(fields).reshape(-1, self.n_labels) + self._log_weights
         )
 
     def log_joint(self, field: Array) -> Array:
-        """Unnormalized joint log-probability of every label and the other units.
+        """Unnormalized joint log-probability of each label and the states of the other units.
 
         The energy of the other units is left out, since it is the same for all labels of a row.
 
@@ -114,17 +116,17 @@ class Labels:
         Returns
         -------
         log_joint : ndarray of shape (n_samples, n_labels)
-            Log-probabilities in nats. Their log-sum-exp over the labels, minus the energy of the
-            other units, is the negative free energy of the other units.
+            Unnormalized log-probabilities, in nats. Their log-sum-exp over the labels, minus the
+            energy of the other units, is the negative free energy of the other units.
         """
         return np.concatenate([self.log_odds(fields) for _, fields in self.blocks(field)])
 
     def probabilities(self, field: Array) -> Array:
-        """Probabilities of the labels given the other units, (n_samples, n_labels)."""
+        """Probabilities of the labels given the other units, of shape (n_samples, n_labels)."""
         return np.asarray(softmax(self.log_joint(field), axis=1))
 
     def log_probabilities(self, field: Array) -> Array:
-        """Log-probabilities of the labels given the other units, in nats, (n_samples, n_labels)."""
+        """Log-probabilities of the labels given the other units, in nats."""
         return np.asarray(log_softmax(self.log_joint(field), axis=1))
 
     def mean_hidden(self, field: Array) -> Array:

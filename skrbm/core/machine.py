@@ -16,7 +16,7 @@ TURNED_ROWS = 16
 
 
 class NormalizationError(ValueError):
-    """The partition function of a machine is infinite: its weights are too large."""
+    """The partition function of a machine may be infinite, as for weights that are too large."""
 
 
 @final
@@ -29,7 +29,8 @@ class Machine:
         E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h), \qquad
         p(v, h) = e^{-E(v, h)} / Z
 
-    where the energies and signals are those of the layers, see :class:`~skrbm.core.units.Units`.
+    where :math:`A, B` are the energies and :math:`\varphi, \psi` the signals of the layers, see
+    :class:`~skrbm.core.units.Units`.
 
     Parameters
     ----------
@@ -75,8 +76,8 @@ class Machine:
         Parameters
         ----------
         arrays : dict of str to ndarray
-            New values of some of `arrays`, by name. Each has the shape of the array that it
-            overwrites.
+            New values, with names from the property `arrays` as keys; arrays without a new value
+            are kept. Each value has the shape of the array that it overwrites.
         """
         for name, array in arrays.items():
             target = self.arrays[name]
@@ -85,12 +86,12 @@ class Machine:
 
     @cached_property
     def transposed(self) -> Machine:
-        """Machine with the same distribution, in which the layers are exchanged."""
+        """Machine with the same distribution in which visible and hidden layer are exchanged."""
         return Machine(self.hidden, self.visible, self.weights.T)
 
     @property
     def curvature_scales(self) -> tuple[Array, Array]:
-        r"""Factors :math:`s / \sqrt{\kappa}` of `lost_curvature`, (n_visible,) and (n_hidden,)."""
+        r"""Factors :math:`s / \sqrt{\kappa}` of visible and hidden units in `lost_curvature`."""
         layers = self.visible, self.hidden
         left, right = (layer.affine_signal[1] / np.sqrt(layer.tail_curvature) for layer in layers)
         return left, right
@@ -105,9 +106,9 @@ class Machine:
 
         .. math:: S_{ij} = \frac{s_i W_{ij} s_j}{\sqrt{\kappa_i \kappa_j}}
 
-        The energy grows most slowly along the corresponding singular vectors. The partition
-        function is finite if the fraction is below one; for states that are bounded on one side,
-        this condition is sufficient but not necessary.
+        The energy grows most slowly along the corresponding singular vectors. If the fraction is
+        below one, the partition function is finite. The converse need not hold if states are
+        bounded on one side.
         """
         left, right = self.curvature_scales
         if not (left.any() and right.any()):
@@ -170,7 +171,8 @@ class Machine:
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
         out : ndarray of shape (n_samples, n_hidden), default=None
-            Output array, as in the other methods. If None, a new array is allocated.
+            Output array. If None, a new array is allocated. The other methods have the same
+            argument.
 
         Returns
         -------
@@ -180,7 +182,7 @@ class Machine:
         return matrix_product(self.visible.signal(v), self.weights, out)
 
     def visible_field(self, h: Any, out: Array | None = None) -> Array:
-        """Field of the hidden units on the visible units, (n_samples, n_visible)."""
+        """Field of the hidden units on the visible units, of shape (n_samples, n_visible)."""
         return self.transposed.hidden_field(h, out=out)
 
     def mean_hidden(self, v: Any, out: Array | None = None) -> Array:
@@ -200,7 +202,7 @@ class Machine:
         return self.hidden.mean(field, out=field)
 
     def mean_visible(self, h: Any) -> Array:
-        """Expected visible states given the hidden ones, (n_samples, n_visible)."""
+        """Expected visible states given the hidden ones, of shape (n_samples, n_visible)."""
         return self.transposed.mean_hidden(h)
 
     def sample_hidden(self, v: Any, rng: np.random.Generator, out: Array | None = None) -> Array:
@@ -222,7 +224,7 @@ class Machine:
         return self.hidden.sample(field, rng, out=field)
 
     def sample_visible(self, h: Any, rng: np.random.Generator, out: Array | None = None) -> Array:
-        """Draw visible states given the hidden ones, (n_samples, n_visible)."""
+        """Draw visible states given the hidden ones, of shape (n_samples, n_visible)."""
         return self.transposed.sample_hidden(h, rng, out=out)
 
     def energy(self, v: Any, h: Any, *, field: Array | None = None) -> Array:
@@ -279,8 +281,8 @@ class Machine:
             \left\langle -\frac{\partial E(v, h)}{\partial \theta}
             \right\rangle_{v,\; h \sim p(h \mid v)}
 
-        The average over data is the positive phase, and the average over samples of the model is
-        the negative phase. Their difference is the gradient of the log-likelihood.
+        The gradient of the log-likelihood is the average over data (positive phase) minus the
+        average over samples of the model (negative phase).
 
         Parameters
         ----------
@@ -289,11 +291,11 @@ class Machine:
         mean : ndarray of shape (n_samples, n_hidden), default=None
             Expected hidden states given `v`. If None, they are computed.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the states, which may have both signs, as for a difference of two averages.
-            If None, the states are averaged with equal weights.
+            Weights of the states. They may be negative, for example to compute a difference of two
+            averages. If None, the states are averaged with equal weights.
         out : ndarray of shape (n_visible, n_hidden), default=None
-            Output array for the gradient of the weights. If it is given, dense `v` and `mean` are
-            overwritten by their signals.
+            Output array for the gradient of the weights. If it is given, `mean` and dense `v` are
+            overwritten.
 
         Returns
         -------
@@ -323,11 +325,12 @@ class Machine:
     def assembled_gradient(
         self, weights: Array, visible: dict[str, Array], hidden: dict[str, Array], signal: Array
     ) -> dict[str, Array]:
-        """Assemble the gradient from weighted sums of signal products and of the layers' moments.
+        """Assemble the gradient from the sums of the signal products and the moments of the layers.
 
-        If the visible signal depends on parameters, their gradient terms are computed from `signal`
-        and added to `visible`, in place. `signal`, of shape (n_samples, n_hidden), contains the
-        hidden signals multiplied by the weights of the samples.
+        `weights` contains the sums of the signal products; `visible` and `hidden` contain the
+        moments. If the visible signal depends on parameters, the gradient terms due to the signal
+        are computed and added to `visible` in place. `signal`, of shape (n_samples, n_hidden),
+        contains the hidden signals multiplied by the sample weights.
         """
         if not self.visible.is_signal_fixed:
             total_field = self.weights @ signal.sum(axis=0)
@@ -343,14 +346,14 @@ class Machine:
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
         h : ndarray of shape (n_samples, n_hidden)
-            Weighted hidden signals.
+            Hidden signals, multiplied by the sample weights.
         out : ndarray of shape (n_visible, n_hidden), default=None
-            Output array. If it is given, dense `v` is overwritten.
+            Output array. If it is given, dense `v` is overwritten by its signal.
 
         Returns
         -------
         product : ndarray of shape (n_visible, n_hidden)
-            Sum over samples of the outer products of their signals.
+            Sum over the samples of the outer products of the visible signals and `h`.
         """
         if not is_sparse(v):
             signal = self.visible.signal(v, out=None if out is None else v)
@@ -370,7 +373,7 @@ def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
 
 
 def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
-    """Merge the arrays of the weights and layers under the names of the machine's parameters."""
+    """Merge the weights and the arrays of both layers, named as the parameters of a machine."""
     named = {"weights": weights}
     for layer, arrays in zip(("visible", "hidden"), layers, strict=True):
         for name, array in arrays.items():
@@ -379,7 +382,7 @@ def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
 
 
 def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
-    """Matrix product, optimized for few rows and a transposed matrix.
+    """Matrix product, which is also fast for few rows and a transposed matrix.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ def sum_log_two_cosh(x: Array) -> Array:
 
     .. math:: \sum_j \log(2 \cosh x_j) = \sum_j |x_j| + \log \prod_j (1 + e^{-2|x_j|})
 
-    Every factor is between 1 and 2, so that many factors can be multiplied before the logarithm of
-    their product is taken.
+    Every factor is between 1 and 2. Many factors can therefore be multiplied before the logarithm
+    of their product is taken.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def sum_log(factors: Array) -> Array:
 
 
 def logistic(x: Array) -> Array:
-    """Logistic function, in place, with full relative precision for small values.
+    """Compute the logistic function, in place, with full relative precision for small values.
 
     Parameters
     ----------
@@ -94,9 +94,10 @@ def logistic(x: Array) -> Array:
 
 
 def expm1(x: Array, largest: float) -> Array:
-    """Exponential minus one, in place; a short series is used if it is exact to rounding.
+    """Compute the exponential minus one, in place.
 
-    On most processors `numpy.expm1` has no vectorized kernel and is slow.
+    On most processors, `numpy.expm1` has no vectorized kernel and is slow. If the arguments are
+    small and in single precision, a short series is used, which is exact to rounding.
 
     Parameters
     ----------
@@ -128,14 +129,17 @@ def expm1(x: Array, largest: float) -> Array:
 
 
 def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
-    """Split the rows of an array into blocks of multiples of four rows; the last may be shorter.
+    """Split the rows of an array into blocks.
+
+    The number of rows of each block but the last is a multiple of four.
 
     Parameters
     ----------
     array : ndarray of shape (n_rows, ...)
         Array to split.
     n_bytes : int, default=BLOCK_BYTES
-        Largest size of a block in bytes. A block has at least four rows, even if these are larger.
+        Largest size of a block in bytes. Blocks have at least four rows, even if these take more
+        memory.
 
     Returns
     -------
@@ -176,7 +180,7 @@ def last_rows(rows: Array, other: Array | None) -> Array:
 
 
 def is_sparse(rows: Any) -> bool:
-    """Test for a sparse matrix; `scipy.sparse.issparse` is slower for arrays."""
+    """Test for a sparse matrix; for arrays, the test is faster than `scipy.sparse.issparse`."""
     return not isinstance(rows, np.ndarray) and bool(issparse(rows))
 
 
@@ -217,7 +221,7 @@ def weighted_mean(values: Array, sample_weight: Array | None = None) -> float:
 
 
 def every_kth_row(rows: Any, n_rows: int) -> Any:
-    """Evenly spaced rows of a matrix, at most `n_rows`.
+    """At most `n_rows` evenly spaced rows of a matrix.
 
     Parameters
     ----------

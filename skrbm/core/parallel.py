@@ -34,7 +34,7 @@ def map_blocks(
     n_products: float = math.inf,
     processes: bool = False,
 ) -> list[T]:
-    """Apply a function to blocks of arguments, serially or in parallel; results are in order.
+    """Apply a function to blocks of arguments, serially or in parallel.
 
     Matrix products use one BLAS thread, so that jobs do not compete for threads and results do not
     depend on the number of threads.
@@ -42,24 +42,24 @@ def map_blocks(
     Parameters
     ----------
     function : callable
-        Function without side effects. In threads, it may change arguments that no other block
-        shares.
+        Function without side effects. With threads, it may change arguments that are not shared
+        with other blocks.
     blocks : iterable of tuple
         Positional arguments of each call.
     n_jobs : int or None
         Number of workers, as in joblib. If None, it is the number set by
-        ``joblib.parallel_config``; if this number is one, there are as many threads as BLAS would
-        use, or one process.
+        ``joblib.parallel_config``. If this number is one, which is the default of joblib, there are
+        as many threads as BLAS would use, or one process if `processes` is True.
     n_products : float, default=infinity
-        Number of multiplications in a matrix product of a call. If it is small, `n_jobs=None` uses
-        one worker, since threads would wait for the interpreter.
+        Number of multiplications in each matrix product of `function`. If it is small, one thread
+        is used for ``n_jobs=None``, since several threads would wait for the interpreter.
     processes : bool, default=False
         Whether workers are processes rather than threads.
 
     Returns
     -------
     results : list
-        One result for each block.
+        Results, in the order of the blocks.
     """
     if n_jobs is None and effective_n_jobs(None) == 1 and not processes:
         n_jobs = 1 if n_products < MANY_PRODUCTS else _n_blas_threads()
@@ -83,7 +83,7 @@ def _call(errors: Any, function: Callable[..., T], block: tuple[Any, ...]) -> T:
 
 
 class _BlasLimit:
-    """Limit of one BLAS thread, set by the first holder and removed by the last one."""
+    """Limit of one BLAS thread, which is in force while it has at least one holder."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -113,8 +113,8 @@ _BLAS_LIMIT = _BlasLimit()
 def one_blas_thread() -> Iterator[None]:
     """Context in which matrix products use one BLAS thread.
 
-    The number of BLAS threads is global to the process. It is restored when the last of the
-    contexts in all threads ends.
+    The number of BLAS threads is global to the process. It is restored when no thread is in such a
+    context any more.
 
     Yields
     ------
@@ -130,12 +130,12 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _n_blas_threads() -> int:
-    """Largest current number of threads of the BLAS libraries."""
+    """Number of threads of BLAS; the largest number if several BLAS libraries are loaded."""
     return max((library.num_threads for library in _blas_libraries()), default=1)
 
 
 @functools.cache
 def _blas_libraries() -> list[Any]:
-    """Handles of the loaded BLAS libraries, cached since the search takes milliseconds."""
+    """Handles of the loaded BLAS libraries, which are cached: a search takes milliseconds."""
     libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
     return libraries

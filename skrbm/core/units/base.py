@@ -19,21 +19,21 @@ Outs = tuple[Array | None, Array | None]
 class Units(ABC):
     r"""Layer of units that are conditionally independent given the other layer.
 
-    A layer has an energy :math:`A(s)` and sends the other layer a `signal` :math:`\varphi(s)`,
-    which is affine in its states. Two layers and the weights between them form a machine with
-    energy
+    A layer with states :math:`s` has an energy :math:`A(s)` and sends the other layer a `signal`
+    :math:`\varphi(s)`, which is affine in the states. Two layers and the weights between them form
+    a machine with energy
 
     .. math:: E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h)
 
     A layer depends on the other one only through the `field` :math:`f = W \psi(h)` or
     :math:`W^T \varphi(v)`: :math:`p(s \mid f) \propto \exp(-A(s) + \varphi(s)^T f)`.
 
-    A unit takes one or several columns of states, fields and parameters. Every type implements the
-    abstract methods. The other methods have default implementations, which a type overrides for
-    speed or to support further operations. Throughout, `states`, `field` and `mean` are of shape
-    (n_samples, n_columns); energies and log-partitions are of shape (n_samples,), in nats. Arrays
-    of a layer have an entry for each column. In layers returned by `take` and `tempered`, they may
-    also have a row for each sample.
+    A unit occupies one or several columns of the arrays of states, fields and parameters. Every
+    type implements the abstract methods. The other methods have default implementations, which a
+    type overrides for speed or to support further operations. Throughout, `states`, `field` and
+    `mean` are of shape (n_samples, n_columns); energies and log-partitions are of shape
+    (n_samples,), in nats. The arrays of a layer have one entry for each column. In layers returned
+    by `take` and `tempered`, these arrays may also have one row for each sample.
 
     As in NumPy, `out` is the array that receives the result, and it may be one of the inputs. If it
     is None, a new array is allocated.
@@ -43,14 +43,14 @@ class Units(ABC):
     bias : ndarray of shape (n_columns,)
         Bias of each column.
     offset : ndarray of shape (n_columns,) or None
-        Constant that is subtracted from the states in the energy; None if the layer is plain
-        (uncentered).
+        Constant that is subtracted from the states in the energy. It is None if the layer is plain
+        (not centered).
     support : Support
         Values that every column can take.
     is_signal_fixed : bool
         True if neither the signal nor the `metric` depends on a parameter of the layer.
     is_mean_sufficient : bool
-        True if `expected_moments` needs no field.
+        True if `expected_moments` can be computed without the field.
     is_tempered_exactly : bool
         True if the energies of `tempered` are exact, not only up to a constant.
 
@@ -71,24 +71,24 @@ class Units(ABC):
     @classmethod
     @abstractmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Create a plain layer that, without a field, matches the column statistics of data.
+        """Create a plain layer that matches the column statistics of the data if the field is zero.
 
-        The parameters are finite for all statistics: means are kept away from the bounds by a
-        margin that shrinks with `n_samples`. `mean` and `variance` are of shape (n_columns,);
-        `options` are further arguments, which depend on the type.
+        The parameters are always finite, since means near the bounds are moved inwards, to a margin
+        that shrinks with `n_samples`. `mean` and `variance` are of shape (n_columns,); `options`
+        are further arguments, which depend on the type.
         """
 
     @property
     @abstractmethod
     def parameters(self) -> dict[str, Array]:
-        """Arrays that training changes, by attribute name; not copied."""
+        """Arrays that training changes, not copied, with the attribute names as keys."""
 
     @abstractmethod
     def signal(self, states: Any, out: Array | None = None) -> Any:
         """Signal that the layer sends through the weights; it is affine in each column of states.
 
-        The signal of sparse states is sparse if the type supports it. If the signal equals the
-        states, they are returned without a copy and `out` is not used.
+        The signal of sparse states is sparse if the unit type supports sparse signals. If the
+        signal equals the states, they are returned without a copy and `out` is not used.
         """
 
     @abstractmethod
@@ -109,19 +109,19 @@ class Units(ABC):
 
     @abstractmethod
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
-        """Weighted sum over samples of the derivatives of -A(s) with respect to the parameters.
+        """Derivatives of -A(s) with respect to the parameters, summed over samples with weights.
 
         Parameters
         ----------
         states : {ndarray, sparse matrix} of shape (n_samples, n_columns)
             States.
         sample_weight : ndarray of shape (n_samples,)
-            Weights of the samples, which may have any sign and any sum.
+            Weights of the samples. They may be negative, and they need not sum to one.
 
         Returns
         -------
         moments : dict of str to ndarray of shape (n_columns,)
-            Sums, with the same keys as `parameters`.
+            Weighted sums, with the same keys as `parameters`.
         """
 
     @abstractmethod
@@ -130,23 +130,24 @@ class Units(ABC):
     ) -> dict[str, Array]:
         """Expectation of `moments` given the field and the conditional mean.
 
-        The field may be None if `is_mean_sufficient` is True.
+        If `is_mean_sufficient` is True, the field may be None.
         """
 
     @abstractmethod
     def recentered(self, offset: Array | None, field: Array) -> Self:
-        """Layer with another offset, and with a constant field (n_columns,) absorbed into its bias.
+        """Layer with another offset, and with a constant field absorbed into its bias.
 
-        Up to a constant, its energy is the old energy minus the new signal times the field.
+        The field has shape (n_columns,). Up to a constant, the energy of the new layer equals the
+        energy of this layer minus the new signal times the field.
         """
 
     @abstractmethod
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        r"""Layer at an inverse temperature between `base` and this layer, both of them natural.
+        r"""Interpolate between `base` and this layer, both natural, at an inverse temperature.
 
-        Its energy is :math:`(1 - \beta) A_\text{base} + \beta A`: exactly if `is_tempered_exactly`
-        is True, otherwise up to a constant. The inverse temperature is a number or an array of
-        shape (n_samples, 1).
+        The energy of the new layer is :math:`(1 - \beta) A_\text{base} + \beta A`. If
+        `is_tempered_exactly` is False, it may differ from this value by a constant. The inverse
+        temperature :math:`\beta` is a number or an array of shape (n_samples, 1).
         """
 
     @property
@@ -160,9 +161,9 @@ class Units(ABC):
     def value_step(self) -> float | None:
         """Distance between the two values of every column; 0 or None for other types of units.
 
-        It is 0 for real values with a learned variance, and None for all other types.
-        Initialization searches for clusters unless it is None: in columns with a few values, the
-        gaps between these values would be mistaken for gaps between clusters.
+        The result is 0 for real values with a learned variance, and None for all other types. If it
+        is None, initialization does not search for clusters: gaps between the few distinct values
+        of a column would be mistaken for gaps between clusters.
         """
         return None
 
@@ -180,11 +181,15 @@ class Units(ABC):
 
     @property
     def unit_groups(self) -> list[Array]:
-        """Groups of unit indices; `take` accepts several units if they belong to the same group."""
+        """Groups of unit indices; an array of indices in `take` must contain units of one group."""
         return [np.arange(self.n_units)]
 
     def unit_columns(self, index: Any) -> Array:
-        """Columns (width,) of a unit, or columns (n_samples, width) of one unit for each sample."""
+        """Column indices of a unit, or of one unit for each sample.
+
+        The result has shape (width,) for a single unit and (n_samples, width) for an array of
+        indices.
+        """
         return np.asarray(index)[..., None]
 
     def by_column(self, values: Array) -> Array:
@@ -192,22 +197,26 @@ class Units(ABC):
         return values
 
     def take(self, index: Any) -> Units:
-        """Layer of one unit, the same for all samples or one of the same group for each sample."""
+        """Layer that consists of one unit.
+
+        If `index` is an array, it contains the index of the unit for each sample. These units must
+        belong to the same group.
+        """
         columns = self.unit_columns(index)
         return self.map_arrays(lambda array: np.asarray(array[columns]))
 
     def unit_values(self, index: int) -> Array | None:
-        """All states of a unit, of shape (n_values, width); None for a continuous unit."""
+        """Array (n_values, width) of all states of a unit, or None for a continuous unit."""
         values = np.array(self.support.values, dtype=self.bias.dtype)
         return values[:, None] if len(values) else None
 
     def unit_atoms(self, index: int) -> Array:
-        """Atoms (n_atoms,) of a continuous unit, which are values with a positive probability."""
+        """Array of the atoms of a continuous unit, which are values with a positive probability."""
         return np.empty(0, dtype=self.bias.dtype)
 
     @property
     def n_states(self) -> float:
-        """Number of states of the layer, an exact integer or infinity."""
+        """Number of states of the layer, which is an exact integer or infinity."""
         values: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
         return math.inf if any(v is None for v in values) else math.prod(map(len, values))
 
@@ -217,17 +226,20 @@ class Units(ABC):
         return len(self.support.values) > 0
 
     def states(self, begin: int, end: int) -> Array:
-        """States `begin` to `end` - 1 of a discrete layer; the last unit varies fastest."""
+        """States of a discrete layer with the indices `begin` to `end` - 1.
+
+        The states are numbered so that the last unit varies fastest.
+        """
         tables: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
         digits = np.unravel_index(np.arange(begin, end), [*map(len, tables)])
         return np.concatenate([t[digit] for t, digit in zip(tables, digits, strict=True)], axis=1)
 
     @property
     def tail_curvature(self) -> Array:
-        """Smallest second derivative of the energy far from zero, (n_columns,).
+        """Smallest second derivative of the energy far from zero, for each column.
 
-        The curvature is infinite for bounded units. Unit types without bounds must define it, since
-        a machine of two such layers has a normalizable distribution only if the curvature exceeds
+        The curvature is infinite for bounded units. Unit types without bounds must define it. If a
+        machine has two such layers, its partition function is finite only if the curvature exceeds
         the effect of the weights.
         """
         low, high = self.column_bounds
@@ -240,18 +252,21 @@ class Units(ABC):
 
     @property
     def largest_variance(self) -> Array:
-        """Upper bound (n_columns,) on the variance of each column given any field."""
+        """Upper bound on the variance of each column, which holds for every field."""
         low, high = self.column_bounds
         return np.asarray(((high - low) / 2) ** 2)
 
     @property
     def column_bounds(self) -> tuple[Array, Array]:
-        """Smallest and largest value of each column, both (n_columns,)."""
+        """Smallest and largest values of the columns, both of shape (n_columns,)."""
         shape, dtype = self.bias.shape[-1:], self.bias.dtype
         return np.full(shape, self.support.low, dtype), np.full(shape, self.support.high, dtype)
 
     def field_bounds(self, weights: Array) -> tuple[Array, Array]:
-        """Bounds (n,) on the field that this layer causes through weights (n, n_columns)."""
+        """Lower and upper bounds on the fields that this layer sends through the weights.
+
+        The weights have shape (n, n_columns), and both bounds have shape (n,).
+        """
         low, high = (self.signal(bound[None])[0] for bound in self.column_bounds)
         if not np.isfinite(high - low).all():
             infinite = np.full(len(weights), np.inf, dtype=weights.dtype)
@@ -260,16 +275,17 @@ class Units(ABC):
         return middle - half, middle + half
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        """Values over which the conditional distribution of a layer of one unit is summed.
+        """Values over which the distribution of a layer of one unit is summed or integrated.
 
         For a discrete unit, these are all states, including the current one. For a continuous unit,
-        they are the nodes of a quadrature that is exact to rounding for every field between `low`
-        and `high`. These bounds have the shape (n_columns,) or (n_samples, n_columns).
+        they are its atoms, if any, and the nodes of a quadrature that is exact to rounding for
+        every field between `low` and `high`. `low` and `high` have the shape (n_columns,) or
+        (n_samples, n_columns).
 
         Returns
         -------
         values : ndarray of shape (n_values, n_samples or 1, n_columns)
-            States or quadrature nodes.
+            States, or atoms and quadrature nodes.
         log_measure : ndarray of shape (n_values or 1, n_samples or 1)
             Log-weight of each value, in nats.
 
@@ -290,9 +306,9 @@ class Units(ABC):
         return self.recentered(None, self.zero_field(1)[0])
 
     def heated(self, temperature: float) -> Self:
-        """Layer whose energy is the energy of this natural layer divided by a temperature.
+        """Layer with the energy of this layer divided by a temperature.
 
-        The energy of the new layer may differ by a constant.
+        This layer must be in natural form. The energy of the new layer may differ by a constant.
 
         Raises
         ------
@@ -309,20 +325,21 @@ class Units(ABC):
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:
-        """Intercept and slope of the signal as a function of the state, both (n_columns,)."""
+        """Intercept and slope of the signal as a function of the state, for each column."""
         zero = self.zero_field(1)
         origin, one = self.signal(np.concatenate([zero, zero + 1]))
         return origin, one - origin
 
     def signal_shift(self, after: Self) -> Array:
-        """Difference (n_columns,) between the signal of this layer and the signal of `after`.
+        """Signal of this layer minus the signal of `after`, of shape (n_columns,).
 
-        `after` is the same layer with another offset or bias, so that the difference is constant.
+        `after` is the same layer with another offset or bias, so the difference is equal for all
+        states.
         """
         return self.affine_signal[0] - after.affine_signal[0]
 
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
-        """Gradient terms of the parameters in the signal, which `moments` does not include.
+        """Gradient terms due to the parameters in the signal, which `moments` does not include.
 
         `field` is the weighted sum of the field over samples, and `work` is the weighted sum of the
         signal times the field, both of shape (n_columns,).
@@ -330,20 +347,26 @@ class Units(ABC):
         return {}
 
     def has_means(self, values: Any) -> bool:
-        """True if dense values include means, which `draw_states_of_means` replaces by states."""
+        """Test if dense values include means, which `draw_states_of_means` replaces by states."""
         return False
 
     def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
-        """Replace dense values in place by states with these means, in rows of valid means."""
+        """Replace dense means by states that are drawn with these means, in place.
+
+        Rows that contain a value that cannot be a mean are left unchanged.
+        """
         return values
 
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
-        """Expected states and draws; if the mean determines the distribution, it is used to draw.
+        """Expected states and draws given the field.
 
-        The first array of `out` may be the field. The length of the second array is the number of
-        draws: states are drawn only for as many of the last rows of the field.
+        If the mean determines the distribution, the draws are computed from it.
+
+        The two arrays of `out` receive the means and the draws. The first array may be the field.
+        If the second array is shorter than the field, states are drawn only for the last
+        ``len(out[1])`` rows of the field.
         """
         states = self.sample(last_rows(field, out[1]), rng, out=out[1])
         return self.mean(field, out=out[0]), states
@@ -351,44 +374,59 @@ class Units(ABC):
     def log_partition_change(
         self, other: Self, field: Array, other_field: Array, other_mean: Array
     ) -> Array:
-        """Change of the log-partition from this layer to `other`, given the mean of `other`."""
+        """Log-partition of `other` minus the log-partition of this layer.
+
+        `other_field` is the field of `other`, and `other_mean` is the mean of `other` given this
+        field.
+        """
         return other.log_partition(other_field) - self.log_partition(field)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
-        """Function that computes the changes of the log-partition if the fields are shifted.
+        """Function that computes the change of the log-partition if the field is shifted.
 
-        It maps shifts of shape (n_shifts, n_columns), each of which is added to the fields of all
-        samples, to changes of shape (n_shifts, n_samples).
+        The function maps shifts of shape (n_shifts, n_columns) to changes of shape (n_shifts,
+        n_samples). Every shift is added to the fields of all samples.
         """
         before = self.log_partition(field)
         return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        """Preconditioner of the gradient, from the moments of the data's columns if known."""
+        """Preconditioner of the gradient.
+
+        `variance` and `kurtosis` are the statistics of the columns of the data. They are None if
+        they are not known.
+        """
         return Metric()
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
-        """Lower and upper bounds of parameters in training, by name, from the data's variance."""
+        """Lower and upper bounds of parameters in training, with the parameter names as keys.
+
+        `variance` is the variance of each column of the data.
+        """
         return {}
 
     def gauge(self, rows: Array) -> Array:
-        """Weights (n_columns, n) without the components that do not affect the distribution."""
+        """Remove components of weights whose field on the other layer is the same for all states.
+
+        The weights have shape (n_columns, n). The other layer can absorb the removed components
+        into its bias.
+        """
         return rows
 
     def in_zero_sum_gauge(self) -> Self:
-        """Layer with the same distribution, whose bias has no component that `gauge` removes."""
+        """Layer with the same distribution and a bias that `gauge` leaves unchanged."""
         return self
 
     # Conversion to and from arrays.
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
-        """Create a layer from its `arrays`; the options are those of `start`."""
+        """Create a layer from its `arrays` and the options of `start`."""
         return cls(**arrays, **options)
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """Arrays of the layer, by attribute name; not copied."""
+        """Arrays of the layer, not copied, with the attribute names as keys."""
         layer: Any = self  # `dataclasses.fields` takes as long as a product of small layers
         values = {name: vars(self).get(name) for name in layer.__dataclass_fields__}
         return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}

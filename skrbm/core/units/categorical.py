@@ -25,8 +25,8 @@ class Categorical(WideUnits, LinearUnits):
     .. math:: p(s_k = 1 \mid x) = e^{x_k} / \sum_{c \in \text{unit}} e^{x_c}, \qquad
         L(x) = \log \sum_{c \in \text{unit}} e^{x_c}
 
-    Adding a constant to all columns of a unit does not change the probabilities; `gauge` subtracts
-    the mean of the columns.
+    Adding a constant to the biases of all columns of a unit does not change the probabilities;
+    `gauge` subtracts the mean over the columns of each unit.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Categorical(WideUnits, LinearUnits):
     n_categories : tuple of int
         Number of values of each unit.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -69,7 +69,11 @@ class Categorical(WideUnits, LinearUnits):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Set the bias to log-frequencies; an absent value counts as a fraction of a row."""
+        """Set the bias to log-frequencies.
+
+        Frequencies below ``1 / (n_values * (n_samples + 1))`` are replaced by this bound, where
+        `n_values` is the number of values of the unit.
+        """
         units = cls(np.zeros_like(mean), **options)
         n_values = np.take(units.n_categories, units.unit_of_column)
         bias = np.log(np.clip(mean, 1 / (n_values * (n_samples + 1)), 1))
@@ -124,7 +128,7 @@ class Categorical(WideUnits, LinearUnits):
         return np.repeat(values, self._table.repeats, axis=1)
 
     def _exponentiate(self, x: Array) -> tuple[Array, Array]:
-        """Exponentiate in place relative to each unit's maximum; return the maxima and sums."""
+        """Subtract each unit's maximum and exponentiate, in place; return the maxima and sums."""
         first = self._table.first_columns
         top = np.maximum.reduceat(x, first, axis=1)
         x -= self._spread(top)

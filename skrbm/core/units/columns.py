@@ -22,12 +22,12 @@ class WideUnits(Units):
 
     @cached_property
     def first_columns(self) -> Array:
-        """First column of each unit, (n_units,)."""
+        """First column of each unit, of shape (n_units,)."""
         return np.cumsum(self.widths) - self.widths
 
     @cached_property
     def unit_of_column(self) -> Array:
-        """Index of the unit of each column, (n_columns,)."""
+        """Index of the unit to which each column belongs, of shape (n_columns,)."""
         return np.repeat(np.arange(self.n_units), self.widths)
 
     @property

@@ -20,7 +20,7 @@ from skrbm.core.units.support import Metric, Support
 @final
 @dataclass(frozen=True, eq=False)
 class Composite(WideUnits):
-    r"""Layer composed of several layers, its parts, whose columns are concatenated.
+    r"""Layer composed of several layers (its parts), whose columns are concatenated.
 
     .. math:: A(s) = \sum_p A_p(s_p), \qquad \varphi(s) = (\varphi_1(s_1), \varphi_2(s_2), \dots)
 
@@ -45,7 +45,7 @@ class Composite(WideUnits):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Create the parts; option `types` has (type, number of columns, options) for each."""
+        """Create the parts; option `types` is a list of (type, number of columns, options)."""
         parts, end = [], 0
         for kind, n_columns, further in options["types"]:
             columns, end = slice(end, end + n_columns), end + n_columns
@@ -54,7 +54,7 @@ class Composite(WideUnits):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
-        """Create every part from its columns of the arrays; the options are those of `start`."""
+        """Create every part from its entries of the arrays; the options are those of `start`."""
         ends, parts = dict.fromkeys(arrays, 0), []
         for kind, n_columns, further in options["types"]:
             names = {f.name for f in fields(kind)} & arrays.keys()
@@ -285,6 +285,6 @@ class Composite(WideUnits):
 
 
 def _named(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge the dictionaries of the parts, with the index of the part as a prefix of the names."""
+    """Merge the dictionaries of the parts; each name is prefixed by the index of its part."""
     parts = enumerate(answers)
     return {f"{p}_{name}": value for p, answer in parts for name, value in answer.items()}

@@ -28,7 +28,7 @@ MIN_STEP = 4  # smallest distance of quadrature nodes, in units in the last plac
 
 @dataclass(frozen=True)
 class Parameterization:
-    r"""Definition of the signal, in which the three Gaussian energies differ.
+    r"""Definition of the signal, which differs between the three published energies.
 
     .. math:: \varphi(v) = \frac{v - o - [\text{subtracts\_bias}]\, a}{\sigma^{2\,\text{power}}}
 
@@ -64,25 +64,26 @@ class Gaussian(Units):
         v_i \mid f \sim \mathcal{N}\left(
             a_i + o_i + \sigma_i^{2 - 2\,\text{power}} f_i,\; \sigma_i^2 \right)
 
-    where :math:`a` is the bias, :math:`o` is the offset, and the learned parameter is :math:`z =
-    \log \sigma^2`. :class:`Parameterization` defines the signal.
+    where :math:`a` is the bias and :math:`o` the offset. Training changes
+    :math:`z = \log \sigma^2`. :class:`Parameterization` defines the signal.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Mean of each unit without a field.
+        Mean of each unit without a field, minus the offset.
     log_variance : ndarray of shape (n_columns,)
         Logarithm of the variance of each unit given the other layer.
     parameterization : {"krizhevsky", "cho", "goodfellow", "natural"}
-        Definition of the signal. "krizhevsky" [1]_ divides the states by :math:`\sigma`, and "cho"
-        [2]_ by :math:`\sigma^2`. "goodfellow" [3]_ subtracts the bias and divides by
-        :math:`\sigma^2`; "natural" leaves the states unchanged.
+        Definition of the signal, apart from the offset. "krizhevsky" [1]_ divides the states by
+        :math:`\sigma`, and "cho" [2]_ divides them by :math:`\sigma^2`. "goodfellow" [3]_ subtracts
+        the bias from the states and divides by :math:`\sigma^2`. "natural" leaves the states
+        unchanged.
     learn_variance : bool or ndarray of shape (n_columns,), default=True
         Mask of the variances that are learned.
     variance_rate : float, default=1.0
         Learning rate of :math:`z` relative to the learning rate of the other parameters.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -175,7 +176,7 @@ class Gaussian(Units):
     def _moments(
         self, mean: Array, variance: Array | float, sample_weight: Array
     ) -> dict[str, Array]:
-        """Moments of states with the given mean and variance."""
+        """Expected moments of states with the given means and variances."""
         residual = self._residual(mean)
         moments = {"bias": (sample_weight @ residual) / self._variance}
         if np.any(self.learn_variance):

@@ -31,7 +31,7 @@ class Interval(LinearUnits):
     bias : ndarray of shape (n_columns,)
         Slope of the log-density without a field; zero gives a uniform distribution.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------

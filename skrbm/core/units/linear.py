@@ -48,7 +48,7 @@ class LinearUnits(Units):
     bias : ndarray of shape (n_columns,)
         Bias of each column.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
     """
 
     bias: Array
@@ -64,15 +64,19 @@ class LinearUnits(Units):
 
     @abstractmethod
     def log_normaliser(self, x: Array) -> Array:
-        r"""Sum (n_samples,) over units of :math:`L(x) = \log \sum_s e^{s x}`, in double precision."""
+        r"""Sum of :math:`L(x) = \log \sum_s e^{s x}` over the units, in double precision.
+
+        The result has shape (n_samples,). For continuous units, an integral replaces the sum over
+        the states.
+        """
 
     @abstractmethod
     def expectation(self, x: Array) -> Array:
-        """Expected states (n_samples, n_columns), the derivatives of `log_normaliser`."""
+        """Expected states, which are the derivatives of `log_normaliser`, in the shape of `x`."""
 
     @abstractmethod
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        """Draw states (n_samples, n_columns), in the dtype of `x`."""
+        """Draw states, in the shape and dtype of `x`."""
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
@@ -153,7 +157,7 @@ class LinearUnits(Units):
         return self._with(**arrays)
 
     def _with(self, **arrays: Array | None) -> Self:
-        """Layer with other arrays; ten times faster than `dataclasses.replace`."""
+        """Layer in which some arrays are replaced; ten times faster than `dataclasses.replace`."""
         layer = object.__new__(type(self))
         vars(layer).update(vars(self), **arrays)
         return layer
@@ -163,7 +167,8 @@ class LinearUnits(Units):
 class TwoStateUnits(LinearUnits):
     r"""Units with two states, the values of `support`.
 
-    Let :math:`m` be the midpoint of the two states and :math:`r` half their distance. Then
+    Let :math:`m` be the midpoint of the two states and :math:`r` half the distance between them.
+    Then
 
     .. math::
 

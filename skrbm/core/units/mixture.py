@@ -26,7 +26,9 @@ MIN_PRECISION = 0.1  # of a component relative to the base; at or below zero Z i
 
 
 class Components(NamedTuple):
-    """Components of each unit given its field, in arrays (n_samples, n_columns, n_parts).
+    """Components of each unit given its field.
+
+    The arrays can be broadcast to the shape (n_samples, n_columns, n_parts).
 
     Attributes
     ----------
@@ -44,7 +46,7 @@ class Components(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Mixture(Units):
-    r"""Real-valued units: an exponentially tilted mixture of normal components and atoms.
+    r"""Real-valued units, distributed as an exponentially tilted mixture of normals and atoms.
 
     .. math::
 
@@ -64,8 +66,8 @@ class Mixture(Units):
         - (e^{-z} - 1) \mu_k^2 / 2}{D_k}
 
     Units with a single standard normal component are `Gaussian` units with the parameterization
-    "cho". The energy is linear in :math:`a e^{-z}` and :math:`e^{-z}`, so tempered layers are of
-    the same type.
+    "cho". The energy is linear in :math:`a e^{-z}` and :math:`e^{-z}`; tempered layers are
+    therefore of the same type.
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ class Mixture(Units):
     learn_variance : bool or ndarray of shape (n_columns,), default=True
         Mask of the log-variances that are learned.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the signal; None if the layer is plain.
+        Constant that is subtracted from the states in the signal. If None, nothing is subtracted.
 
     Examples
     --------
@@ -107,7 +109,7 @@ class Mixture(Units):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Match the variance of the base to the data, and find the biases by bisection."""
+        """Compute log-variances from the variances of the data, and find biases by bisection."""
         zero = np.zeros_like(mean)
         units = cls(zero, zero, **options)
         base_mean, base_square = units._moments_given(zero[None])
@@ -278,7 +280,7 @@ class Mixture(Units):
         return 1.0 if self.is_natural else np.exp(-self.log_variance)
 
     def _coefficient(self, field: Array) -> Array:
-        """Coefficient x of the state in the exponent, (n_samples, n_columns)."""
+        """Coefficient x of the state in the exponent, of shape (n_samples, n_columns)."""
         return (field + self.bias) * self._slope
 
     def _components(self, x: Array) -> Components:
@@ -298,12 +300,12 @@ class Mixture(Units):
         return Components(weight, mean, variance)
 
     def _moments_given(self, field: Array) -> tuple[Array, Array]:
-        """Mean and mean square given the field, both (n_samples, n_columns)."""
+        """Mean and mean square given the field, both of shape (n_samples, n_columns)."""
         weight, mean, variance = self._shares(self._coefficient(field))
         return (weight * mean).sum(axis=-1), (weight * (mean**2 + variance)).sum(axis=-1)
 
     def _log_base(self, s: Array) -> Array:
-        """Log-probability of the base at atoms, log-density elsewhere."""
+        """Log-probability of the base if the state is an atom, its log-density otherwise."""
         distance = s[..., None] - self.center
         is_here = self._is_atom & (distance == 0)
         is_normal = self.spread > 0
@@ -315,6 +317,6 @@ class Mixture(Units):
 
 
 def _log_sums(exponents: Array) -> Array:
-    """Log-sum-exp along the last axis; at least one exponent of each sum is finite."""
+    """Log-sum-exp along the last axis; each sum must contain at least one finite exponent."""
     top = exponents.max(axis=-1, keepdims=True)
     return np.asarray(np.log(np.exp(exponents - top).sum(axis=-1)) + top[..., 0])

@@ -29,7 +29,7 @@ LARGEST_ASYMMETRY = 0.9  # learned curvatures differ by a factor of 19 at most
 
 
 class RealUnits(LinearUnits):
-    r"""Real-valued units with a signal linear in their columns, and an energy of curvature one.
+    r"""Real-valued units with a linear signal and an energy of curvature one.
 
     .. math:: A(s) = \tfrac12 |s|^2 - (s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
@@ -75,7 +75,7 @@ class StandardGaussian(RealUnits):
     bias : ndarray of shape (n_columns,)
         Mean of each unit without a field.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -124,7 +124,7 @@ class ReLU(RealUnits):
     bias : ndarray of shape (n_columns,)
         Mean, without a field, of the normal distribution before truncation.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -157,29 +157,29 @@ class ReLU(RealUnits):
 @final
 @dataclass(frozen=True, eq=False)
 class DReLU(RealUnits):
-    r"""Double rectified linear units: each side of zero has a curvature and a threshold.
+    r"""Double rectified linear units: the curvature and threshold differ between the sides of zero.
 
     .. math::
 
         A(s) = \tfrac12 \gamma_+ s_+^2 + \tfrac12 \gamma_- s_-^2 + \theta (s_+ - s_-) - (s - o)^T b,
         \qquad \gamma_\pm = 1 \pm \eta
 
-    where :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. Two of the four parameters of [1]_
-    are redundant, since changing them is equivalent to changing the scale of the states and the
-    bias. Here, the curvatures therefore have a mean of one and the thresholds are opposite, so that
-    the energy is linear in all parameters. A positive threshold :math:`\theta` makes states near
-    zero more probable; a negative threshold gives two modes.
+    where :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. In [1]_, two of the four parameters
+    are redundant: a change of these has the same effect as a change of the scale of the states and
+    of the bias. Here, the mean of the two curvatures is therefore one, and the two thresholds
+    differ only in sign. The energy is then linear in all parameters. A positive threshold
+    :math:`\theta` makes states near zero more probable; a negative threshold gives two modes.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Linear coefficient of the negative energy, common to both sides of zero.
     threshold : ndarray of shape (n_columns,)
-        Threshold :math:`\theta`, the energy in nats that is added to a state of one.
+        Threshold :math:`\theta`, which is the energy in nats that is added to the states 1 and -1.
     asymmetry : ndarray of shape (n_columns,)
         Asymmetry :math:`\eta` of the curvatures, between -1 and 1.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -307,7 +307,7 @@ class Sides:
 
     @property
     def magnitudes(self) -> Array:
-        """Expected magnitude on each side; states on the other side count as zero."""
+        """Expected magnitude on each side of zero; states on the other side count as zero."""
         return np.asarray(self.probabilities * self._scale * self._means)
 
     @property
@@ -318,7 +318,7 @@ class Sides:
 
     @property
     def second_moments(self) -> Array:
-        """Expected square on each side; states on the other side count as zero."""
+        """Expected square on each side of zero; states on the other side count as zero."""
         return np.asarray(
             self.probabilities * np.square(self._scale) * (1 + self._scores * self._means)
         )
@@ -336,7 +336,7 @@ def half_normal(z: Array) -> tuple[Array, Array]:
     r"""Log-normaliser and mean of the normal distribution N(z, 1) truncated to positive values.
 
     Both are computed from :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z /
-    \sqrt{2})`, whose last factor does not underflow if z is far below zero, unlike Phi itself.
+    \sqrt{2})`. If z is far below zero, :math:`\Phi` underflows, but its last factor does not.
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ def half_normal(z: Array) -> tuple[Array, Array]:
 
 
 def half_normal_quantile(z: Array, u: Array) -> Array:
-    r"""State that a normal variable of mean z, truncated to s > 0, exceeds with probability u.
+    r"""Upper quantile, of probability u, of the normal distribution N(z, 1) truncated to s > 0.
 
     If z is far below zero, the state s is computed by fixed-point iteration. The log-survival
     function is then nearly linear in s, as for an exponential distribution, and its slowly varying

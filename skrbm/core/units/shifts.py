@@ -1,4 +1,4 @@
-"""Expectations of exponentials over two-state units, for many shifts of their fields at once."""
+"""Expectations of exponentials over two-state units, for many shifts of the fields at once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class JointStates:
 
     @staticmethod
     def is_near(shifts: Array) -> Array:
-        """Mask (n_shifts,) of the `shifts` that are small enough for `log_mean_exponentials`."""
+        """Mask of the `shifts` that are small enough for `log_mean_exponentials`."""
         return np.asarray((_spans(_grouped(shifts)) <= RANGE).all(axis=0))
 
     def log_mean_exponentials(self, shifts: Array) -> Array:
@@ -50,9 +50,9 @@ class JointStates:
             = \sum_j \log \left( 1 - p_{nj} + p_{nj} e^{d_{mj}} \right)
 
         for every row n of probabilities and every shift m. The product of the factors of a group of
-        bits is a sum over their joint states, computed as a product of two small matrices: the
-        probabilities of the states and the exponentials of their shifts. All terms are positive, so
-        there is no cancellation.
+        bits equals a sum over the joint states of the bits. These sums are a product of two small
+        matrices, which contain the probabilities of the joint states and the exponentials of the
+        shifts. All terms are positive, so there is no cancellation.
 
         Parameters
         ----------
@@ -85,13 +85,13 @@ class JointStates:
 
 
 def _grouped(values: Array) -> Array:
-    """Reshape (n_samples, n_units) to (n_groups, GROUP, n_samples), padded with zeros."""
+    """Pad values (n_samples, n_units) with zeros, and reshape to (n_groups, GROUP, n_samples)."""
     padded = np.pad(values.T, ((0, -values.shape[1] % GROUP), (0, 0)))
     return padded.reshape(len(padded) // GROUP, GROUP, len(values))
 
 
 def _spans(shifts: Array) -> Array:
-    """Bounds (n_groups, n_shifts) on the range of the exponents of each group, in nats."""
+    """Bounds on the exponents of each group, in nats, of shape (n_groups, n_shifts)."""
     return np.asarray(np.abs(shifts).sum(axis=1))
 
 
@@ -108,7 +108,10 @@ def _blocks(spans: Array) -> Iterator[slice]:
 
 
 def _of_states(off: Array, on: Array) -> Array:
-    """Products of a group's factors in each joint state, (n_groups, 2^GROUP, n_samples)."""
+    """Products of the factors of each group in each joint state.
+
+    The result has shape (n_groups, 2^GROUP, n_samples).
+    """
     products = np.ones_like(off[:, :1])
     for j in range(GROUP):
         halves = products * off[:, j, None], products * on[:, j, None]

@@ -21,7 +21,7 @@ class Spin(TwoStateUnits):
     bias : ndarray of shape (n_columns,)
         Half the log-odds of being +1 without a field.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy; None if the layer is plain.
+        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 
     References
     ----------

@@ -30,7 +30,7 @@ class UnknownRangeError(ValueError):
 
 @dataclass(frozen=True)
 class Support:
-    """Values of a column: `values`, or all from `low` to `high` if `values` is empty."""
+    """Values of a column: `values` or, if `values` is empty, all numbers from `low` to `high`."""
 
     low: float
     high: float
@@ -43,11 +43,11 @@ class Support:
 
 
 class Metric(NamedTuple):
-    """Diagonal preconditioner of the gradient: scalars or arrays of shape (n_columns,).
+    """Diagonal preconditioner of the gradient.
 
-    The rows of the gradient of the weights are multiplied by `signal`. The gradients of the layer's
-    parameters are multiplied by the factors in `parameters`, by name; a parameter without an entry
-    has a factor of one.
+    The factors are scalars or arrays of shape (n_columns,). The rows of the gradient of the weights
+    are multiplied by `signal`. The gradients of the layer's parameters are multiplied by the
+    factors of the same names in `parameters`. A parameter without an entry has a factor of one.
     """
 
     signal: Array | float = 1.0

@@ -19,13 +19,13 @@ N_CALLS = 30  # NumPy calls for a table of one block; every two further blocks a
 @final
 @dataclass(frozen=True)
 class ValueTable:
-    """One-hot columns ordered by value: the first value of all units, then the second, and so on.
+    """Order of one-hot columns by value: the first value of all units, then the second, and so on.
 
     Units are sorted by decreasing width, so that the units that have a k-th value come first.
-    Values that occur in the same number of units form a block of shape (n_values, n_units,
-    n_samples); there is one block for each distinct width. Rows are copied into a transposed table
-    in this order, so that sums and comparisons of values run over all units and samples in memory
-    order.
+    Consecutive values that occur in the same number of units form a block of shape (n_values,
+    n_units, n_samples). There is one block for each distinct width. Rows are copied into a
+    transposed table in this order. Sums and comparisons of values then run over all units and
+    samples in memory order.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ class ValueTable:
 
     @cached_property
     def first_columns(self) -> NDArray[np.intp]:
-        """First column of each unit, (n_units,)."""
+        """First column of each unit, of shape (n_units,)."""
         ends: NDArray[np.intp] = np.cumsum(np.array(self.widths))
         return ends - self.widths
 
     @cached_property
     def repeats(self) -> int | Array:
-        """Number of values of each unit; one int if all are equal, since that is faster."""
+        """Number of values of each unit; a single int if all are equal, since this is faster."""
         return self.widths[0] if len(set(self.widths)) == 1 else np.array(self.widths)
 
     @cached_property
@@ -70,7 +70,7 @@ class ValueTable:
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
-        """Column of each row of the table, (n_columns,)."""
+        """Column of the layer for each row of the table, of shape (n_columns,)."""
         first, columns = self.first_columns[self.units], []
         for n_values, n_units in self.shapes:
             columns.append(np.add.outer(np.arange(n_values), first[:n_units]).ravel())
@@ -80,9 +80,9 @@ class ValueTable:
     def chosen_columns(self, x: Array, number: Array) -> NDArray[np.intp]:
         r"""Draw the column of each unit, with probabilities proportional to :math:`e^x`.
 
-        The column of a unit is the first whose cumulative probability exceeds its uniform number.
-        Nearly all columns are determined in the precision of `x`; the few that depend on rounding
-        are drawn in double precision.
+        The column of a unit is the first whose cumulative probability exceeds the unit's random
+        number. Nearly all columns are determined in the precision of `x`. The few columns that
+        depend on rounding are determined in double precision.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class ValueTable:
         return columns
 
     def _exact_columns(self, x: Array, row: Array, unit: Array, number: Array) -> Array:
-        """Chosen columns (n_pairs,) for pairs of a row and a unit, in double precision."""
+        """Chosen columns for pairs of a row and a unit, computed in double precision."""
         widths = np.take(self.widths, unit)
         begin = np.cumsum(widths) - widths
         columns: Array = np.arange(widths.sum()) + np.repeat(
@@ -121,7 +121,7 @@ class ValueTable:
         return np.extract(is_chosen, columns)
 
     def _blocks(self, x: Array) -> list[Array]:
-        """Blocks of the table of exponentials, relative to the maximum of each unit."""
+        """Blocks of the table of exponentials, divided by the largest exponential of each unit."""
         table = x.T[self.columns]
         blocks, begin = [], 0
         for n_values, n_units in self.shapes:
@@ -181,7 +181,10 @@ def chosen_values(
 
 
 def _cumulate(blocks: list[Array]) -> Array:
-    """Replace each unit's values by cumulative sums; return the totals (n_units, n_samples)."""
+    """Replace the values of each unit by cumulative sums, and return the totals.
+
+    The totals have shape (n_units, n_samples).
+    """
     total: Array = np.zeros_like(blocks[0][0])
     for block in blocks:
         block_total = total[: block.shape[1]]
@@ -193,7 +196,7 @@ def _cumulate(blocks: list[Array]) -> Array:
 
 
 def _count_until(blocks: list[Array], bound: Array) -> NDArray[Any]:
-    """Number (n_units, n_samples) of values of each unit that are at most its `bound`."""
+    """Number of values of each unit and sample that are at most the entry of `bound`."""
     dtype = np.min_scalar_type(sum(map(len, blocks)))  # usually uint8, the fastest to sum
     counts: NDArray[Any] = np.zeros(bound.shape, dtype)
     for block in blocks:
