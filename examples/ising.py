@@ -11,7 +11,7 @@ The fit needs about one hidden unit for every bond, and a small learning rate. A
 and 11 % too weak with rates of 0.04, 0.08 and 0.16: at larger rates the chains lag behind the model, and
 overestimate its correlations. The data are as probable as their negative, which a model without biases
 reproduces. centering=False reaches this model from the initialization with rarely active hidden units;
-centred steps keep the units rare, and the bonds 14 % too weak after the same number of epochs.
+centered steps keep the units rare, and the bonds 14 % too weak after the same number of epochs.
 Run from the repository, with matplotlib:
 
     python examples/ising.py [ising.png]

@@ -1,4 +1,4 @@
-"""Does centred training reach the published log-likelihoods, and does plain training fall short?
+"""Does centered training reach the published log-likelihoods, and does plain training fall short?
 
 Bars and stripes, 3x3: 16 rows, 4 hidden units, learning rate 0.1. Shifting bar: 9 pixels, one bar
 of one pixel, flipped, 4 hidden units, learning rate 0.2. Every update sees all rows; weights start
@@ -164,7 +164,7 @@ def run(cases: list[Case], options: argparse.Namespace) -> list[dict[str, Any]]:
             "seconds": seconds,
         }
         results.append(result)
-        name = f"{'centred' if case.centering else 'plain'} {case.algorithm}-1"
+        name = f"{'centered' if case.centering else 'plain'} {case.algorithm}-1"
         print(
             f"{case.data:22} {name:12} {best.mean():8.2f} {best.std():6.2f} {last.mean():8.2f} "
             f"{case.target:8.2f} {result['difference']:6.2f}   ({seconds:.0f} s)",

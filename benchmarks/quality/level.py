@@ -1,7 +1,7 @@
 """How likely does the best model make binarised MNIST, in 5 and in 30 minutes on two cores?
 
 784 x 500 hidden units, test log-likelihood from both sides by 10,000 inverse temperatures; and
-784 x 25, exactly. Published for 500: CD-25 -86.34 (Salakhutdinov, Murray 2008), centred PCD -84.86;
+784 x 25, exactly. Published for 500: CD-25 -86.34 (Salakhutdinov, Murray 2008), centered PCD -84.86;
 for 25: PCD -129.1, fast PCD -130.7, CD-10 -139.4. Run from the repository, all or by name:
 
     python -m benchmarks.quality.level [small] [minutes5] [minutes30]

@@ -1,6 +1,6 @@
 """Does parallel tempering go on improving where persistent chains fall back?
 
-Bars and stripes, 3x3, as in centering.py: 16 rows, 4 hidden units, centred, learning rate 0.1, every
+Bars and stripes, 3x3, as in centering.py: 16 rows, 4 hidden units, centered, learning rate 0.1, every
 update sees all rows. The exact log-likelihood, summed over the rows, at its best and in the end.
 
 Targets: Melchior, Fischer, Wiskott (2016), "How to center deep Boltzmann machines", Journal of

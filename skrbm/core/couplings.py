@@ -221,8 +221,8 @@ class _VisibleSignals:
 
     The values of all discrete units are concatenated; `unit` contains, for each value, the index of
     its unit among the discrete units. `sent` contains the inputs from each value. Let x be `bias`
-    plus the sum of the inputs from the current values. The hidden units contribute
-    ``log_partition(x)`` to log p, and a term that is linear in the inputs. For two-state hidden
+    plus the sum of the inputs from the current values. The hidden units contribute ``log_partition(x)``
+    and a term that is linear in the inputs to log p. For two-state hidden
     units, `log_partition` is the sum of log 2cosh x. `linear` contains this linear term minus the
     energies of the visible units. `columns` contains the indices of the values that have a column
     in the layer: all values of a categorical unit, and the higher value of a two-state unit.
@@ -403,7 +403,7 @@ def _real_product(a: Array, b: Array) -> Array:
 
 
 def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
-    """Write averages, computed for normally distributed inputs from the other units, to `sums`."""
+    """Write averages to `sums`; the total input from the other units is taken as normal."""
     if len(signals.reals.columns):
         raise ValueError(
             "Couplings of real values are computed exactly, got the method 'gaussian' for them."

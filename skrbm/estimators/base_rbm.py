@@ -120,8 +120,8 @@ class BaseRBM(
         the lowest temperature sample the model; at the highest temperature, the features are
         independent. The spacing of the temperatures adapts to the acceptance rate of the exchanges.
     centering : bool
-        Use the centred gradient [4]_, which is invariant to an exchange of the states 0 and 1 of a
-        unit. The fitted attributes always describe the uncentred model.
+        Use the centered gradient [4]_, which is invariant to an exchange of the states 0 and 1 of a
+        unit. The fitted attributes always describe the uncentered model.
     optimizer : {"sgd", "adam"}
         Stochastic gradient ascent with heavy-ball momentum, or Adam. Adam needs a smaller
         `learning_rate`, such as 0.01.

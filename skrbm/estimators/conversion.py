@@ -42,7 +42,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Notes
     -----
     Constructor parameters are scaled so that both machines have the same distribution after a step
-    of centred training. `learning_rate` is multiplied by 16 (by 4 for Adam), `max_norm` by 4, `l1`
+    of centered training. `learning_rate` is multiplied by 16 (by 4 for Adam), `max_norm` by 4, `l1`
     and `max_gradient_norm` by 1/4, and `l1_squared` and `l2` by 1/16. All other parameters are
     copied. With Adam, only the steps of the weights are equivalent; the steps of the biases are
     twice as long for units 0 and 1.

@@ -352,25 +352,25 @@ def fields(p):
 
 
 def centered_path(p, v, offsets, learned=True, ascent=lambda p, gradient: gradient):
-    """Plain parameters after a centred step of any size, and the velocity of the centred ones.
+    """Plain parameters after a centered step of any size, and the velocity of the centered ones.
 
-    Nothing of the package: the centred machine and the way back are the published table, and the
+    Nothing of the package: the centered machine and the way back are the published table, and the
     gradient is the finite difference of its enumerated log-likelihood.
     """
-    centred = recentered(p, *offsets)
-    velocity = ascent(centred, oracles.log_likelihood_gradient(centred, v))
+    centered = recentered(p, *offsets)
+    velocity = ascent(centered, oracles.log_likelihood_gradient(centered, v))
     if "log_variance" in velocity:
         velocity["log_variance"] = velocity["log_variance"] * learned
 
     def plain(time):
-        moved = {name: getattr(centred, name) + time * rate for name, rate in velocity.items()}
-        return recentered(centred.replace(**moved), 0 * offsets[0], 0 * offsets[1])
+        moved = {name: getattr(centered, name) + time * rate for name, rate in velocity.items()}
+        return recentered(centered.replace(**moved), 0 * offsets[0], 0 * offsets[1])
 
     return plain, velocity
 
 
 def explicit_direction(p, v, offsets, learned=True):
-    """Velocity of the plain parameters while the centred ones follow their own gradient."""
+    """Velocity of the plain parameters while the centered ones follow their own gradient."""
     plain, velocity = centered_path(p, v, offsets, learned)
     step = 3e-3 / max(np.abs(rate).max() for rate in velocity.values())
     at = [fields(plain(k * step)) for k in (-2, -1, 1, 2)]

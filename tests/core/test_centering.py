@@ -50,14 +50,14 @@ def gradient_of(machine, v):
 
 
 def direction_of(machine, v, alpha, beta):
-    """Velocity of the plain parameters while the centred ones follow their gradient."""
-    centred = recenter(machine, alpha, beta)
-    velocity = gradient_of(centred, v)
+    """Velocity of the plain parameters while the centered ones follow their gradient."""
+    centered = recenter(machine, alpha, beta)
+    velocity = gradient_of(centered, v)
     step = 3e-3 / max(np.abs(rate).max() for rate in velocity.values())
 
     def plain(time):
-        moved = {n: a + time * velocity[n] for n, a in centred.parameters.items()}
-        return recenter(replace_parameters(centred, moved), None, None).parameters
+        moved = {n: a + time * velocity[n] for n, a in centered.parameters.items()}
+        return recenter(replace_parameters(centered, moved), None, None).parameters
 
     at = [plain(k * step) for k in (-2, -1, 1, 2)]
     return {
@@ -154,16 +154,16 @@ def test_gradient_of_sparse_states_stays_sparse_when_centered(
 ):
     # Slips: the offset's rank-one part left out, or states made dense to subtract it.
     p = model((kind, n_visible, 3, 0), seed)
-    centred = recenter(machine_from(p), *random_offsets(p, rng))
+    centered = recenter(machine_from(p), *random_offsets(p, rng))
     v = draw_rows(p, 20, rng)
     sample_weight = rng.normal(size=len(v))
-    options = {"mean": centred.mean_hidden(v), "sample_weight": sample_weight}
-    expected = centred.gradient(v, **options)
+    options = {"mean": centered.mean_hidden(v), "sample_weight": sample_weight}
+    expected = centered.gradient(v, **options)
     compressed = sparse.csr_array(v)
-    field = centred.hidden_field(compressed)
-    np.testing.assert_allclose(field, centred.hidden_field(v), rtol=0, atol=1e-12)
+    field = centered.hidden_field(compressed)
+    np.testing.assert_allclose(field, centered.hidden_field(v), rtol=0, atol=1e-12)
     monkeypatch.setattr(sparse.csr_array, "toarray", None)
-    assert_same_arrays(centred.gradient(compressed, **options), expected, atol=1e-12)
+    assert_same_arrays(centered.gradient(compressed, **options), expected, atol=1e-12)
 
 
 # The gauge

@@ -48,7 +48,7 @@ def orders(result):
 
 def test_exact_coefficients_are_the_transform_of_the_free_energy(p):
     # Slips: a factor of the unit itself left in the product; the linear part of hidden bits
-    # dropped; the visible units' own energy not centred; a frequency in place of the midpoint.
+    # dropped; the visible units' own energy not centered; a frequency in place of the midpoint.
     result = effective_couplings(machine_from(p), 3, "exact")
     minus_free_energy = -oracles.free_energy(p, oracles.visible_states(p))
     for order, actual in orders(result):

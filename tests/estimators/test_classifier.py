@@ -53,7 +53,7 @@ def everything(classifier):
     return own + [getattr(rbm, name) for name in rbm._public_names]
 
 
-def centred(label_weights):
+def centered(label_weights):
     """The same in the zero-sum gauge, (n_classes, n_components)."""
     return label_weights - label_weights.mean(axis=0)
 
@@ -205,11 +205,11 @@ def test_labels_count_by_their_mean_over_labelled_rows(generative, weight, expec
     ):
         weights = {"discriminative": discriminative, "generative": own}
         gradient = finite_differences(q, partial(objective, rows=rows, **weights))
-        before = centred(classifier.label_components_.T)
+        before = centered(classifier.label_components_.T)
         sample_weight = None if weight is None else np.full(len(rows), weight)
         classifier.partial_fit(X[rows], y[rows], sample_weight=sample_weight)
         step = (classifier.label_components_.T - before) / rate
-        np.testing.assert_allclose(step, centred(gradient["label_weights"]), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(step, centered(gradient["label_weights"]), rtol=0, atol=1e-5)
 
 
 def test_partial_fit_resumes_bit_for_bit_after_pickling():

@@ -37,7 +37,7 @@ def weight_step(rbm, v):
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_centred_updates_lead_twins_to_the_same_distribution(options):
+def test_centered_updates_lead_twins_to_the_same_distribution(options):
     """Catches rates, penalties and bounds that are taken over as they are.
 
     And biases of spins that move a fourth as far, or count half as much in the norm of a gradient.

@@ -245,7 +245,7 @@ def test_gaussian_rbm_recovers_a_known_one(parameterization, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)
 def test_gaussian_learning_does_not_depend_on_the_origin(parameterization):
-    """Catches a centred step that is linearised in the variance, and hidden units that data far
+    """Catches a centered step that is linearised in the variance, and hidden units that data far
     from zero hold in one state from the start.
     """
     X = draw(parameterization, 500)

@@ -77,7 +77,7 @@ class LabelledRows(DataExpectation):
         signal = np.empty_like(self.field)  # of the hidden units, summed over the labels
         label_signal = np.zeros((labels.n_labels, signal.shape[1]), signal.dtype)
         hidden: Gradient = {}
-        # `fields` exclude the biases of the plain machine, which differ from the centred ones.
+        # `fields` exclude the biases of the plain machine, which differ from the centered ones.
         absorbed = self.machine.hidden.bias - machine.hidden.bias
         for rows, fields in labels.blocks(self.field):
             probabilities = softmax(labels.log_odds(fields), axis=1)

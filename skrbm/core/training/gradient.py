@@ -321,7 +321,7 @@ class PhaseStates:
     joint : ndarray of shape (n_data + n_model, n_visible) or None
         Array that contains `v` and `model`, or None if the mini-batch is sparse.
     mean : ndarray of shape (n_data + n_model, n_hidden)
-        Expected hidden states given `v` and `model`.
+        Expected hidden states given the rows of `v`, followed by those given the rows of `model`.
     buffers : UpdateBuffers
         Buffers that own the arrays.
     """

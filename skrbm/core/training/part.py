@@ -115,7 +115,7 @@ class Part:
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
         """Change the gradient in place, before the step.
 
-        `machine` is the machine in training, whose parameters are centred if training is centred.
+        `machine` is the machine in training, whose parameters are centered if training is centered.
         The gradient has the same keys as these parameters. It is clipped and multiplied by the
         metric afterwards.
         """

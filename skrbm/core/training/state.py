@@ -24,9 +24,9 @@ class TrainingState:
     particles : ndarray of shape (n_chains * n_particles, n_hidden)
         Hidden states of the persistent chains. The chains at temperature 1 come first.
     visible_offset : ndarray of shape (n_visible,), default=None
-        Running mean of the data; None until the first centred epoch.
+        Running mean of the data; None until the first centered epoch.
     hidden_offset : ndarray of shape (n_hidden,), default=None
-        Running mean of the hidden units under the data; None until the first centred epoch.
+        Running mean of the hidden units under the data; None until the first centered epoch.
     memory : dict
         State of the optimizer.
     n_updates : int, default=0
@@ -114,7 +114,7 @@ class TrainingState:
     def _initialized_offsets(self) -> tuple[Array, Array]:
         if self.visible_offset is None or self.hidden_offset is None:
             raise ValueError(
-                "Centred training expected running means of both layers, but they are not "
+                "Centered training expected running means of both layers, but they are not "
                 "initialized. Run `run_epochs`, or set both offsets."
             )
         return self.visible_offset, self.hidden_offset

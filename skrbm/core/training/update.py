@@ -54,7 +54,7 @@ class Trainer:
     shuffle : bool, default=True
         Whether to shuffle the rows in every epoch.
     centering : bool, default=True
-        Whether the gradient is taken with respect to centred parameters.
+        Whether the gradient is taken with respect to centered parameters.
     buffers : UpdateBuffers, default=UpdateBuffers()
         Buffers for the arrays of the updates, with the precision of states. They serve one machine
         at a time.
@@ -127,8 +127,8 @@ class Trainer:
         move_chains, observe, weigh_rows, transform, after_step = self._hooks
         rate = self.learning_rate * state.rate_factor * self.schedule(progress)
         state.learning_rate, buffers = rate, self.buffers
-        centred = buffers.rounded(machine)
-        plain = recenter(centred, None, None) if self.centering else centred
+        centered = buffers.rounded(machine)
+        plain = recenter(centered, None, None) if self.centering else centered
 
         positive, negative, state.particles = self.phases(plain, v, state.particles, buffers, rng)
         if sample_weight is not None:
@@ -141,8 +141,8 @@ class Trainer:
 
         difference = positive - negative
         for hook in weigh_rows:
-            difference = hook(step, centred, difference)
-        gradient = difference.gradient(centred, buffers)
+            difference = hook(step, centered, difference)
+        gradient = difference.gradient(centered, buffers)
         for hook in transform:
             hook(step, machine, gradient)
         direction = self.preconditioner.direction(machine, gradient)
@@ -157,7 +157,7 @@ class Trainer:
                 machine.assign(recenter(machine, *state.offsets(machine.dtype)).arrays)
 
     def start(self, machine: Machine, state: TrainingState) -> Machine:
-        """Prepare a machine for training: centre its parameters if training is centred.
+        """Prepare a machine for training: centre its parameters if training is centered.
 
         Parameters
         ----------

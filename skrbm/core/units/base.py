@@ -161,7 +161,8 @@ class Units(ABC):
     def value_step(self) -> float | None:
         """Distance between the two values of every column; 0 or None for other types of units.
 
-        The result is 0 for real values with a learned variance, and None for all other types. If it
+        The result is the distance for units with two values, 0 for real values with a learned
+        variance, and None otherwise. If it
         is None, initialization does not search for clusters: gaps between the few distinct values
         of a column would be mistaken for gaps between clusters.
         """

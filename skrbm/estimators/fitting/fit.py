@@ -97,7 +97,7 @@ class Fit:
     n_done : int
         Number of completed epochs.
     latest : tuple of int and Machine, default=None
-        Number of updates at which `_averaged` last computed a machine, and this machine.
+        Cached result of `_averaged`: the number of updates when it was computed, and the machine.
     """
 
     problem: Problem

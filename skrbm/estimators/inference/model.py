@@ -55,7 +55,7 @@ class Model(ABC):
 
     @abstractmethod
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays for the parameters of an uncentred machine."""
+        """Public arrays for the parameters of an uncentered machine."""
 
     @property
     @abstractmethod
@@ -133,7 +133,7 @@ class ArrayModel(Model):
         return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays for the parameters of an uncentred machine."""
+        """Public arrays for the parameters of an uncentered machine."""
         arrays = {"components_": machine.weights.T}
         for name, (layer, attribute, _, to_array) in self.rbm._array_places.items():
             arrays[name] = to_array(getattr(machine, layer).arrays[attribute])

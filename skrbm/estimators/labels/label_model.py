@@ -53,7 +53,7 @@ class LabelModel(Model):
         return joint.astype(machine.dtype)
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of the estimator and of the classifier for a given uncentred machine."""
+        """Public arrays of the estimator and of the classifier for a given uncentered machine."""
         visible: Any = machine.visible
         features, label = visible.parts
         weights, label_weights = np.vsplit(machine.weights, [features.n_columns])

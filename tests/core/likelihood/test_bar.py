@@ -34,7 +34,7 @@ def path_to(p, dtype=np.float64):
 @pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_estimates_agree_with_enumeration_within_their_errors(case, seed, rng):
     # Slips: the sign of a ratio; free energies at a neighbour's bias but not its field; the base's
-    # own partition function or the shift of a centred machine forgotten.
+    # own partition function or the shift of a centered machine forgotten.
     p = balanced_model(case, seed)
     result = bridged_log_partition(path_to(p), 100, 200, rng)
     assert 0 < result.std_error < 0.1

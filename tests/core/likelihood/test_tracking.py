@@ -55,7 +55,7 @@ def ratios(
 @pytest.mark.parametrize("few", [0.5, 1.0])
 def test_mean_ratio_to_the_exact_partition_function_is_one(kind, few, rng):
     # Slips: weights taken after the step; a step at the model that is left; weights kept when the
-    # chains are drawn anew; the shift of a centred machine forgotten or of the wrong sign. Drawn
+    # chains are drawn anew; the shift of a centered machine forgotten or of the wrong sign. Drawn
     # anew at times, always.
     models, base = sequence(kind, rng)
     tracker = tracker_with(TrackerOfTheSameChains, min_ess_share=few)

@@ -418,6 +418,6 @@ def test_step_is_as_long_as_the_weight_of_the_rows(case, centering, unit, seed, 
         machines.append((moves(machine, machine_from(p).parameters), state))
     (copied, one), (weighted, other) = machines
     scaled = {name: array * unit * 8 / 5 for name, array in copied.items()}
-    assert_same_arrays(weighted, scaled, atol=1e-12)  # centred ones of weight one, not linear
+    assert_same_arrays(weighted, scaled, atol=1e-12)  # centered ones of weight one, not linear
     np.testing.assert_allclose(one.visible_offset, other.visible_offset, rtol=0, atol=1e-12)
     np.testing.assert_allclose(one.hidden_offset, other.hidden_offset, rtol=0, atol=1e-12)

@@ -78,7 +78,7 @@ def test_penalties_bend_the_plain_and_the_centered_step(case, seed, rng):
 @pytest.mark.parametrize("case", PLAIN, ids=case_id)
 def test_norms_of_columns_are_bounded_and_directions_kept(case, centering, seed, rng):
     # Slips: rows in place of columns, columns within the bound that are stretched, biases that
-    # forget what the offsets of a centred machine made of the weights.
+    # forget what the offsets of a centered machine made of the weights.
     p = model(case, seed)
     v = visible_states(p, rng)[:5]
     free, _ = update(p, v, rng, centering=centering)

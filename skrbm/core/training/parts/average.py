@@ -16,7 +16,7 @@ N_ALL, STRIDE = 100, 10  # after 100 updates, average every tenth iterate, with 
 
 @final
 class Average(Part):
-    """Running average of the parameters, which are centred if training is centred.
+    """Running average of the parameters, which are centered if training is centered.
 
     The weight of an update grows with the third power of its number, so that the average [1]_
     forgets the initialization even if the number of updates is not known in advance [2]_. An

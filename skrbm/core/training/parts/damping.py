@@ -162,7 +162,7 @@ class Damping(Part):
         """Gram matrix of the rows' gradients with respect to weights and biases, in the metric.
 
         All entries also contain the constant `preconditioner.unit`, which cancels when the
-        gradients are centred.
+        gradients are centered.
         """
         metrics = self.preconditioner.metrics(machine)
         v, mean = zip(*difference.blocks, strict=True)

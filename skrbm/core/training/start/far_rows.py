@@ -81,7 +81,7 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
 
 
 def far_groups(place: Array) -> tuple[Array, float]:
-    """Partition rows into groups whose distances are large relative to their radius.
+    """Partition rows into groups that are far apart relative to their radii.
 
     The centres of the groups are the first centres of a farthest-point traversal. Each row belongs
     to the group with the nearest centre. The number of groups is the largest number for which the

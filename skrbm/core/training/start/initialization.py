@@ -65,7 +65,7 @@ def initial_machine(
 
     Fluctuations of the hidden units couple the visible units to themselves and to each other. To
     bound this coupling, the weights are scaled down as the number of hidden units grows. The
-    visible biases compensate the first-order effect of the coupling on the visible means.
+    visible biases compensate for the first-order effect of the coupling on the visible means.
 
     Parameters
     ----------
@@ -110,12 +110,12 @@ def initial_machine(
     if lost > MAX_INITIAL_LOST_CURVATURE:
         weights *= np.sqrt(MAX_INITIAL_LOST_CURVATURE / lost)
     coupling = _self_coupling(visible, visible_variance, weights, hidden_variance)
-    centred = Machine(
+    centered = Machine(
         visible.recentered(mean, -coupling),
         hidden.recentered(hidden.mean(no_field)[0], no_field[0]),
         weights,
     )
-    return recenter(centred, None, None)
+    return recenter(centered, None, None)
 
 
 def column_variances(layer: Units) -> Array:
