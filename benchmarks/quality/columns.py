@@ -1,4 +1,4 @@
-"""How likely are rows that were not learned, by the scale that numbers of a table have?
+"""Does the scale of the numbers of a table make unseen rows more likely?
 
 Tables of the registry and of scikit-learn, and made ones with a column x of one kind, a number y and a
 category g beside it. TabularRBM with sixteen hidden units, whose states are summed, learns 70 % of at

@@ -1,4 +1,4 @@
-"""What does the pipeline of scikit-learn's RBM example reach when the import is swapped?
+"""Does the pipeline of scikit-learn's RBM example keep its accuracy when the import is swapped?
 
 Digits of 8 x 8 pixels and their copies shifted by one pixel, scaled to [0, 1]; 100 hidden units, ten
 epochs, then logistic regression. Test accuracy on a fifth of the images, mean over five seeds of

@@ -1,4 +1,4 @@
-"""How long do a fit and the scores take, by rows and columns?
+"""Do the times of a fit and of the scores grow in proportion to rows and columns?
 
 Processor time of one thread, by defaults (256 hidden units), for BernoulliRBM on bits and for TabularRBM
 on a frame, half of whose columns are numbers and half categories with five values. An epoch is the

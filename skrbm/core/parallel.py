@@ -92,7 +92,7 @@ class _BlasLimit:
     def hold(self, holder: object) -> None:
         with deferred_interrupts(), self._lock:
             if not self._holders:
-                # As `ThreadpoolController.limit`, without querying all of its information.
+                # ThreadpoolController.limit does the same, but queries all of its information first.
                 self._before = [(library, library.num_threads) for library in _blas_libraries()]
                 for library, _ in self._before:
                     library.set_num_threads(1)

@@ -57,7 +57,7 @@ scores.head()
 # %%
 # The best scores are the contacts
 # --------------------------------
-# Of the twenty pairs with the best scores, nearly all are contacts. Below, the true contacts are
+# Nearly all of the twenty pairs with the best scores are contacts. Below, the true contacts are
 # circles.
 
 true = {(str(i + 1), str(j + 1)) for i, j in contacts}

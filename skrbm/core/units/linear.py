@@ -88,12 +88,7 @@ class LinearUnits(Units):
             middle, half_range = (low + high) / 2, (high - low) / 2
             extreme = n_samples / (n_samples + 1)
             target = middle + half_range * np.clip((mean - middle) / half_range, -extreme, extreme)
-        low, high = np.full_like(mean, -LARGEST_START), np.full_like(mean, LARGEST_START)
-        for _ in range(N_BISECTIONS):
-            bias = (low + high) / 2
-            is_low = units.mean(bias[None])[0] < target
-            low, high = np.where(is_low, bias, low), np.where(is_low, high, bias)
-        return replace(units, bias=bias)
+        return replace(units, bias=bias_of_mean(units, target))
 
     @property
     def parameters(self) -> dict[str, Array]:
@@ -307,6 +302,19 @@ class TwoStateUnits(LinearUnits):
 def _scaled(array: Array, factor: float) -> Array:
     """Multiply an array in place; nothing is done for a factor of one."""
     return array if factor == 1 else np.multiply(array, factor, out=array)
+
+
+def bias_of_mean(units: Units, target: Array) -> Array:
+    """Find biases by bisection for which the means without a field are `target`, (n_columns,).
+
+    The means must increase with the biases, and the biases of `units` must be zero.
+    """
+    low, high = np.full_like(target, -LARGEST_START), np.full_like(target, LARGEST_START)
+    for _ in range(N_BISECTIONS):
+        bias = (low + high) / 2
+        is_low = units.mean(bias[None])[0] < target
+        low, high = np.where(is_low, bias, low), np.where(is_low, high, bias)
+    return bias
 
 
 def row_dots(rows: Any, vectors: Array) -> Array:

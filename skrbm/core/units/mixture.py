@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array, copy_into, dense
 from skrbm.core.units.base import Units
-from skrbm.core.units.linear import LARGEST_START, N_BISECTIONS
+from skrbm.core.units.linear import bias_of_mean
 from skrbm.core.units.support import (
     LARGEST_SHARE,
     MAX_QUADRATURE_NODES,
@@ -117,12 +117,7 @@ class Mixture(Units):
         ratio = np.where(variance > 0, variance, 1) / base_variance
         low, high = units.bounds(variance)["log_variance"]
         units = replace(units, log_variance=np.clip(np.log(ratio), low, high))
-        low, high = np.full_like(mean, -LARGEST_START), np.full_like(mean, LARGEST_START)
-        for _ in range(N_BISECTIONS):
-            bias = (low + high) / 2
-            is_low = units.mean(bias[None])[0] < mean
-            low, high = np.where(is_low, bias, low), np.where(is_low, high, bias)
-        return replace(units, bias=bias)
+        return replace(units, bias=bias_of_mean(units, mean))
 
     @property
     def start_options(self) -> dict[str, Any]:

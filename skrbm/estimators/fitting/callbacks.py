@@ -14,7 +14,7 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class CallbackSupportMixin:  # type: ignore[no-redef]  # before 1.9
         """Empty base class for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Any) -> Any:

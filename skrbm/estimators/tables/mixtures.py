@@ -10,7 +10,13 @@ import numpy as np
 from scipy.special import expit, logit
 
 from skrbm.core.numerics import Array
-from skrbm.estimators.tables.scores import MAX_SCORE, MAX_VALUE, MIN_COPIES
+from skrbm.estimators.tables.scores import (
+    MAX_SCORE,
+    MAX_VALUE,
+    MIN_COPIES,
+    distinct,
+    is_out_of_range,
+)
 
 MIN_ATOM_SHARE = 0.05  # smallest fraction of the rows with the value of an atom
 MIN_ATOM_RATIO = 4.0  # smallest ratio of an atom's count to the counts of the neighbouring values
@@ -96,9 +102,8 @@ class MixtureScale:
 
         The result is None if there are no values, or if the largest magnitude exceeds `MAX_VALUE`.
         """
-        x, numbers = np.unique(values.astype(np.float64), return_inverse=True)
-        counts = np.bincount(numbers, counts, len(x))
-        if not len(x) or max(-x[0], x[-1]) > MAX_VALUE:
+        x, counts = distinct(values, counts)
+        if is_out_of_range(x):
             return None
         is_atom = _are_atoms(counts)
         rest, weight = _grouped(x[~is_atom], counts[~is_atom])

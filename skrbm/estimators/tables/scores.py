@@ -71,9 +71,8 @@ class NormalScores:
 
         The result is None if there are no values, or if the largest magnitude exceeds `MAX_VALUE`.
         """
-        x, numbers = np.unique(values.astype(np.float64), return_inverse=True)
-        counts = np.bincount(numbers, counts, len(x))
-        if not len(x) or max(-x[0], x[-1]) > MAX_VALUE:
+        x, counts = distinct(values, counts)
+        if is_out_of_range(x):
             return None
         if len(x) == 1:  # the scale is arbitrary, and samples are this value
             return cls(x, np.zeros(1), np.ones(2), np.full(2, np.nan), x[[0, 0]], x[:0])
@@ -160,6 +159,17 @@ class NormalScores:
     def _log_slopes(self) -> Array:
         inner = np.log(np.diff(self.scores)) - np.log(np.diff(self.edges))
         return np.concatenate([np.log(self.tails[:1]), inner, np.log(self.tails[1:])])
+
+
+def distinct(values: Array, counts: Array) -> tuple[Array, Array]:
+    """Distinct values of a column in double precision, ascending, and their total counts."""
+    x, numbers = np.unique(values.astype(np.float64), return_inverse=True)
+    return x, np.bincount(numbers, counts, len(x))
+
+
+def is_out_of_range(x: Array) -> bool:
+    """True if there are no ascending values, or if a magnitude exceeds `MAX_VALUE`."""
+    return not len(x) or max(-x[0], x[-1]) > MAX_VALUE
 
 
 def _bins(counts: Array, n_bins: int) -> Array:
