@@ -11,7 +11,7 @@ import numpy as np
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.training.gradient import Gradient, Samples
+from skrbm.core.training.gradient import DataExpectation, Gradient, Samples
 from skrbm.core.training.state import TrainingState
 
 
@@ -26,8 +26,8 @@ class Step:
         Plain machine before the update, in the precision of states.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Mini-batch. The gradient may overwrite it, after `weigh_rows` and before `transform`.
-    mean_hidden : ndarray of shape (n_hidden,)
-        Weighted mean of the hidden units over the mini-batch, computed before the update.
+    positive : DataExpectation
+        Positive phase. The gradient may overwrite its states, as those of `v`.
     rate : float
         Learning rate of the update, multiplied by the mean weight of the mini-batch if the rows are
         weighted.
@@ -39,7 +39,7 @@ class Step:
 
     machine: Machine
     v: Any
-    mean_hidden: Array
+    positive: DataExpectation
     rate: float
     state: TrainingState
     rng: np.random.Generator

@@ -134,8 +134,8 @@ class Trainer:
         if sample_weight is not None:
             rate *= float(sample_weight.mean())
             positive = positive.weighted((sample_weight / sample_weight.sum()).astype(v.dtype))
-        means = positive.averages()
-        step = Step(plain, v, means[1], rate, state, rng)
+        means = positive.averages() if self.centering else None
+        step = Step(plain, v, positive, rate, state, rng)
         for hook in (*move_chains, *observe):
             hook(step)
 
@@ -151,7 +151,7 @@ class Trainer:
             hook(step, machine)
 
         state.n_updates += 1
-        if self.centering:
+        if means is not None:
             state.follow(*means)
             if state.n_updates % RECENTERING_PAUSE == 0:
                 machine.assign(recenter(machine, *state.offsets(machine.dtype)).arrays)

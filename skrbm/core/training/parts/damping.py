@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
@@ -200,16 +201,15 @@ def _leading(
 
     The method is Lanczos iteration with the initial vector `start` and full reorthogonalization.
     """
-    basis: list[Array] = []
-    images: list[Array] = []
-    while len(basis) < N_LANCZOS_STEPS:
-        basis.append(start / np.linalg.norm(start))
-        images.append(covariance(basis[-1]))
-        rows = np.array(basis)
-        start = images[-1]
+    basis = np.empty((N_LANCZOS_STEPS, len(start)), start.dtype)
+    images = np.empty_like(basis)
+    for step in range(N_LANCZOS_STEPS):
+        basis[step] = start / math.sqrt(start @ start)
+        images[step] = start = covariance(basis[step])
+        rows = basis[: step + 1]
         for _ in range(2):  # the second time removes the rounding errors of the first
             start = start - (rows @ start) @ rows
-        if not np.linalg.norm(start) > LANCZOS_TOLERANCE * total:
+        if not math.sqrt(start @ start) > LANCZOS_TOLERANCE * total:
             break
-    values, vectors = np.linalg.eigh(rows @ np.transpose(images))
+    values, vectors = np.linalg.eigh(rows @ images[: step + 1].T)
     return values, rows.T @ vectors

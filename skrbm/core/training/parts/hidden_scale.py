@@ -38,9 +38,10 @@ class HiddenScale(Part):
     def observe(self, step: Step) -> None:
         """Update the scale of the metric."""
         memory, hidden = self.memory(step.state), step.machine.hidden
+        _, center = step.positive.averages()
         mean = step.machine.mean_hidden(every_kth_row(step.v, N_SCALE_ROWS))
-        variance = np.square(mean - step.mean_hidden).mean(axis=0) + 1 / hidden.tail_curvature
+        variance = np.square(mean - center).mean(axis=0) + 1 / hidden.tail_curvature
         before = memory.get("variance", variance)
         memory["variance"] = variance = before + SCALE_RATE * (variance - before)
-        of_chains = np.square(step.state.particles - step.mean_hidden).mean(axis=0)
+        of_chains = np.square(step.state.particles - center).mean(axis=0)
         self.preconditioner.scale_hidden(np.maximum(variance, of_chains))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skrbm.core.machine import Machine
+from skrbm.core.training.gradient import Samples
 from skrbm.core.training.part import Step
 from skrbm.core.training.parts.hidden_scale import HiddenScale
 from skrbm.core.training.parts.normalization import (
@@ -29,7 +30,8 @@ def machine_of(n_visible, n_hidden, rng, scale):
 def step_of(machine, v, rng):
     """Update of a machine as parts see it."""
     state = TrainingState(np.zeros((1, machine.hidden.n_columns)))
-    return Step(machine, v, machine.mean_hidden(v).mean(axis=0), 0.1, state, rng)
+    positive = Samples(((v, machine.mean_hidden(v)),), np.full(len(v), 1 / len(v)))
+    return Step(machine, v, positive, 0.1, state, rng)
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (40, 50)])
@@ -90,7 +92,7 @@ def test_steps_are_measured_in_the_variance_of_the_hidden_states(rng):
     HiddenScale(preconditioner).observe(step)
     _, metric = preconditioner.metrics(machine)
     np.testing.assert_allclose(metric.signal, 1 / (1 + mean.var(axis=0)))
-    step.state.particles[:] = step.mean_hidden
+    step.state.particles[:] = mean.mean(axis=0)
     step.state.particles[:, 2] += 1e3  # chains that run away
     HiddenScale(preconditioner).observe(step)
     _, metric = preconditioner.metrics(machine)
