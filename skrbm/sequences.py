@@ -170,7 +170,7 @@ def contact_scores(
         Result of `effective_couplings` for a fitted model, or couplings of another Potts model.
     ignored_letter : str, default=None
         Letter that is excluded from the sums. Exclude "-" if long gaps cause couplings between
-        neighbouring sites. If None, all letters are included.
+        neighboring sites. If None, all letters are included.
     correction : bool, default=True
         Whether to apply the average-product correction.
     as_frame : bool, default=False

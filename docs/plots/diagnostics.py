@@ -1,4 +1,4 @@
-"""Free energies of training rows and unseen rows, without and with over-fitting."""
+"""Free energies of training rows and unseen rows, without and with overfitting."""
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -9,7 +9,7 @@ X = load_digits().data > 7
 figure, axes = plt.subplots(1, 2, figsize=(8, 3))
 for ax, n_rows, n_iter, title in (
     (axes[0], 1500, 20, "1,500 training rows"),
-    (axes[1], 100, 500, "100 training rows: over-fitting"),
+    (axes[1], 100, 500, "100 training rows: overfitting"),
 ):
     rbm = BernoulliRBM(30, n_iter=n_iter, random_state=0).fit(X[:n_rows])
     FreeEnergyDisplay.from_estimator(rbm, X[:n_rows], X[1500:], ax=ax)

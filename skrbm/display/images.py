@@ -17,7 +17,7 @@ MIN_WEIGHT_SHARE = 0.05  # of the largest weight; units with smaller weights are
 
 @final
 class ComponentsDisplay(Display):
-    """Weights of the hidden units as images, with a separate grey or colour scale for each unit.
+    """Weights of the hidden units as images, with a separate grey or color scale for each unit.
 
     The weights of a unit are scaled by its largest absolute weight. The scale is at least a
     twentieth of the largest weight of all units, so that unused units, whose weights are nearly
@@ -27,7 +27,7 @@ class ComponentsDisplay(Display):
     ----------
     images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
         Weights. In each image, zero is grey, and weights equal to plus and minus the scale are
-        white and black. In colour images, the three channels have the same scale.
+        white and black. In color images, the three channels have the same scale.
     n_columns : int, default=None
         Number of images in a row. If None, there are about as many rows as columns.
 
@@ -60,7 +60,7 @@ class ComponentsDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
             Fitted estimator.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Shape of the grey or colour images whose pixels are the features. If None, the images
+            Shape of the grey or color images whose pixels are the features. If None, the images
             are square and grey.
         n_images : int, default=100
             Largest number of hidden units to plot. The units with the largest weight norms are
@@ -118,7 +118,7 @@ class SamplesDisplay(Display):
     ----------
     rows : dict of str to ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
         Images of each row, with the label of the row as key. Missing pixels are NaN. The grey or
-        colour scale covers the range of the values of all images.
+        color scale covers the range of the values of all images.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class SamplesDisplay(Display):
             Mask of the observed features. If it is given, two further rows of images are plotted:
             the observed features alone, and the result of `inpaint`.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Shape of the grey or colour images whose pixels are the features. If None, the images
+            Shape of the grey or color images whose pixels are the features. If None, the images
             are square and grey.
         n_images : int, default=10
             Number of samples, and largest number of rows of `X` that are plotted.
@@ -243,7 +243,7 @@ def _renewed(X: Any, values: Array) -> Any:
 
 
 def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
-    """Draw a mosaic in grey or colour; missing pixels and lines between images are light blue."""
+    """Draw a mosaic in grey or color; missing pixels and lines between images are light blue."""
     from matplotlib import colormaps, colors
 
     if mosaic.ndim == 2:

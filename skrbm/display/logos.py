@@ -12,7 +12,7 @@ from skrbm.core.numerics import Array
 from skrbm.display.axes import Display
 
 LETTER_WIDTH = 0.9  # of the distance between columns, which leaves a gap
-PALETTE = "tab20"  # of matplotlib; colours repeat after twenty letters
+PALETTE = "tab20"  # of matplotlib; colors repeat after twenty letters
 
 
 @final

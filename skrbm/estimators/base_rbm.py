@@ -228,7 +228,7 @@ class BaseRBM(
         - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains minus
           the mean free energy of training rows, in nats.
         - "swap_acceptance", with "pt": mean acceptance probability of exchanges between
-          neighbouring temperatures.
+          neighboring temperatures.
         - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean
           log-likelihood of training rows, and standard error of the log-partition function, in
           nats.

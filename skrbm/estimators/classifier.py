@@ -50,14 +50,14 @@ class RBMClassifier(
         p(v, y, h) \propto e^{-E(v, h) + d_y + h^T U_y}
 
     where :math:`E` is the energy of `estimator`, :math:`U` is `label_components_` and :math:`d` is
-    `intercept_label_`. Training maximizes the sum over labelled rows of the hybrid objective
+    `intercept_label_`. Training maximizes the sum over labeled rows of the hybrid objective
 
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
     where :math:`\delta` is `discriminative_weight` and :math:`\gamma` is `generative_weight` [1]_
-    [2]_. A row without a label contributes :math:`\gamma \log p(v)`. If there are unlabelled rows,
-    both weights are multiplied by n_rows / n_labelled, so that the label term is a mean over the
-    labelled rows; :math:`\gamma` is not increased beyond 1. Class probabilities are exact. The
+    [2]_. A row without a label contributes :math:`\gamma \log p(v)`. If there are unlabeled rows,
+    both weights are multiplied by n_rows / n_labeled, so that the label term is a mean over the
+    labeled rows; :math:`\gamma` is not increased beyond 1. Class probabilities are exact. The
     training is controlled by the parameters of `estimator`.
 
     Parameters
@@ -98,7 +98,7 @@ class RBMClassifier(
         the other estimators.
 
         - "n_iter": number of the epoch.
-        - "log_loss" and "accuracy": mean log-loss in nats and accuracy for at most 1000 labelled
+        - "log_loss" and "accuracy": mean log-loss in nats and accuracy for at most 1000 labeled
           training rows.
         - "learning_rate": learning rate of the last update.
         - "time": seconds since the previous record.
@@ -259,7 +259,7 @@ class RBMClassifier(
         if len(labels) < 2:
             raise ValueError(
                 f"y expected labels of at least two classes, got {len(labels)} class(es) among "
-                f"{len(given)} labelled rows of {len(y)}. Labels equal to unlabeled="
+                f"{len(given)} labeled rows of {len(y)}. Labels equal to unlabeled="
                 f"{self.unlabeled!r} and rows of weight zero do not count."
             )
         if classes is not None and not np.array_equal(labels, np.unique(classes)):

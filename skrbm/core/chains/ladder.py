@@ -8,7 +8,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 
-MIN_REJECTION = 1e-3  # neighbours that are always swapped keep some distance
+MIN_REJECTION = 1e-3  # neighbors that are always swapped keep some distance
 
 
 def communication_barrier(acceptance: Array) -> Array:
@@ -17,7 +17,7 @@ def communication_barrier(acceptance: Array) -> Array:
     Parameters
     ----------
     acceptance : ndarray of shape (n_temperatures - 1,)
-        Mean acceptance probability of swaps for each pair of neighbouring temperatures.
+        Mean acceptance probability of swaps for each pair of neighboring temperatures.
 
     Returns
     -------
@@ -78,7 +78,7 @@ class Ladder:
         self._n_steps += 1
 
     def adapt(self) -> float:
-        """Change the inverse temperatures so that all neighbours have similar swap rates.
+        """Change the inverse temperatures so that all neighbors have similar swap rates.
 
         The new inverse temperatures divide the sum of the rejection rates into equal parts [1]_.
         The swap statistics are reset.

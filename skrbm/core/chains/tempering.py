@@ -12,11 +12,11 @@ from skrbm.core.numerics import Array
 def parallel_tempering(
     path: TemperedPath, h: Array, ladder: Ladder, n_gibbs_steps: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    r"""Advance ladders of chains by Gibbs steps, with swaps between neighbouring temperatures.
+    r"""Advance ladders of chains by Gibbs steps, with swaps between neighboring temperatures.
 
     Let :math:`E_\beta` be the energy of the tempered model at inverse temperature :math:`\beta`.
     After each Gibbs step, the states :math:`(v, h)` at :math:`\beta` and :math:`(v', h')` at the
-    neighbouring :math:`\beta'` are swapped with probability
+    neighboring :math:`\beta'` are swapped with probability
 
     .. math::
 
@@ -120,7 +120,7 @@ def sample_tempered(
 
 
 def _swap(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Draw swaps between neighbouring temperatures, first for even pairs and then for odd pairs.
+    """Draw swaps between neighboring temperatures, first for even pairs and then for odd pairs.
 
     `gap`, of shape (n_temperatures, n_chains), is the derivative of the energy with respect to the
     inverse temperature. The first result, of shape (n_temperatures * n_chains,), contains for each

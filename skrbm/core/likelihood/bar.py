@@ -28,10 +28,10 @@ def bridged_log_partition(
     rng: np.random.Generator,
     n_jobs: int | None = None,
 ) -> LogPartition:
-    r"""Estimate the partition function from its ratios between neighbouring temperatures.
+    r"""Estimate the partition function from its ratios between neighboring temperatures.
 
     The samples are drawn by parallel tempering at inverse temperatures from 1 to 0. Let :math:`F_0`
-    and :math:`F_1` be the free energies at two neighbouring temperatures, and :math:`D = F_1 - F_0`.
+    and :math:`F_1` be the free energies at two neighboring temperatures, and :math:`D = F_1 - F_0`.
     The estimate of :math:`\Delta = \log Z_0 - \log Z_1` with the smallest variance [1]_ solves
 
     .. math::
@@ -116,7 +116,7 @@ def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array
 
 
 def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
-    """Inverse temperatures with rejection rates of about `TARGET_REJECTION` between neighbours."""
+    """Inverse temperatures with rejection rates of about `TARGET_REJECTION` between neighbors."""
     barrier = communication_barrier(acceptance)
     n_betas = int(np.clip(1 + np.ceil(barrier[-1] / TARGET_REJECTION), 2, max_betas))
     return equal_acceptance_ladder(betas, barrier, n_betas)

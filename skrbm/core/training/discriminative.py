@@ -1,4 +1,4 @@
-"""Discriminative and hybrid training objectives for labelled rows."""
+"""Discriminative and hybrid training objectives for labeled rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LabelledRows(DataExpectation):
     .. math:: c_{nk} = s_n (\delta \, ([y_n = k] - p_{nk}) + \gamma \, [y_n = k])
 
     if the row has the label :math:`y_n`, and :math:`c_{nk} = s_n \gamma \, p_{nk}` if the row is
-    unlabelled. Here, :math:`p_{nk}` is the probability of label :math:`k` given row :math:`n`.
+    unlabeled. Here, :math:`p_{nk}` is the probability of label :math:`k` given row :math:`n`.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class LabelledRows(DataExpectation):
     labels : Labels
         Labels of the machine.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Mini-batch; unlabelled rows have zeros in all label columns.
+        Mini-batch; unlabeled rows have zeros in all label columns.
     mean : ndarray of shape (n_samples, n_hidden)
         Expected hidden states given the rows.
     field : ndarray of shape (n_samples, n_hidden)
@@ -106,7 +106,7 @@ class LabelObjective:
 
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
-    is the objective of a labelled row; the objective of an unlabelled row is :math:`\gamma \log
+    is the objective of a labeled row; the objective of an unlabeled row is :math:`\gamma \log
     p(v)`. The gradient of the conditional log-likelihood is computed exactly [1]_. The gradients of
     the other terms require the negative phase.
 
@@ -151,14 +151,14 @@ class LabelObjective:
     def __call__(
         self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> tuple[LabelledRows, Expectation, Array]:
-        """Compute both phases for a mini-batch of labelled rows.
+        """Compute both phases for a mini-batch of labeled rows.
 
         Parameters
         ----------
         machine : Machine
             Current model, whose last visible unit is the label.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch; unlabelled rows have zeros in all label columns.
+            Mini-batch; unlabeled rows have zeros in all label columns.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains.
         buffers : UpdateBuffers

@@ -178,7 +178,7 @@ class ParallelTempering(NegativePhase):
     """PT-k, parallel tempering: persistent chains at several temperatures swap states.
 
     The temperatures are adapted after every epoch, so that swaps are accepted equally often between
-    all pairs of neighbouring temperatures.
+    all pairs of neighboring temperatures.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ class Trainer:
                 machine.assign(recenter(machine, *state.offsets(machine.dtype)).arrays)
 
     def start(self, machine: Machine, state: TrainingState) -> Machine:
-        """Prepare a machine for training: centre its parameters if training is centered.
+        """Prepare a machine for training: center its parameters if training is centered.
 
         Parameters
         ----------
@@ -170,6 +170,6 @@ class Trainer:
         -------
         machine : Machine
             Machine with the same distribution, which shares the weights of the given machine.
-            Without centring, it is the given machine itself.
+            Without centering, it is the given machine itself.
         """
         return recenter(machine, *state.offsets(machine.dtype)) if self.centering else machine

@@ -333,7 +333,7 @@ class Sides:
 
 
 def half_normal(z: Array) -> tuple[Array, Array]:
-    r"""Log-normaliser and mean of the normal distribution N(z, 1) truncated to positive values.
+    r"""Log-normalizer and mean of the normal distribution N(z, 1) truncated to positive values.
 
     Both are computed from :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z /
     \sqrt{2})`. If z is far below zero, :math:`\Phi` underflows, but its last factor does not.

@@ -256,7 +256,7 @@ class Problem(ABC):
 @final
 @dataclass(frozen=True)
 class RowProblem(Problem):
-    """Training data and model of a fit to unlabelled rows, which may have missing values."""
+    """Training data and model of a fit to unlabeled rows, which may have missing values."""
 
     scores = ("pseudo_likelihood",)
 

@@ -227,7 +227,7 @@ def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
         low, high = values[0], values[-1]
         warn_user(
             f"X has values other than {low:g} and {high:g}: its scores are then no "
-            f"log-probabilities, and favour sharp models. Pass np.where(X > {(low + high) / 2:g}, "
+            f"log-probabilities, and favor sharp models. Pass np.where(X > {(low + high) / 2:g}, "
             f"{high:g}, {low:g}).",
             DomainWarning,
         )

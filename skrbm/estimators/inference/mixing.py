@@ -48,7 +48,7 @@ def chain_diagnostics(
 
     Parameters
     ----------
-    rbm : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
+    rbm : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
         Fitted estimator, or one with public arrays assigned by hand.
     n_chains : int, default=None
         Number of chains. If None, it is the number of rows of `init`, or 20 without `init`.

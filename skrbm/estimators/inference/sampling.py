@@ -93,7 +93,7 @@ class SamplingMixin(ModelMixin):
         n_temperatures : int, default=1
             Number of temperatures of parallel tempering. At the lowest temperature, the
             distribution is the model; at the highest, the features are independent. Chains at
-            neighbouring temperatures exchange their states, so that they can leave modes in which
+            neighboring temperatures exchange their states, so that they can leave modes in which
             Gibbs sampling would stay [1]_. With one temperature, the method is Gibbs sampling.
         temperature : float, default=1.0
             Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. A temperature

@@ -212,7 +212,7 @@ class LikelihoodMixin(ModelMixin):
               units.
             - "ais": annealed importance sampling from independent features to the model.
             - "reverse_ais": reverse annealing from samples of the model to independent features.
-            - "bar": Bennett's acceptance ratio [3]_ between neighbouring temperatures of parallel
+            - "bar": Bennett's acceptance ratio [3]_ between neighboring temperatures of parallel
               tempering, which are chosen adaptively. Its errors may have either sign, but they are
               larger than those of "ais" if chains equilibrate slowly, as for 784 x 500 units.
             - "auto": "exact" if it sums over no more states than the chains of "ais" visit in
@@ -315,7 +315,7 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
 
     Parameters
     ----------
-    estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or Pipeline
+    estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM, TabularRBM or Pipeline
         Fitted estimator, or a Pipeline that ends in one. With a Pipeline, densities are those of
         the transformed features.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)

@@ -22,7 +22,7 @@ from skrbm.estimators.input.validation import write_attributes
 from skrbm.estimators.labels.label_model import LABEL_ARRAYS, LabelModel
 
 NO_LABEL = -1  # in place of the index of a label, for rows without one
-MAX_SCORED_ROWS = 1000  # labelled training rows: the standard error of an accuracy of 0.9 is 0.01
+MAX_SCORED_ROWS = 1000  # labeled training rows: the standard error of an accuracy of 0.9 is 0.01
 
 
 @final
@@ -139,8 +139,8 @@ class LabelProblem(Problem):
         """Weighted sum of the log-probability of the labels and the log-likelihood of the rows.
 
         Both weights are multiplied by the ratio of the total weight of all rows to the total weight
-        of the labelled rows. The label term is therefore a mean over the labelled rows, and does
-        not decrease when unlabelled rows are added. The generative weight is not increased beyond
+        of the labeled rows. The label term is therefore a mean over the labeled rows, and does
+        not decrease when unlabeled rows are added. The generative weight is not increased beyond
         one, the weight of the likelihood in unsupervised training.
         """
         classifier, n_labelled = self.model.owner, self.counts["label_weights"].sum()
@@ -188,10 +188,10 @@ class LabelRecorder(Recorder):
     weight : ndarray of shape (n_samples,) or None
         Weights of the rows. If None, all rows have equal weights.
     learned : ndarray of int of shape (n_learned,)
-        Indices of the labelled training rows.
+        Indices of the labeled training rows.
     held_out : ndarray of int of shape (n_held_out,) or None
-        Indices of the labelled validation rows. The score for early stopping is the negative
-        log-loss of these rows. If None, it is the negative log-loss of the labelled training rows.
+        Indices of the labeled validation rows. The score for early stopping is the negative
+        log-loss of these rows. If None, it is the negative log-loss of the labeled training rows.
     """
 
     history: History
@@ -222,7 +222,7 @@ class LabelRecorder(Recorder):
         """Do not warn, since training on the labels may decrease the likelihood of the rows."""
 
     def _scores(self, machine: Machine, rows: Array) -> tuple[float, float]:
-        """Log-loss in nats and accuracy for the labelled rows with given indices."""
+        """Log-loss in nats and accuracy for the labeled rows with given indices."""
         v, labels = self.data[rows].astype(machine.dtype), self.data.labels[rows]
         distribution, indicators = Labels(machine), np.eye(self.data.n_labels, dtype=machine.dtype)
         field = distribution.without(indicators[labels], machine.hidden_field(v))

@@ -19,11 +19,11 @@ from skrbm.estimators.tables.scores import (
 )
 
 MIN_ATOM_SHARE = 0.05  # smallest fraction of the rows with the value of an atom
-MIN_ATOM_RATIO = 4.0  # smallest ratio of an atom's count to the counts of the neighbouring values
+MIN_ATOM_RATIO = 4.0  # smallest ratio of an atom's count to the counts of the neighboring values
 MAX_ATOMS = 20  # largest number of distinct values of a column of atoms alone
 MAX_COMPONENTS = 5  # normal components of a column
 MIN_COMPONENT_ROWS = 10  # rows per normal component
-MAX_FITTED_VALUES = 2000  # with more distinct values, neighbouring values are averaged
+MAX_FITTED_VALUES = 2000  # with more distinct values, neighboring values are averaged
 N_EM_STEPS, MIN_EM_GAIN = 200, 1e-6  # steps, nats per row
 SMALLEST_DEVIATION = 0.03  # of a component, in standard deviations of the column
 LARGEST_ATOM = 3.0  # standard deviations: largest distance of an atom from the other values' mean
@@ -54,7 +54,7 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 class MixtureScale:
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A value that is much more frequent than the neighbouring values, such as a debt of zero, is an
+    A value that is much more frequent than the neighboring values, such as a debt of zero, is an
     atom, that is, a value with a positive probability. A column with few distinct values, which are
     repeated often, consists of atoms alone. All other values are transformed by one of Johnson's
     transformations [1]_ and then have the density of a mixture of normal distributions. The
@@ -296,7 +296,7 @@ def _are_atoms(counts: Array) -> Array:
 
 
 def _grouped(x: Array, counts: Array) -> tuple[Array, Array]:
-    """Average neighbouring values and add their counts, if there are too many distinct values."""
+    """Average neighboring values and add their counts, if there are too many distinct values."""
     if len(x) <= MAX_FITTED_VALUES:
         return x, counts
     begins = np.unique(np.linspace(0, len(x), MAX_FITTED_VALUES, endpoint=False, dtype=np.intp))

@@ -35,7 +35,7 @@ class NormalScores:
     Parameters
     ----------
     edges : ndarray of shape (n_bins - 1,)
-        Edges between neighbouring bins, ascending.
+        Edges between neighboring bins, ascending.
     scores : ndarray of shape (n_bins - 1,)
         Scores of the edges.
     tails : ndarray of shape (2,)

@@ -63,7 +63,7 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
         return None, False
 
     def covariance(x: Array) -> Array:
-        # `x` needs no centring: `size @ x` is zero for `start`, whose weights sum to zero, and for
+        # `x` needs no centering: `size @ x` is zero for `start`, whose weights sum to zero, and for
         # all images.
         image = gram @ (size * x)
         image -= weight @ image

@@ -72,7 +72,7 @@ class Clusters:
 
     @property
     def origin(self) -> Array:
-        """Mean of the cluster centres; if there are two clusters, the centre of the larger one."""
+        """Mean of the cluster centers; if there are two clusters, the center of the larger one."""
         return np.asarray(self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0))
 
     def kurtosis(self, variance: Array) -> float:

@@ -1,7 +1,7 @@
 """Search for rows that are far from all others and would be missing in a random subsample.
 
-Farthest-point traversal chooses one centre after the other. The next centre is the row with the
-largest distance from its nearest earlier centre [1]_.
+Farthest-point traversal chooses one center after the other. The next center is the row with the
+largest distance from its nearest earlier center [1]_.
 
 References
 ----------
@@ -21,8 +21,8 @@ from skrbm.core.numerics import Array, every_kth_row
 # a search takes 30 ms.
 MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2**14, 2**20, 32
 SAME_PLACE = 1e-10  # squared distance of equal rows, relative to the largest
-# Smallest distance between group centres, in multiples of the largest distance of a row from its
-# centre: 13 for two groups 40 standard deviations apart in 12 columns, 2 for Cauchy rows
+# Smallest distance between group centers, in multiples of the largest distance of a row from its
+# center: 13 for two groups 40 standard deviations apart in 12 columns, 2 for Cauchy rows
 # (tests/core/training/start/test_clusters.py).
 MIN_FAR_DISTANCE, MAX_FAR_GROUPS = 4.0, 16
 
@@ -83,8 +83,8 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
 def far_groups(place: Array) -> tuple[Array, float]:
     """Partition rows into groups that are far apart relative to their radii.
 
-    The centres of the groups are the first centres of a farthest-point traversal. Each row belongs
-    to the group with the nearest centre. The number of groups is the largest number for which the
+    The centers of the groups are the first centers of a farthest-point traversal. Each row belongs
+    to the group with the nearest center. The number of groups is the largest number for which the
     returned `distance` is at least `MIN_FAR_DISTANCE`. If there is no such number, the number with
     the largest `distance` is chosen.
 
@@ -98,11 +98,11 @@ def far_groups(place: Array) -> tuple[Array, float]:
     label : ndarray of int of shape (n_samples,)
         Group of each row, counted from zero.
     distance : float
-        Smallest distance between two centres, divided by the largest distance between a row and the
-        centre of its group.
+        Smallest distance between two centers, divided by the largest distance between a row and the
+        center of its group.
     """
     square, from_centers = np.square(place).sum(axis=1), list[Array]()
-    apart, radius = np.empty((2, MAX_FAR_GROUPS))  # squared, by the number of centres
+    apart, radius = np.empty((2, MAX_FAR_GROUPS))  # squared, by the number of centers
     nearest = np.square(place - place.mean(axis=0)).sum(axis=1)
     for k in range(MAX_FAR_GROUPS):
         last = nearest.argmax()

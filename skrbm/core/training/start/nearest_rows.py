@@ -1,4 +1,4 @@
-"""Nearest-neighbour imputation, which initializes missing values."""
+"""Nearest-neighbor imputation, which initializes missing values."""
 
 from __future__ import annotations
 
