@@ -222,8 +222,8 @@ class BaseRBM(
         - "n_iter": number of the epoch.
         - "pseudo_likelihood": mean log pseudo-likelihood of a subset of the training rows, in nats.
         - "learning_rate": learning rate of the last update.
-        - "mean_activation": mean of the hidden units given training rows, averaged over units and
-          rows.
+        - "mean_activation": mean of the hidden units given at most 100 training rows, averaged over
+          units and rows.
         - "time": seconds since the previous record.
         - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains minus
           the mean free energy of training rows, in nats.

@@ -12,14 +12,14 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.state import TrainingState
 
-N_RECORD_ROWS = 100  # rows, and chains, whose free energies are recorded
+N_ACTIVATION_ROWS = 100  # rows, and chains, whose activations and free energies are computed
 # Smallest and largest number of compared rows, and number of rows in an epoch per compared row.
 GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50
 RATE_DIVISOR = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
 MIN_RATE = 1e-6  # learning rate at which "adaptive" stops, as in scikit-learn
 
 
-def record(
+def epoch_scores(
     machine: Machine,
     v: Any,
     particles: Array | None,
@@ -49,19 +49,19 @@ def record(
     -------
     history : dict of str to float
         "pseudo_likelihood" is the mean pseudo-likelihood in nats per row. "mean_activation" is the
-        mean activation of the hidden units under the data. "chain_gap", which is present only if
+        mean activation of the hidden units given at most `N_ACTIVATION_ROWS` of the rows. "chain_gap", which is present only if
         there are chains, is the mean free energy of the chains minus the mean free energy of the
         data, in nats. For this difference, data that are means of states are replaced by random
         states with these means.
     """
-    rows = every_kth_row(v, N_RECORD_ROWS).astype(machine.dtype, copy=False)
-    weight = None if sample_weight is None else every_kth_row(sample_weight, N_RECORD_ROWS)
+    rows = every_kth_row(v, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
+    weight = None if sample_weight is None else every_kth_row(sample_weight, N_ACTIVATION_ROWS)
     notes = {
         "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight, is_scored),
         "mean_activation": weighted_mean(machine.mean_hidden(rows).mean(axis=1), weight),
     }
     if particles is not None:
-        h = every_kth_row(particles, N_RECORD_ROWS).astype(machine.dtype, copy=False)
+        h = every_kth_row(particles, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
         rng = np.random.default_rng(0)
         chains = machine.sample_visible(h, rng)
         # The free energy is concave: it is larger at means than at states on average.

@@ -23,7 +23,8 @@ class Step:
     Parameters
     ----------
     machine : Machine
-        Plain machine before the update, in the precision of states.
+        Plain machine before the update, in the precision of states. Later updates overwrite its
+        arrays, and those of `state`: copy arrays to keep them.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Mini-batch. The gradient may overwrite it, after `weigh_rows` and before `transform`.
     positive : DataExpectation

@@ -17,7 +17,7 @@ from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, weighted_mean
-from skrbm.core.training.monitoring import free_energy_gap, record
+from skrbm.core.training.monitoring import epoch_scores, free_energy_gap
 from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
@@ -253,7 +253,7 @@ class RowRecorder(Recorder):
         return self._taken()
 
     def _taken(self) -> list[ScoredRows]:
-        """Subsample of the training rows, and all held-out rows if there are any."""
+        """Training rows, and the held-out rows; if there are any, a subsample of the training rows."""
         learned = self.rows
         if self.learned is not None:
             learned = learned.take(every_kth_row(self.learned, MAX_RECORDED_ROWS))
@@ -285,7 +285,7 @@ class RowRecorder(Recorder):
         """Pseudo-likelihoods and free energies of a machine with the data type of the states."""
         learned, *held_out = self._scored
         chains = particles if self.is_persistent else None
-        notes = record(
+        notes = epoch_scores(
             machine, learned.v, chains, self.n_samples, learned.weight, learned.is_scored
         )
         notes["pseudo_likelihood"] -= self._log_jacobians[0]

@@ -30,7 +30,8 @@ from skrbm.estimators.fitting.problem import Problem, Start
 MAX_DOUBLE_WEIGHTS, MAX_DOUBLE_ELEMENTS = 2**12, 2**13
 
 
-# Names of the parts, and of steps of parts and of the initialization, that experiments may leave out.
+# Names that experiments may leave out: parts, the mixed rows and anchors of `JumpToData`, the pretraining on
+# clusters in `start_fit`, and the kurtosis in the metric of `Preconditioner`.
 LEAVABLE = frozenset(
     {"guard", "jumps", "mixed rows", "anchors", "damping", "average", "clusters", "kurtosis"}
 )

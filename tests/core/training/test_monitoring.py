@@ -15,7 +15,7 @@ from core.models import (
 )
 from scipy import sparse, stats
 
-from skrbm.core.training.monitoring import EarlyStopping, Plateau, free_energy_gap, record
+from skrbm.core.training.monitoring import EarlyStopping, Plateau, epoch_scores, free_energy_gap
 from skrbm.core.training.state import TrainingState
 
 N_ROWS = 100  # no more than are looked at
@@ -27,12 +27,12 @@ def test_records_are_means_over_rows_and_chains(kind, seed, rng):
     p = model(sized(kind, 4, 2), seed)
     v, h = oracles.sample_exact(p, 60, rng)
     machine = machine_from(p)
-    seen = record(machine, v, h)
+    seen = epoch_scores(machine, v, h)
     np.testing.assert_allclose(seen["mean_activation"], oracles.mean_hidden(p, v).mean())
     score = oracles.log_pseudo_likelihood(p, v).mean()
     np.testing.assert_allclose(seen["pseudo_likelihood"], score, atol=1e-6)
-    assert record(machine, v, h) == seen
-    assert record(machine, v, None) == {n: x for n, x in seen.items() if n != "chain_gap"}
+    assert epoch_scores(machine, v, h) == seen
+    assert epoch_scores(machine, v, None) == {n: x for n, x in seen.items() if n != "chain_gap"}
     expected = oracles.free_energy(p, v[:30]).mean() - oracles.free_energy(p, v[30:]).mean()
     np.testing.assert_allclose(free_energy_gap(machine, v[:30], v[30:]), expected)
     if p.is_discrete:
@@ -49,7 +49,7 @@ def test_chains_of_the_model_itself_are_as_likely_as_its_data(kind, seed, rng):
     gaps = []
     for _ in range(20):
         _, h = oracles.sample_exact(p, 100, rng)
-        gaps.append(record(machine_from(p), v, h)["chain_gap"])
+        gaps.append(epoch_scores(machine_from(p), v, h)["chain_gap"])
     exact = oracles.free_energy(p, oracles.sample_exact(p, 10_000, rng)[0])
     expected = exact.mean() - oracles.free_energy(p, v).mean()
     # the same visible draws serve all repeats, hence the error of a single one
@@ -131,7 +131,7 @@ def test_recorded_gap_is_that_of_chains_above_the_data(kind, seed, rng):
         error = np.sqrt(law @ (free - mean) ** 2 / N_ROWS)
         for rows in (v[order[:5]], v[order[-5:]]):
             expected = mean - oracles.free_energy(p, rows).mean()
-            gap = record(machine_from(p), rows, np.tile(h, (N_ROWS, 1)))["chain_gap"]
+            gap = epoch_scores(machine_from(p), rows, np.tile(h, (N_ROWS, 1)))["chain_gap"]
             gaps.append((gap - expected) / max(error, 1e-9))
     assert np.abs(gaps).max() < stats.norm.isf(FALSE_ALARM / 2 / len(gaps))
 
@@ -146,5 +146,5 @@ def test_gap_of_grey_rows_is_that_of_their_states(kind, seed):
     free = oracles.free_energy(p, states)
     h = np.tile(hidden_states(p)[-1], (N_ROWS, 1))
     of_chains = machine.free_energy(machine.sample_visible(h, np.random.default_rng(0))).mean()
-    gap = record(machine, middle, h)["chain_gap"]
+    gap = epoch_scores(machine, middle, h)["chain_gap"]
     assert abs(of_chains - free.mean() - gap) < 5 * free.std() / np.sqrt(N_ROWS)

@@ -37,9 +37,14 @@ class JumpToData(Part):
     """Metropolis jumps of the persistent chains to hidden states drawn given rows of the data.
 
     A group of at most `CHAINS_PER_TRY` chains attempts a jump every `MIN_TRY_PAUSE` to
-    `MAX_TRY_PAUSE` updates; the lower the acceptance rate, the rarer the attempts. After
-    pretraining, a group attempts a jump in every update, and the proposals include the modes of the
-    pretrained machine. These modes are stored in the state of the part under the key "modes".
+    `MAX_TRY_PAUSE` updates. Within these bounds, the pause is half of `MIN_TRY_PAUSE` divided by
+    the acceptance rate. The rows are at most `ROWS_PER_TRY` rows of the mini-batch, anchors, and
+    sometimes mixtures of two rows. The gradient of the next update is the first that uses the moved
+    chains.
+
+    After pretraining, a group attempts a jump in every update, and the rows include the visible
+    means of the pretrained modes. `start_fit` stores them in the state of the part, under the key
+    "modes".
 
     Gibbs sampling does not mix between modes that are far apart: chains would stay in one mode, and
     training would distort the probabilities of all modes that no chain visits.
