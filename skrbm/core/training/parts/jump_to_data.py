@@ -17,10 +17,10 @@ from skrbm.core.training.part import Part, Step
 from skrbm.core.training.start.far_rows import far_rows, searched_rows
 from skrbm.core.training.state import TrainingState, pause, recent_success
 
-# Chains and rows of an attempt, and bounds of the number of updates between two. The time of an attempt
-# hardly depends on the number of chains. If all 100 chains attempt a jump at once, six rare rows of
-# 2,000 lose 0.03 nats: too many chains follow the mode of a row that the last update has raised.
-CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 48, 16, 12, 96
+# Chains and rows of an attempt, and bounds of the number of updates between two: 8 chains every 2
+# updates give the same likelihoods and take 5 to 20 % longer; with 48 every 12, three far clusters lose
+# 2 nats if no pretraining has found them (tests/estimators/test_far_modes.py).
+CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 40
 # Share of the attempts that propose mixtures of two rows, and number of mixtures: with more, jumps to
 # data become rare. Without mixtures, binary tables with three clusters lose 4 nats in 30 epochs, and up
 # to 17 (benchmarks/results/leave_one_out.json).

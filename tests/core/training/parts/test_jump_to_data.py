@@ -98,7 +98,7 @@ def test_chains_find_a_mode_without_rows(rng):
     one_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1]))
     assert 3 < both_on[0] - one_on[0] - 75 < 10  # what most of the model's weight lies in
     state, part = TrainingState(particles), JumpToData()
-    for _ in range(150 * MAX_TRY_PAUSE):
+    for _ in range(6000):
         update(part, machine, state, v, rng)
     assert (state.particles.sum(axis=1) == 2).mean() > 0.8
 
@@ -123,7 +123,7 @@ def test_a_mode_of_one_row_is_offered_when_its_free_energy_is_lowest(rng):
     )
     state, part = TrainingState(np.zeros((40, 1))), JumpToData(mixed_share=0.0)
     part.begin(machine, state, v)
-    for _ in range(100 * MIN_TRY_PAUSE):
+    for _ in range(400):
         update(part, machine, state, bulk[:20], rng)
     assert state.particles.mean() > 0.9
 
