@@ -174,6 +174,31 @@ def copy_into(answer: Array, out: Array | None) -> Array:
     return out
 
 
+def log_sum_exp(values: Array, axis: int) -> Array:
+    """Logarithm of the sum of exponentials along an axis, without overflow.
+
+    Parameters
+    ----------
+    values : ndarray
+        Finite values.
+    axis : int
+        Axis along which the exponentials are summed.
+
+    Returns
+    -------
+    sums : ndarray
+        In the dtype of `values`, without the axis.
+
+    Examples
+    --------
+    >>> log_sum_exp(np.full((1, 2), 1e4), axis=1) - 1e4
+    array([0.69314718])
+    """
+    # scipy.special.logsumexp takes ten times as long for small arrays, np.logaddexp.reduce three times.
+    largest = values.max(axis=axis, keepdims=True)
+    return np.asarray(np.log(np.exp(values - largest).sum(axis=axis)) + largest.squeeze(axis))
+
+
 def last_rows(rows: Array, other: Array | None) -> Array:
     """Last `len(other)` of the rows, or all rows if `other` is None."""
     return rows if other is None else rows[len(rows) - len(other) :]

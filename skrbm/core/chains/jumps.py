@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, log_sum_exp
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -136,4 +136,4 @@ def _log_ratio(machine: Any, h: Array, field: Array) -> Array:
     """Logarithm of Z p(h) / q(h)."""
     log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
     log_target = machine.visible.log_partition(machine.visible_field(h))
-    return np.asarray(log_target - np.logaddexp.reduce(log_shares, axis=1) + math.log(len(field)))
+    return np.asarray(log_target - log_sum_exp(log_shares, axis=1) + math.log(len(field)))
