@@ -347,6 +347,15 @@ class Units(ABC):
         """
         return {}
 
+    def scale_gradient(self, work: Array) -> dict[str, Array]:
+        r"""Derivatives of :math:`\log(s / \sqrt{\kappa})` by the parameters, multiplied by `work`.
+
+        :math:`s` is the slope of the signal of a column, and :math:`\kappa` is its `tail_curvature`.
+        The array `work` has the shape (n_columns,). Parameters that change neither slope nor
+        curvature are omitted.
+        """
+        return {}
+
     def has_means(self, values: Any) -> bool:
         """Test if dense values include means, which `draw_states_of_means` replaces by states."""
         return False

@@ -214,6 +214,9 @@ class Composite(WideUnits):
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
         return _named(part.signal_gradient(*arrays) for part, *arrays in self._split(field, work))
 
+    def scale_gradient(self, work: Array) -> dict[str, Array]:
+        return _named(part.scale_gradient(part_work) for part, part_work in self._split(work))
+
     def recentered(self, offset: Array | None, field: Array) -> Self:
         split = self._split(offset, field)
         return replace(self, parts=tuple(part.recentered(*arrays) for part, *arrays in split))

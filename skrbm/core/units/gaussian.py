@@ -192,6 +192,12 @@ class Gaussian(Units):
             gradient["log_variance"] = -self._kind.power * (self.learn_variance * work)
         return gradient
 
+    def scale_gradient(self, work: Array) -> dict[str, Array]:
+        slope = 0.5 - self._kind.power
+        if not (slope and np.any(self.learn_variance)):
+            return {}
+        return {"log_variance": slope * (self.learn_variance * work)}
+
     def recentered(self, offset: Array | None, field: Array) -> Self:
         location = self._location + self._gain * field
         return replace(self, bias=location if offset is None else location - offset, offset=offset)

@@ -206,6 +206,13 @@ class Mixture(Units):
             return {}
         return {"log_variance": -(self.learn_variance * work)}
 
+    def scale_gradient(self, work: Array) -> dict[str, Array]:
+        if not np.any(self.learn_variance):
+            return {}
+        of_curvature = np.exp(-self.log_variance) / (2 * self.tail_curvature)
+        slope = of_curvature if self.is_natural else of_curvature - 1
+        return {"log_variance": slope * (self.learn_variance * work)}
+
     def recentered(self, offset: Array | None, field: Array) -> Self:
         return replace(self, bias=self.bias + field, offset=offset)
 

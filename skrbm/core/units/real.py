@@ -266,6 +266,9 @@ class DReLU(RealUnits):
             for name, values in derivatives.items()
         }
 
+    def scale_gradient(self, work: Array) -> dict[str, Array]:
+        return {"asymmetry": 0.5 * np.sign(self.asymmetry) / self.tail_curvature * work}
+
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # Inverse Fisher information for normal states of variance V: the variance of |s| is at most
         # V (threshold), the variance of s |s| / 2 is 3/4 V^2 (asymmetry).

@@ -90,8 +90,8 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         Damping(preconditioner, optimizer.momentum_gain),
         *([penalties] if penalties else ()),
         *rbm._added_parts,
-        *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Normalization()] if all(map(np.any, machine.curvature_scales)) else ()),
+        *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Average()] if rbm.average else ()),
         *([MissingValues(rows, buffers)] if isinstance(rows, ImputedRows) else ()),
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
 
 # Largest share of the layers' curvature that the weights may cancel. Chains decorrelate in about
@@ -28,6 +29,10 @@ class Normalization(Part):
     The bound applies to the scaled weights that are defined in `Machine.lost_curvature`. For large
     layers, only the leading singular vectors are computed. A subspace iteration updates them after
     every step, because a step hardly changes them.
+
+    The scales of the weights depend on parameters of the layers, such as variances. A step changes
+    these parameters at constant scaled weights: at constant weights, it would leave the bound, and
+    clipping the weights alone would lead training away from the maximum within the bound.
     """
 
     name: ClassVar[str] = "normalization"
@@ -40,8 +45,19 @@ class Normalization(Part):
         """
         step.rate *= 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
 
+    def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
+        """Convert derivatives at constant weights to derivatives at constant scaled weights."""
+        work = machine.weights * gradient["weights"]
+        for name, layer, axis in (("visible", machine.visible, 1), ("hidden", machine.hidden, 0)):
+            for parameter, change in layer.scale_gradient(work.sum(axis=axis)).items():
+                gradient[f"{name}_{parameter}"] -= change
+        self.memory(step.state)["scales"] = machine.curvature_scales
+
     def after_step(self, step: Step, machine: Machine) -> None:
         memory = self.memory(step.state)
+        scales = machine.curvature_scales
+        left, right = map(_ratio, memory.pop("scales", scales), scales)
+        machine.weights[...] *= left[:, None] * right
         if min(machine.weights.shape) <= MAX_EXACT_COLUMNS:
             memory["lost"] = hold_normalizable(machine)
             return
@@ -120,3 +136,8 @@ def _hold_within(machine: Machine, directions: Array) -> Array:
 def _inverse(scales: Array) -> Array:
     """Reciprocal of the scales; zero where a scale is zero."""
     return np.divide(1, scales, out=np.zeros_like(scales), where=scales > 0)
+
+
+def _ratio(before: Array, after: Array) -> Array:
+    """Ratio of the scales before and after a step; one where the scale is zero."""
+    return np.divide(before, after, out=np.ones_like(after), where=after > 0)
