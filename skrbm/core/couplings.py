@@ -20,7 +20,8 @@ SATURATION = 20.0  # log(2 cosh x) equals |x| to 1e-17 for larger x
 N_HERMITE_NODES = 64  # for the average over a normal variable
 SPAN = 2 * np.sqrt(3.0)  # range of a uniform variable, in standard deviations
 NORMAL_BOUND = 9.0  # standard deviations; a normal variable exceeds it with probability 1e-18
-N_ENERGY_NODES = 16  # for the average of a unit's energy, a polynomial of at most second order
+N_UNIFORM_NODES = 16  # for the average of the energy, a polynomial of at most second order
+N_NORMAL_NODES = 1025  # energies of mixtures are no polynomials
 SMALL_PHASE = 1e-2  # below it, the remainder of the series is a^5 / 840 = 1e-13
 N_BLOCK_FREQUENCIES = 2**10  # frequencies at a time; their arrays fit the cache
 
@@ -347,11 +348,11 @@ def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
     """Quadrature nodes of a unit's standardized value, their weights, and the unit's states."""
     (low,), (high,) = layer.column_bounds
     if np.isfinite(high - low):
-        s, weights = leggauss(N_ENERGY_NODES)
+        s, weights = leggauss(N_UNIFORM_NODES)
         s, states = s * SPAN / 2, (low + high) / 2 + (high - low) / 2 * s
     else:
-        s, weights = hermegauss(N_ENERGY_NODES)
-        states = s
+        states = s = np.linspace(-NORMAL_BOUND, NORMAL_BOUND, N_NORMAL_NODES)
+        weights = np.exp(-(s**2) / 2)
     return s, weights / weights.sum(), states[:, None]
 
 

@@ -78,7 +78,7 @@ def map_blocks(
 
 
 def _call(errors: Any, function: Callable[..., T], block: tuple[Any, ...]) -> T:
-    with np.errstate(**errors):
+    with np.errstate(**errors), one_blas_thread():  # worker processes have limits of their own
         return function(*block)
 
 

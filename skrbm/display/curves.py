@@ -187,9 +187,12 @@ class FreeEnergyDisplay(Display):
         ------
         ImportError
             If matplotlib is not installed.
+        NotFittedError
+            If the estimator is not fitted.
         ValueError
             If the `criterion` of a detector is not "free_energy".
         """
+        check_is_fitted(estimator)
         threshold = None
         if hasattr(estimator, "offset_"):
             if estimator.criterion != "free_energy":

@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 from skrbm.core.couplings import effective_couplings
 from skrbm.core.machine import Machine
-from skrbm.core.units import Spin
+from skrbm.core.units import Mixture, Spin
 
 # Columns and hidden units; the columns of categorical units are those of six.
 SIZES = {"bernoulli": (12, 4), "spin": (12, 5), "categorical": (17, 4)}
@@ -170,3 +170,16 @@ def test_units_without_couplings_are_refused_by_name(kind, seed):
     with pytest.raises(ValueError, match=f"hidden units that have two states, got {name} units"):
         effective_couplings(machine.transposed, method="exact")
     assert effective_couplings(machine.transposed).method == "gaussian"
+
+
+def test_fields_of_mixtures_are_integrals_of_their_energy():
+    # Slip: a Gauss-Hermite rule of a few nodes, which is exact for polynomials alone.
+    components = np.log([[0.3, 0.7]]), np.array([[-1.0, 0.5]]), np.array([[0.01, 0.04]])
+    mixture = Mixture(np.zeros(1), np.zeros(1), *components)
+    machine = Machine(mixture, Spin(np.zeros(1)), np.zeros((1, 1)))
+
+    def weighted_log_density(s):
+        return -s * mixture.energy(np.array([[s]]))[0] * stats.norm.pdf(s)
+
+    field, _ = integrate.quad(weighted_log_density, -9, 9, limit=500, epsabs=1e-10)
+    np.testing.assert_allclose(effective_couplings(machine).fields, field, atol=1e-7)

@@ -323,6 +323,13 @@ def test_unfitted_models_say_so(display):
         display.from_estimator(BernoulliRBM(), **({"unit": 0} if display is LogoDisplay else {}))
 
 
+@pytest.mark.parametrize("estimator", [BernoulliRBM(), RBMOutlierDetector()])
+def test_free_energies_of_unfitted_models_say_so(estimator):
+    # Slip: an AttributeError of a detector.
+    with pytest.raises(NotFittedError, match="not fitted"):
+        FreeEnergyDisplay.from_estimator(estimator, X[:9], X[9:])
+
+
 def test_components_of_tables_are_no_images():
     """Slip: a request for image_shape of columns that are no pixels."""
     rbm = TabularRBM(2, n_iter=1, random_state=0).fit(np.arange(80.0).reshape(20, 4) % 7)
