@@ -16,7 +16,8 @@ all of them together are scaled to a variance of one.
 
 "skrbm" learns rows alone, by `BernoulliRBM`; "skrbm, labels" learns the labels too, by `RBMClassifier`.
 Of patches, `GaussianBernoulliRBM` learns the brightness and the contrasts in eight octaves of principal
-components, standardised; "KMeans of contrasts" has the same nine columns. The recipe was chosen by the
+components, standardised; "relu", "KMeans of contrasts" and "contrasts as they are" have the same nine
+columns. The recipe was chosen by the
 log-loss of the rows that choose the penalty. The peers have their defaults but for the width; PCA and NMF
 have no more components than columns. Run from the repository, for some of the data sets if they are named:
 
@@ -169,7 +170,7 @@ def of_contrasts(transformer: Any, seed: int) -> Any:
 
 
 def ours(case: str, width: int, seed: int) -> dict[str, Any]:
-    """Unfitted transformers of skrbm, and a peer that has the same columns of patches."""
+    """Unfitted transformers of skrbm, and peers that have the same columns of patches."""
     type_ = GaussianBernoulliRBM if case == "patches" else BernoulliRBM
     models = {
         "skrbm": type_(width, random_state=seed, **ROWS),
@@ -177,7 +178,9 @@ def ours(case: str, width: int, seed: int) -> dict[str, Any]:
     }
     if case != "patches":
         return models
+    models["skrbm, relu"] = type_(width, hidden_units="relu", random_state=seed, **ROWS)
     models["KMeans of contrasts"] = KMeans(width, random_state=seed)
+    models["contrasts as they are"] = FunctionTransformer()
     return {name: of_contrasts(model, seed) for name, model in models.items()}
 
 
