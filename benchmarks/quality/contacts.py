@@ -11,7 +11,7 @@ If the PyTorch package rbms is installed (`pip install rbms`), its `PBRBM` and T
 of one Gibbs step. rbms runs its own update in its own single precision, without its files; TabularRBM has its
 defaults in double precision, its initialization included. The parameters of rbms are assigned to a TabularRBM to
 compute couplings. rbms scales each gradient to a length of one; its learning rate is the best of
-0.01, 0.03, 0.1, 0.3, 1, 2, 3, 5 and 10 by the contacts of two other families. Run from the repository:
+0.01, 0.03, 0.1, 0.3, 1, 2, 3, 5 and 10 by the contacts of other families. Run from the repository:
 
     OMP_NUM_THREADS=1 python -m benchmarks.quality.contacts [--families 3] [--rounds 7]
 
