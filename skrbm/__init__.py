@@ -7,6 +7,7 @@ from skrbm.core.hidden_unit_reports import HiddenUnitReport
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.display.curves import FreeEnergyDisplay, TrainingCurveDisplay
+from skrbm.display.hidden_units import HiddenUnitDisplay
 from skrbm.display.images import ComponentsDisplay, SamplesDisplay
 from skrbm.display.logos import LogoDisplay
 from skrbm.display.matrices import CouplingsDisplay
@@ -37,6 +38,7 @@ __all__ = [
     "EffectiveCouplings",
     "FreeEnergyDisplay",
     "GaussianBernoulliRBM",
+    "HiddenUnitDisplay",
     "HiddenUnitReport",
     "LogPartition",
     "LogoDisplay",

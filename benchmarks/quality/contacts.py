@@ -4,10 +4,18 @@ Families of 30 sites with 21 letters are drawn from a Potts model in which 20 pa
 other: fields and couplings are normal, chains of Gibbs sampling start from independent letters. TabularRBM by
 its defaults and in a twelfth of its updates, and a Potts model fitted by pseudo-likelihood (a multinomial
 logistic regression of each site on the others, l2 = 0.01), are scored alike: Frobenius norm in the zero-sum
-gauge, average-product correction. How many of the 20 best are contacts, and seconds of one core's time. Run
-from the repository:
+gauge, average-product correction. How many of the 20 best are contacts, and seconds of one core's time.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.quality.contacts [--families 3]
+If the PyTorch package rbms is installed (`pip install rbms`), its `PBRBM` and TabularRBM then learn families of
+1,000 sequences in turn with one thread: 60 binary hidden units, 400 updates of 100 rows, 100 persistent chains
+of one Gibbs step. rbms runs its own update in its own single precision, without its files; TabularRBM has its
+defaults in double precision, its initialization included. The parameters of rbms are assigned to a TabularRBM to
+compute couplings. rbms scales each gradient to a length of one; its learning rate is the best of
+0.01, 0.03, 0.1, 0.3, 1, 2, 3, 5 and 10 by the contacts of other families. Run from the repository:
+
+    OMP_NUM_THREADS=1 python -m benchmarks.quality.contacts [--families 3] [--rounds 7]
+
+`--families 0` measures rbms alone, `--rounds 0` leaves it out.
 """
 
 from __future__ import annotations
@@ -15,6 +23,9 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +34,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 
 from benchmarks import machine as where
+from benchmarks.timing import ratio
 from skrbm import EffectiveCouplings, TabularRBM, effective_couplings
 from skrbm.sequences import contact_scores
 
@@ -31,7 +43,11 @@ N_STEPS = 50  # of the chains that draw a family
 PENALTY = 0.01  # of the pseudo-likelihood, for a mean over rows
 ROWS = (300, 500, 1000)
 KINDS = {site: ("categorical", list(range(N_LETTERS))) for site in range(N_SITES)}
+N_HIDDEN = 60
 SHORT = {"n_iter": 40, "batch_size": 100, "learning_rate": 2.0}
+N_PEER_ROWS = 1000  # of which SHORT makes 400 updates
+PEER = {"n_updates": 400, "batch_size": 100, "n_chains": 100, "learning_rate": 5.0}
+FIRST_PEER_SEED = 10  # of the families, none of which chose the learning rate
 
 
 def family(n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, set[tuple[int, int]]]:
@@ -71,7 +87,7 @@ def pseudo_likelihood_couplings(X: np.ndarray) -> EffectiveCouplings:
 
 def rbm_couplings(**options: Any) -> Callable[[np.ndarray], EffectiveCouplings]:
     """Function of sequences that fits a model and sums its hidden units out."""
-    rbm = TabularRBM(60, kinds=KINDS, random_state=0, **options)
+    rbm = TabularRBM(N_HIDDEN, kinds=KINDS, random_state=0, **options)
     return lambda X: effective_couplings(rbm.fit(X))
 
 
@@ -90,11 +106,78 @@ METHODS: dict[str, Callable[[np.ndarray], EffectiveCouplings]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--families", type=int, default=3)
-    n_families = parser.parse_args().families
-    question = where.begin(__doc__)
+def peer_fit(X: np.ndarray) -> Any:
+    """Model of the package rbms, learned by the update of its training loop."""
+    import torch
+    from rbms.potts_bernoulli.classes import PBRBM
+    from rbms.potts_bernoulli.utils import ensure_zero_sum_gauge
+    from rbms.training.pcd import fit_batch_pcd
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    v = torch.from_numpy(X).to(torch.float32)
+    weights = torch.ones(len(v))
+    rbm = PBRBM.init_parameters(N_HIDDEN, SimpleNamespace(data=v), v.device, v.dtype)
+    ensure_zero_sum_gauge(rbm)
+    rbm.init_grad()
+    chains = rbm.init_chains(PEER["n_chains"])
+    optimizer = torch.optim.SGD(rbm.parameters(), lr=PEER["learning_rate"], maximize=True)
+    with torch.no_grad():
+        for _ in range(int(PEER["n_updates"])):
+            rows = torch.randperm(len(v))[: PEER["batch_size"]]
+            optimizer.zero_grad(set_to_none=False)
+            chains, _ = fit_batch_pcd((v[rows], weights[rows]), chains, rbm, 1, 1.0)
+            optimizer.step()
+            ensure_zero_sum_gauge(rbm)
+    return rbm
+
+
+def peer_couplings(peer: Any, X: np.ndarray) -> EffectiveCouplings:
+    """Couplings of a model of rbms, by a TabularRBM with its parameters."""
+    rbm = TabularRBM(N_HIDDEN, kinds=KINDS, n_iter=1, random_state=0).fit(X)
+    rbm.components_ = peer.weight_matrix.reshape(-1, N_HIDDEN).T.double().numpy()
+    rbm.intercept_visible_ = peer.vbias.flatten().double().numpy()
+    rbm.intercept_hidden_ = peer.hbias.double().numpy()
+    return effective_couplings(rbm)
+
+
+def beside_peer(n_rounds: int) -> dict[str, Any]:
+    """Seconds of the fits and contacts found, by each package in turn, and the ratio of the seconds."""
+    methods: dict[str, tuple[Callable[[np.ndarray], Any], Callable[..., EffectiveCouplings]]] = {
+        "TabularRBM": (
+            TabularRBM(N_HIDDEN, kinds=KINDS, random_state=0, **SHORT).fit,
+            lambda rbm, X: effective_couplings(rbm),
+        ),
+        "rbms": (peer_fit, peer_couplings),
+    }
+    found: dict[str, list[int]] = {name: [] for name in methods}
+    times: dict[str, list[float]] = {name: [] for name in methods}
+    peer_fit(family(N_PEER_ROWS, np.random.default_rng(0))[0])  # compiles its kernels
+    for seed in range(FIRST_PEER_SEED, FIRST_PEER_SEED + n_rounds):
+        X, contacts = family(N_PEER_ROWS, np.random.default_rng(seed))
+        for name, (fit, couplings_of) in methods.items():
+            begin = time.process_time()
+            model = fit(X)
+            times[name].append(time.process_time() - begin)
+            found[name].append(n_found(couplings_of(model, X), contacts))
+    result: dict[str, Any] = {
+        name: {"found": found[name], "seconds": float(np.median(times[name]))} for name in methods
+    }
+    return result | {"rbms / TabularRBM": ratio(times, "rbms", "TabularRBM")}
+
+
+def has_peer() -> bool:
+    """Tell whether rbms is installed, and say so if not."""
+    try:
+        import rbms  # noqa: F401
+    except ImportError:
+        print("rbms is not installed and is left out; `pip install rbms` installs it.")
+        return False
+    return True
+
+
+def families(question: str, n_families: int) -> Path:
+    """Measure and write what each method finds in each family, and how long it takes."""
     results: dict[str, Any] = {}
     for n_rows in ROWS:
         found: dict[str, list[int]] = {name: [] for name in METHODS}
@@ -110,8 +193,23 @@ def main() -> None:
             row = {"found": found[name], "seconds": float(np.median(seconds[name]))}
             results.setdefault(str(n_rows), {})[name] = row
             print(f"{n_rows} rows, {name:17}: {row['found']}, {row['seconds']:.1f} s", flush=True)
-    path = where.write("contacts", question, results, families=n_families, short=SHORT)
-    print(path.relative_to(where.ROOT))
+    return where.write("contacts", question, results, families=n_families, short=SHORT)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--families", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
+    options = parser.parse_args()
+    question = where.begin(__doc__)
+    if options.families:
+        path = families(question, options.families)
+        print(path.relative_to(where.ROOT))
+    if options.rounds and has_peer():
+        versions = {name: version(name) for name in ("rbms", "torch")}
+        print(results := beside_peer(options.rounds))
+        path = where.write("contacts_rbms", question, results, peer=PEER, short=SHORT, **versions)
+        print(path.relative_to(where.ROOT))
 
 
 if __name__ == "__main__":

@@ -15,12 +15,15 @@ from skrbm import (
     CouplingsDisplay,
     FreeEnergyDisplay,
     GaussianBernoulliRBM,
+    HiddenUnitDisplay,
     LogoDisplay,
     RBMOutlierDetector,
     SamplesDisplay,
+    SpinRBM,
     TabularRBM,
     TrainingCurveDisplay,
     effective_couplings,
+    hidden_unit_report,
 )
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -46,6 +49,7 @@ DISPLAYS = {
     "samples": lambda rbm, **ax: SamplesDisplay.from_estimator(rbm, X, mask=KNOWN, **ax),
     "training": lambda rbm, **ax: TrainingCurveDisplay.from_estimator(rbm, **ax),
     "free energy": lambda rbm, **ax: FreeEnergyDisplay.from_estimator(rbm, X[:900], X[900:], **ax),
+    "hidden unit": lambda rbm, **ax: HiddenUnitDisplay.from_estimator(rbm, X, 2, **ax),
 }
 
 
@@ -401,3 +405,51 @@ def test_couplings_are_those_of_the_columns_that_act_most(table):
     assert list(display.names) == shown
     np.testing.assert_array_equal(display.image_.get_array(), strengths[np.ix_(shown, shown)])
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(map(str, shown))
+
+
+@pytest.mark.parametrize("hidden_units", ["binary", "gaussian", "relu", "drelu"])
+@pytest.mark.parametrize("kind", [BernoulliRBM, SpinRBM, GaussianBernoulliRBM])
+def test_inputs_of_a_hidden_unit_are_those_of_the_rows(kind, hidden_units):
+    # Slips: fields without the bias; the inputs of another unit; inputs of the noise's scale.
+    bits = np.random.default_rng(0).integers(2, size=(60, 20))
+    rows = 2.0 * bits - 1 if kind is SpinRBM else 1.0 * bits
+    rbm = kind(3, hidden_units=hidden_units, n_iter=2, random_state=0).fit(rows)
+    sparse = sp.csr_array(rows) if kind is BernoulliRBM else rows
+    display = HiddenUnitDisplay.from_estimator(rbm, sparse, 1)
+    scale = rbm.noise_variance_ if kind is GaussianBernoulliRBM else 1.0
+    inputs = (rows / scale) @ rbm.components_[1] + rbm.intercept_hidden_[1]
+    counts, edges = np.histogram(inputs, len(display.counts))
+    np.testing.assert_allclose(display.edges, edges, rtol=1e-9)
+    assert display.counts.sum() == len(rows)
+    assert np.abs(display.counts - counts).sum() <= 2  # rounding at an edge
+    values, drawn_edges, _ = display.histogram_.get_data()
+    np.testing.assert_array_equal(values, display.counts)
+    np.testing.assert_array_equal(drawn_edges, display.edges)
+
+
+def test_weights_of_a_hidden_unit_are_named_and_the_largest_comes_first(table):
+    # Slips: weights in another gauge; the first columns of the table; names in their order.
+    rows = np.array([["A", "A", "C", "yes"], ["C", "-", "-", "no"]], dtype=object)
+    display = HiddenUnitDisplay.from_estimator(table, rows, 1, n_columns=4)
+    report = hidden_unit_report(table, rows, n_samples=2, n_gibbs_steps=1, random_state=0)
+    shown = zip(display.weights, display.names, strict=True)
+    signed = [f"{'+' if weight >= 0 else '-'}{name}" for weight, name in shown]
+    assert signed == report.strongest_columns(1, 4)
+    np.testing.assert_array_equal(display.counts, report.input_counts[1])
+    assert [bar.get_width() for bar in display.bars_] == pytest.approx(display.weights)
+    top_to_bottom = sorted(display.bars_, key=lambda bar: -bar.get_window_extent().y0)
+    assert top_to_bottom == list(display.bars_)
+    every = HiddenUnitDisplay.from_estimator(table, rows, 1, n_columns=None)
+    assert sorted(every.names) == sorted(table.columns_)
+
+
+def test_hidden_units_that_are_not_there_are_refused(rbm, table):
+    for unit in (9, -1, 0.5, "first"):
+        with pytest.raises(ValueError, match=f"from 0 to 8, got {unit!r}"):
+            HiddenUnitDisplay.from_estimator(rbm, X, unit)
+    with pytest.raises(NotFittedError, match="not fitted"):
+        HiddenUnitDisplay.from_estimator(BernoulliRBM(), X, 0)
+    with pytest.raises(TypeError, match="RBM"):
+        HiddenUnitDisplay.from_estimator(object(), X, 0)
+    with pytest.raises(ValueError, match="NaN"):
+        HiddenUnitDisplay.from_estimator(rbm, np.where(X > 0.9, np.nan, X), 0)

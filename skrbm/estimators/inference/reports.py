@@ -11,7 +11,7 @@ from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.hidden_unit_reports import HiddenUnitReport, histograms, importances
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.estimators.inference.model import model_of
+from skrbm.estimators.inference.model import ArrayModel, model_of
 from skrbm.estimators.inference.sampling import COUNT
 from skrbm.estimators.input.validation import RANDOM_STATE
 
@@ -95,16 +95,39 @@ def hidden_unit_report(
     start = path.sample_base(n_samples, rng)
     draws = sample_tempered(path, start, n_temperatures, n_gibbs_steps, rng)
 
-    def field_of(machine: Machine, v: Any) -> Array:
-        return machine.hidden_field(v)
-
-    field = model.map_rows(field_of, v)
+    field = _hidden_field(model, v)
     importance, std_error = importances(machine, field, machine.hidden_field(draws))
     return HiddenUnitReport(
         importance,
         std_error,
         machine.hidden.mean(field).mean(axis=0),
-        machine.visible.gauge(machine.weights).T,
-        rbm._row_format.names(rbm, machine.visible.n_columns)["columns"],
+        *_named_weights(rbm, machine),
         *histograms(field + machine.hidden.bias),
     )
+
+
+def inputs_and_weights(rbm: Any, X: Any) -> tuple[Array, Array, Array]:
+    """Inputs of the hidden units in the given rows, weights, and names of the columns.
+
+    The inputs have shape (n_samples, n_hidden) and include the biases. The weights have shape
+    (n_hidden, n_columns).
+    """
+    model = model_of(rbm)
+    machine = model.machine()
+    inputs = _hidden_field(model, model.check_X(X)) + machine.hidden.bias
+    return inputs, *_named_weights(rbm, machine)
+
+
+def _hidden_field(model: ArrayModel, v: Any) -> Array:
+    """Fields on the hidden units given rows (n_samples, n_hidden)."""
+
+    def field_of(machine: Machine, v: Any) -> Array:
+        return machine.hidden_field(v)
+
+    return model.map_rows(field_of, v)
+
+
+def _named_weights(rbm: Any, machine: Machine) -> tuple[Array, Array]:
+    """Weights (n_hidden, n_columns) in the gauge of reports, and names of the columns."""
+    names = rbm._row_format.names(rbm, machine.visible.n_columns)["columns"]
+    return machine.visible.gauge(machine.weights).T, names
