@@ -263,7 +263,7 @@ class Units(ABC):
 
     @property
     def column_bounds(self) -> tuple[Array, Array]:
-        """Smallest and largest values of the columns, of shape (n_columns,); may be infinite."""
+        """Smallest and largest values of the columns, both of shape (n_columns,)."""
         shape, dtype = self.bias.shape[-1:], self.bias.dtype
         return np.full(shape, self.support.low, dtype), np.full(shape, self.support.high, dtype)
 

@@ -38,11 +38,7 @@ class JointStates:
 
     @staticmethod
     def is_near(shifts: Array) -> Array:
-        """Mask of the `shifts` that are small enough for `log_mean_exponentials`.
-
-        `shifts` has shape (n_shifts, n_units), and the mask has shape (n_shifts,). In every group
-        of bits, the magnitudes of the shifts must have a sum of at most `RANGE`.
-        """
+        """Mask of the `shifts` that are small enough for `log_mean_exponentials`."""
         return np.asarray((_spans(_grouped(shifts)) <= RANGE).all(axis=0))
 
     def log_mean_exponentials(self, shifts: Array) -> Array:
@@ -62,7 +58,8 @@ class JointStates:
         Parameters
         ----------
         shifts : ndarray of shape (n_shifts, n_units)
-            Shifts for which `is_near` is true.
+            Shifts for which `is_near` is true: in every group of bits, the sum of their magnitudes
+            is at most `RANGE`.
 
         Returns
         -------
