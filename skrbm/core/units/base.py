@@ -92,8 +92,8 @@ class Units(ABC):
         """Signal that the layer sends through the weights; it is affine in each column of states.
 
         A type may return the states themselves if the signal equals them: `out` is then not used,
-        and sparse states stay sparse. Otherwise, the signal of sparse states is a dense array,
-        since an offset or a bias changes the zeros as well.
+        and sparse states stay sparse. In all other cases, the types of this package return a dense
+        signal for sparse states, since an offset or a bias changes the zeros.
         """
 
     @abstractmethod
