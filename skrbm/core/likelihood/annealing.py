@@ -109,7 +109,8 @@ def annealed_log_partition(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads that process the blocks of chains; the result does not depend on it.
+        Number of threads that process the blocks of chains, as in `map_blocks`; the result does not
+        depend on it.
 
     Returns
     -------
@@ -155,7 +156,8 @@ def reversed_log_partition(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads that process the blocks of chains; the result does not depend on it.
+        Number of threads that process the blocks of chains, as in `map_blocks`; the result does not
+        depend on it.
 
     Returns
     -------
@@ -224,7 +226,8 @@ def tempered_states(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads that process the blocks of chains; the result does not depend on it.
+        Number of threads that process the blocks of chains, as in `map_blocks`; the result does not
+        depend on it.
 
     Returns
     -------

@@ -58,7 +58,8 @@ def bridged_log_partition(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads that process the blocks of ladders; the result does not depend on it.
+        Number of threads that process the blocks of ladders, as in `map_blocks`; the result does
+        not depend on it.
 
     Returns
     -------

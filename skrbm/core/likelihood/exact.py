@@ -40,7 +40,8 @@ def log_partition(
     machine : Machine
         Machine with at least one layer of at most `MAX_STATES` states, unless `marginal` is given.
     n_jobs : int, default=None
-        Number of workers that process the blocks of states; the result does not depend on it.
+        Number of workers that process the blocks of states, as in `map_blocks`; the result does not
+        depend on it.
     marginal : Machine, default=None
         The machine or its transpose. The sum is over the visible states of `marginal`. If None, it
         is the machine or its transpose, whichever has fewer visible states.

@@ -41,7 +41,8 @@ def pseudo_likelihood(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Visible states.
     n_jobs : int, default=None
-        Number of threads that process the blocks of rows; the result does not depend on it.
+        Number of threads that process the blocks of rows, as in `map_blocks`; the result does not
+        depend on it.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
         Mask of the units whose terms are included in the sum. If None, all units are included.
 

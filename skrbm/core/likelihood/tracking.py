@@ -15,7 +15,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
-MAX_STEP_SPREAD = 0.07  # nats; standard deviation of the log-weights that a step aims at
+MAX_STEP_SPREAD = 0.07  # nats; intended standard deviation of a step's changes of the log-weights
 MAX_DISAGREEMENT = 3.0  # standard errors beyond which two estimates disagree
 CHAINS_FACTOR = 4  # growth of the number of chains when they are replaced, up to `max_chains`
 
