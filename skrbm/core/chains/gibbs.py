@@ -19,7 +19,7 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
     Parameters
     ----------
     machine : Machine
-        Machine with the visible layer to draw from.
+        Machine whose visible layer, without a field, is drawn from.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
@@ -36,9 +36,10 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
 def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
     """Draw visible states that are overdispersed over the modes of a machine.
 
-    The visible states are drawn given hidden states, which range from all low to all high. The
-    hidden biases are ignored, so that the visible states are in probable and improbable modes,
-    including modes far from the data.
+    Each visible state is drawn given a hidden state. The hidden states are drawn without the hidden
+    biases, given fields that are equal for all units and rise from -8 to 8 nats over the samples:
+    the first two-state units are nearly all low, and the last ones nearly all high. The visible
+    states may therefore be in modes that are improbable and far from the data.
 
     Parameters
     ----------
@@ -91,8 +92,8 @@ def posterior_draws(
 
     State k of `h` is drawn with probability proportional to :math:`p(v_\text{observed} \mid h_k)`.
     This is an approximate draw from the posterior distribution if `h` is a sample of the machine
-    [1]_. Chains initialized with the drawn states are in modes that agree with the observed units.
-    Gibbs steps alone might not reach these modes.
+    [1]_. Chains initialized with the drawn states are in the modes of `h` that agree best with the
+    observed units. Gibbs steps alone might not reach these modes.
 
     Parameters
     ----------

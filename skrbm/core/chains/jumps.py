@@ -23,10 +23,10 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
         \text{accept } h' \text{ with probability }
         \min\left(1, \frac{p(h')\, q(h)}{p(h)\, q(h')}\right)
 
-    The step leaves the machine's distribution of :math:`h` invariant for any rows. The ratio can be
-    computed exactly. Let :math:`L_v` and :math:`L_h` be the log-partitions of the layers,
-    :math:`\psi(h)` the signal of the hidden units, and :math:`f_k` the field of row k on the hidden
-    units. Then
+    The step leaves the machine's distribution of :math:`h` invariant for any rows that are
+    independent of the chains. The ratio can be computed exactly. Let :math:`L_v` and :math:`L_h` be
+    the log-partitions of the layers, :math:`\psi(h)` the signal of the hidden units, and
+    :math:`f_k` the field of row k on the hidden units. Then
 
     .. math::
 
@@ -41,7 +41,7 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
         Current hidden states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
         Visible states to jump to, which must be chosen independently of the chains. The cost of a
-        jump is proportional to the number of these states.
+        jump increases linearly with the number of these states.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -99,9 +99,10 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
     """Draw visible states given mixtures of the hidden states of two distant rows.
 
     A mode without data often has a hidden state that combines the hidden states of modes with data.
-    For instance, all hidden units may be active in this mode, while only a few of them are active in
-    each mode with data. Each mixture combines the hidden states of a random row and of the row
-    farthest from it, unit by unit.
+    For instance, all hidden units may be active in this mode, while only a few of them are active
+    in each mode with data. Each mixture takes the state of every hidden unit, with equal
+    probability, from a random row or from the row farthest from it, by the sum of the absolute
+    differences of their hidden states.
 
     Parameters
     ----------
@@ -133,7 +134,7 @@ def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) 
 
 
 def _log_ratio(machine: Any, h: Array, field: Array) -> Array:
-    """Logarithm of Z p(h) / q(h)."""
+    """Logarithm of Z p(h) / q(h), where q is the proposal distribution given in `jump`."""
     log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
     log_target = machine.visible.log_partition(machine.visible_field(h))
     return np.asarray(log_target - log_sum_exp(log_shares, axis=1) + math.log(len(field)))

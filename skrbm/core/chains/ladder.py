@@ -17,7 +17,8 @@ def communication_barrier(acceptance: Array) -> Array:
     Parameters
     ----------
     acceptance : ndarray of shape (n_temperatures - 1,)
-        Mean acceptance probability of swaps for each pair of neighboring temperatures.
+        Mean acceptance probability of swaps for each pair of neighboring temperatures. Rejection
+        rates below `MIN_REJECTION` are replaced by this number.
 
     Returns
     -------
@@ -53,7 +54,7 @@ class Ladder:
     Parameters
     ----------
     betas : ndarray of shape (n_temperatures,)
-        Inverse temperatures, from 1 down to 0.
+        Inverse temperatures in descending order, in a full ladder from 1 to 0.
     """
 
     def __init__(self, betas: Array) -> None:
@@ -66,9 +67,10 @@ class Ladder:
 
     @property
     def acceptance(self) -> Array:
-        """Mean acceptance probability of swaps for each pair since the last call of `adapt`.
+        """Mean acceptance probability of swaps for each pair of neighboring temperatures.
 
-        The array has shape (n_temperatures - 1,).
+        The array has shape (n_temperatures - 1,). The means are over the steps since the last call
+        of `adapt`. They are zero if no step was recorded.
         """
         return self._accepted / max(self._n_steps, 1)
 
@@ -81,7 +83,7 @@ class Ladder:
         """Change the inverse temperatures so that all neighbors have similar swap rates.
 
         The new inverse temperatures divide the sum of the rejection rates into equal parts [1]_.
-        The swap statistics are reset.
+        The swap statistics are reset. If no step was recorded, nothing is changed.
 
         Returns
         -------

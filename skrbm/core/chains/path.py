@@ -28,19 +28,20 @@ class TemperedPath:
 
     where :math:`E_0` is the energy of the base, which consists of two layers without coupling, and
     :math:`E_1` is the energy of the machine. At :math:`\beta = 0` the units are independent and the
-    partition function is known. The base and the machine must be natural: the signals of their
-    layers must equal the states. The intermediate distributions can then be represented by machines
-    with the same unit types. The energies of tempered hidden units must be exact, including
-    constants, since free energies depend on them.
+    partition function is known. The base and the machine must be in natural form: the signals of
+    their layers equal the states, see `natural_machine`. The intermediate distributions can then be
+    represented by machines with the same unit types. The attribute `is_tempered_exactly` of the
+    hidden units must be True, since constants in their energies would change the free energies.
 
     Parameters
     ----------
     machine : Machine
-        Natural machine at :math:`\beta = 1`.
+        Machine at :math:`\beta = 1`, in natural form.
     visible_base, hidden_base : Units
-        Natural layers at :math:`\beta = 0`.
+        Layers at :math:`\beta = 0`, in natural form.
     energy_shift : float
-        Energy of the natural machine minus the energy of the original machine, in nats.
+        Energy of `machine` minus the energy of the machine of which it is the natural form, in
+        nats.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states in the modes of the machine, to which chains may jump. If None, chains do not
         jump.
@@ -82,7 +83,7 @@ class TemperedPath:
         Raises
         ------
         ValueError
-            If the energies of tempered hidden units are not exact.
+            If the attribute `is_tempered_exactly` of the hidden units is False.
         """
         if not machine.hidden.is_tempered_exactly:
             raise ValueError(
@@ -100,7 +101,7 @@ class TemperedPath:
 
     @property
     def base_log_partition(self) -> float:
-        r"""Log-partition function at :math:`\beta = 0`, in nats."""
+        r"""Log-partition function at :math:`\beta = 0`, in nats, without `energy_shift`."""
         layers = (self.visible_base, self.hidden_base)
         return float(sum(layer.log_partition(layer.zero_field(1))[0] for layer in layers))
 
@@ -181,7 +182,7 @@ class TemperedPath:
         h : ndarray of shape (n_samples, n_hidden)
             Hidden states.
         field : ndarray of shape (n_samples, n_hidden), default=None
-            The machine's `hidden_field` of `v`. If None, it is computed.
+            The `hidden_field` of `v` at :math:`\beta = 1`. If None, it is computed.
 
         Returns
         -------
@@ -204,8 +205,8 @@ class TemperedMachine:
     beta : float or ndarray of shape (n_samples, 1)
         Inverse temperature.
     visible, hidden : Units
-        Natural layers at this inverse temperature. The field on each layer is the field in the
-        machine, multiplied by `beta`.
+        Layers at this inverse temperature, in natural form. The field on each layer is the field in
+        ``path.machine``, multiplied by `beta`.
     """
 
     path: TemperedPath
@@ -260,7 +261,8 @@ class TemperedMachine:
         rng : numpy.random.Generator
             Source of random numbers.
         field : ndarray of shape (n_samples, n_hidden), default=None
-            The natural machine's `hidden_field` of `v`. If None, it is computed.
+            The `hidden_field` of `v` in ``path.machine``, not multiplied by `beta`. If None, it is
+            computed.
         out : ndarray of shape (n_samples, n_hidden), default=None
             Output array. If None, a new array is allocated.
 
@@ -322,6 +324,8 @@ class PathChains:
 
         .. math:: F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}
 
+        with the energies of `TemperedPath`. The visible states are overwritten.
+
         Parameters
         ----------
         current, target : TemperedMachine
@@ -356,17 +360,18 @@ def heated_machine(machine: Machine, temperature: float) -> Machine:
     machine : Machine
         Machine of any parameterization, with or without offsets.
     temperature : float
-        Positive temperature T. If it is below one, probable states become more probable.
+        Positive temperature T. Below one, the distribution is more concentrated on the most
+        probable states than at T = 1.
 
     Returns
     -------
     heated : Machine
-        Natural machine, or the given machine itself if T = 1.
+        Machine in natural form (see `natural_machine`), or the given machine itself if T = 1.
 
     Raises
     ------
     ValueError
-        If the unit type of a layer does not support other temperatures.
+        If T is not one and the unit type of a layer does not override `Units.heated`.
     """
     if temperature == 1:
         return machine
@@ -386,9 +391,10 @@ def natural_machine(machine: Machine) -> tuple[Machine, float]:
     Returns
     -------
     natural : Machine
-        Natural machine with the same unit types.
+        Machine with the same unit types and the same distribution.
     energy_shift : float
-        Energy of the natural machine minus the energy of the given machine, in nats.
+        Energy of `natural` minus the energy of the given machine, which is the same for all states,
+        in nats.
     """
     v_signal, v_slope = machine.visible.affine_signal
     h_signal, h_slope = machine.hidden.affine_signal

@@ -14,7 +14,7 @@ def parallel_tempering(
 ) -> tuple[Array, Array]:
     r"""Advance ladders of chains by Gibbs steps, with swaps between neighboring temperatures.
 
-    Let :math:`E_\beta` be the energy of the tempered model at inverse temperature :math:`\beta`.
+    Let :math:`E_\beta` be the energy of the distribution at inverse temperature :math:`\beta`.
     After each Gibbs step, the states :math:`(v, h)` at :math:`\beta` and :math:`(v', h')` at the
     neighboring :math:`\beta'` are swapped with probability
 
@@ -41,8 +41,8 @@ def parallel_tempering(
     v : ndarray of shape (n_temperatures, n_chains, n_visible)
         Visible states after the last step.
     h : ndarray of shape (n_temperatures, n_chains, n_hidden)
-        Hidden states after the last step. At each temperature, (v, h) is a sample of the tempered
-        model.
+        Hidden states after the last step, paired with `v`. The pairs at a temperature are samples
+        of the path's distribution at this temperature, once the chains have equilibrated.
 
     References
     ----------
@@ -94,8 +94,9 @@ def sample_tempered(
     rng : numpy.random.Generator
         Source of random numbers.
     n_warm_steps : int, default=0
-        Number of preliminary steps, in which the chains at inverse temperature 1 stay unchanged.
-        They would be disturbed by swaps with chains that have not equilibrated.
+        Number of preliminary steps of the other chains. The chains at inverse temperature 1 stay
+        unchanged in these steps, since swaps would replace their states by states of chains that
+        have not equilibrated.
 
     Returns
     -------

@@ -92,10 +92,11 @@ def annealed_log_partition(
         \log \hat Z = \log Z_0 + \log \frac1M \sum_m w_m, \qquad
         \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
 
-    where :math:`v_0` is drawn from the base, and :math:`v_k` is drawn from :math:`v_{k - 1}` by one
-    Gibbs step at :math:`\beta_k`. Every `annealing_jump_pause` temperatures, jumps to the anchors of
-    the path are proposed. Since :math:`\hat Z` is unbiased, :math:`\log \hat Z` tends to be too low,
-    and likelihoods computed from it tend to be too high.
+    where :math:`Z_0` is the partition function of the base, :math:`v_0` is drawn from the base, and
+    :math:`v_k` is drawn from :math:`v_{k - 1}` by one Gibbs step at :math:`\beta_k`. Every
+    ``path.annealing_jump_pause`` temperatures, jumps to the anchors of the path are proposed. Since
+    :math:`\hat Z` is unbiased, :math:`\log \hat Z` tends to be too low, and likelihoods computed
+    from it tend to be too high.
 
     Parameters
     ----------
@@ -108,7 +109,8 @@ def annealed_log_partition(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads that process the blocks of chains; the result does not depend on it.
+        Number of threads that process the blocks of chains, as in `map_blocks`; the result does not
+        depend on it.
 
     Returns
     -------
@@ -135,11 +137,12 @@ def reversed_log_partition(
 ) -> LogPartition:
     r"""Estimate the partition function by annealing chains from the model to the base.
 
-    .. math:: \log \hat Z = \log Z_0 - \log \frac1M \sum_m w_m^{-1}
+    .. math:: \log \hat Z = \log Z_0 - \log \frac1M \sum_m w_m
 
-    where :math:`w_m` is defined as in `annealed_log_partition`, but with the temperatures in reverse
-    order. Since :math:`1 / \hat Z` is unbiased, :math:`\log \hat Z` tends to be too high. The
-    estimates of both functions tend to bracket the true value.
+    where :math:`w_m` is defined as in `annealed_log_partition`, but with the inverse temperatures
+    in descending order and :math:`v_0` drawn from the model. Since :math:`1 / \hat Z` is unbiased,
+    :math:`\log \hat Z` tends to be too high. The estimates of both functions tend to bracket the
+    true value.
 
     Parameters
     ----------
@@ -153,7 +156,8 @@ def reversed_log_partition(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads that process the blocks of chains; the result does not depend on it.
+        Number of threads that process the blocks of chains, as in `map_blocks`; the result does not
+        depend on it.
 
     Returns
     -------
@@ -172,9 +176,10 @@ def reversed_log_partition(
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
     """Lower bound on the log-partition function, from hidden states drawn given the anchors.
 
-    The result is the larger of two bounds. The first is the logarithm of the sum over the drawn
-    states. The second is an importance sampling estimate of the log-partition function, minus
-    `BOUND_MARGIN`. The probability that the second bound exceeds the true value is at most 1/1000.
+    The result is the larger of two bounds. For discrete hidden units, the first is the logarithm of
+    the partition function's sum, restricted to the drawn states. The second is an importance
+    sampling estimate of the log-partition function, minus `BOUND_MARGIN`. The probability that the
+    second bound exceeds the true value is at most 1/1000.
 
     Parameters
     ----------
@@ -221,7 +226,8 @@ def tempered_states(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads that process the blocks of chains; the result does not depend on it.
+        Number of threads that process the blocks of chains, as in `map_blocks`; the result does not
+        depend on it.
 
     Returns
     -------
@@ -237,7 +243,7 @@ def tempered_states(
 def _estimate(
     method: str, path: TemperedPath, starts: Starts, betas: list[float], n_jobs: int | None
 ) -> LogPartition:
-    """Estimate the partition function from chains annealed along ascending or descending `betas`."""
+    """Estimate the partition function by annealing along ascending or descending `betas`."""
     blocks = ((path, v, betas, stream) for v, stream in starts)
     n_products = n_block_chains(path) * path.machine.weights.size
     log_weights = np.concatenate(map_blocks(_anneal, blocks, n_jobs, n_products=n_products))
@@ -258,7 +264,11 @@ def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Gen
 def _average(
     method: str, base: float, log_weights: Array, n_temperatures: int, direction: float
 ) -> LogPartition:
-    """Compute the log-partition and its standard error from the log-weights of the chains."""
+    """Compute the log-partition and its standard error from the log-weights of the chains.
+
+    `base` is the log-partition of the base of the path. `direction` is 1 for chains annealed from
+    the base, and -1 for chains annealed to the base.
+    """
     n_chains = len(log_weights)
     log_mean = logsumexp(log_weights) - np.log(n_chains)
     relative = np.exp(log_weights - log_mean)  # weights with a mean of one

@@ -18,7 +18,7 @@ TARGET_REJECTION = 0.3  # rejection rate of swaps; it sets the number of tempera
 MIN_LADDER_STEPS = 20  # smallest number of steps of a ladder; bounds the number of temperatures
 N_RATIO_BISECTIONS = 100  # the last interval is 1e-30 of the first
 N_DRIFT_ERRORS = 2  # standard errors by which the two halves of the steps may differ
-ADAPTATION_SHARES = (1 / 16, 1 / 8, 1 / 4)  # shares of the steps after which the ladder is adapted
+ADAPTATION_SHARES = (1 / 16, 1 / 8, 1 / 4)  # of the steps, before each adaptation of the ladder
 
 
 def bridged_log_partition(
@@ -32,7 +32,8 @@ def bridged_log_partition(
 
     The samples are drawn by parallel tempering at inverse temperatures from 1 to 0. Let :math:`F_0`
     and :math:`F_1` be the free energies at two neighboring temperatures, and :math:`D = F_1 - F_0`.
-    The estimate of :math:`\Delta = \log Z_0 - \log Z_1` with the smallest variance [1]_ solves
+    The estimate of :math:`\Delta = \log Z_0 - \log Z_1` with the smallest variance for independent
+    samples [1]_ solves
 
     .. math::
 
@@ -42,9 +43,9 @@ def bridged_log_partition(
     where the averages are over the samples at the two temperatures. The number and spacing of the
     temperatures are adapted to the rejection rates of swaps [2]_. The standard error is computed
     from the variance between independent ladders. It therefore includes the effects of the
-    autocorrelation of the chains and of the correlation between temperatures. If the first and the
-    second half of the steps give significantly different estimates, the chains have not
-    equilibrated, and the standard error is increased.
+    autocorrelation of the chains and of the correlation between temperatures. If the estimates from
+    the first and the second half of the steps differ by more than `N_DRIFT_ERRORS` standard errors
+    of the difference, the chains have not equilibrated, and the standard error is increased.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def bridged_log_partition(
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
-        Number of threads that process the blocks of ladders; the result does not depend on it.
+        Number of threads that process the blocks of ladders, as in `map_blocks`; the result does
+        not depend on it.
 
     Returns
     -------
@@ -116,7 +118,10 @@ def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array
 
 
 def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
-    """Inverse temperatures with rejection rates of about `TARGET_REJECTION` between neighbors."""
+    """Inverse temperatures with rejection rates of about `TARGET_REJECTION` between neighbors.
+
+    There are at most `max_betas` of them; with this number, the rejection rates may be higher.
+    """
     barrier = communication_barrier(acceptance)
     n_betas = int(np.clip(1 + np.ceil(barrier[-1] / TARGET_REJECTION), 2, max_betas))
     return equal_acceptance_ladder(betas, barrier, n_betas)
@@ -153,7 +158,10 @@ def _sample(
 
 
 def _bridge(differences: Array, base: float) -> LogPartition:
-    """Compute the log-partition and its standard error from the differences of `_sample`."""
+    """Compute the log-partition and its standard error from the differences of `_sample`.
+
+    `base` is the log-partition at the inverse temperature 0.
+    """
     n_chains = differences.shape[-1]
     ratios = np.array([_solve(*pair) for pair in differences.swapaxes(0, 1)])
     at_upper = expit(ratios[:, None, None] - differences[0])
@@ -163,7 +171,8 @@ def _bridge(differences: Array, base: float) -> LogPartition:
     influence = ((at_lower - at_upper) / slope[:, None, None]).sum(axis=0)
     variance = influence.mean(axis=0).var(ddof=1) / n_chains
     first, second = (half.mean() for half in np.array_split(influence, 2))
-    # The variance of their difference is four times that of the mean; the excess is a drift.
+    # The variance of the difference of two halves is four times that of their mean; the excess is a
+    # drift.
     variance += max(0.0, (second - first) ** 2 - 4 * N_DRIFT_ERRORS**2 * variance)
     n_effective = influence.var() / variance if variance > 0 else influence.size
     return LogPartition(
@@ -177,7 +186,11 @@ def _bridge(differences: Array, base: float) -> LogPartition:
 
 
 def _solve(at_upper: Array, at_lower: Array) -> float:
-    """Solve Bennett's equation for the log-ratio of two partition functions by bisection."""
+    """Solve Bennett's equation for the log-ratio of two partition functions by bisection.
+
+    The arrays contain the free energy differences of `_sample`, for the states drawn at the higher
+    and at the lower inverse temperature.
+    """
     both = np.concatenate([at_upper, at_lower])
     low, high = both.min() - 1, both.max() + 1
     # Brent's method may stop early if the states do not overlap: the balance is then flat.

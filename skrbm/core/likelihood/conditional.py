@@ -8,8 +8,8 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import QuadratureError, UnknownRangeError
 
-# Range of a quadrature if hidden units are unbounded: depth, in nats, of its ends below the current
-# state, and margin, in standard deviations, of the field of the hidden units.
+# Range of a quadrature if hidden units are unbounded: decrease of the log-density, in nats, from
+# the current state to the ends, and margin of the hidden units' field, in standard deviations.
 QUADRATURE_DEPTH, FIELD_MARGIN = 37.0, 8.0
 CURVATURE_ROUNDING = 1e-3  # tolerance of curvature times largest variance <= 1 for convex energies
 
@@ -18,15 +18,17 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     r"""Ranges of the field of the hidden units on each visible unit, given the other visible units.
 
     If the hidden units are bounded, the bounds of the field are the same for all visible states.
-    Otherwise, let :math:`s_j^2` be an upper bound on the variance of hidden unit j given any field,
-    :math:`\sigma_i` the slope of the signal of visible unit i, and :math:`\kappa_i` the smallest
-    curvature of its energy. Consider the normal distribution with the precision
+    Otherwise, let :math:`s_j^2` be an upper bound on the variance of the signal of hidden unit j
+    given any field, :math:`\sigma_i` the slope of the signal of visible unit i, and
+    :math:`\kappa_i` the smallest curvature of its energy. Consider the normal distribution with the
+    precision
 
     .. math:: \kappa_i - \sigma_i^2 q_i, \qquad q_i = \sum_j W_{ij}^2 s_j^2
 
     and with the same gradient of the log-density at the current state as the conditional
     distribution of the visible unit. The conditional distribution is no wider than this normal
-    distribution. The variance of the field is at most :math:`q_i`.
+    distribution. The variance of the field is at most :math:`q_i`. For a visible unit with two
+    bounds, the bounds take the place of the normal distribution.
 
     Parameters
     ----------
@@ -47,7 +49,8 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
         If the precision of a bounding normal distribution is not positive, since the weights are
         too large.
     UnknownRangeError
-        If hidden units are unbounded and the energy of a visible unit is not convex.
+        If hidden units are unbounded and the energy of a visible unit is not known to be convex:
+        `largest_variance` exceeds the inverse of `tail_curvature`.
     """
     visible, hidden = machine.visible, machine.hidden
     low, high = hidden.field_bounds(machine.weights)
@@ -95,7 +98,8 @@ def conditional_distribution(
     number : int
         Index of the unit.
     refinement : int, default=1
-        Factor by which the number of intervals of an evenly spaced quadrature is multiplied.
+        Factor by which the number of intervals of an evenly spaced quadrature is multiplied. It is
+        ignored for discrete units, and must be 1 for quadratures that are not evenly spaced.
 
     Returns
     -------
@@ -108,7 +112,10 @@ def conditional_distribution(
     Raises
     ------
     QuadratureError
-        If the distribution of a continuous unit is too wide for the quadrature.
+        If the quadrature of `Units.conditional_values` or `field_ranges` fails for a continuous
+        unit.
+    UnknownRangeError
+        If the unit is continuous and `field_ranges` knows no range of the field.
     """
     unit, columns = machine.visible.take(number), machine.visible.unit_columns(number)
     states, weights = v[:, columns], machine.weights[columns]

@@ -23,10 +23,10 @@ def likelihood_deficit(
     """Lower confidence bound on the likelihood deficit relative to independent columns, in nats.
 
     The log-partition function is replaced by a lower bound. For discrete hidden units, the bound is
-    the sum over the hidden states of the chains and over hidden states drawn given the data. These
-    states usually have the largest terms. For continuous hidden units, the bound is an importance
-    sampling estimate minus `BOUND_MARGIN`. The probability that this bound exceeds the true value
-    is at most 1/1000.
+    the logarithm of the partition function's sum, restricted to the hidden states of the chains and
+    to hidden states drawn given the data. These states usually have the largest terms. For
+    continuous hidden units, the bound is an importance sampling estimate minus `BOUND_MARGIN`. The
+    probability that this bound exceeds the true value is at most 1/1000.
 
     Parameters
     ----------
@@ -37,16 +37,17 @@ def likelihood_deficit(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Training data, of which at most `N_DEFICIT_ROWS` rows are used.
     particles : ndarray of shape (n_chains, n_hidden)
-        Hidden states of the persistent chains.
+        Hidden states of the persistent chains, of which at most `N_DEFICIT_ROWS` are used. They are
+        not used for continuous hidden units.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows. If None, all rows have a weight of one.
 
     Returns
     -------
     likelihood_deficit : float
-        Mean log-likelihood of the independent model, minus an upper bound on the mean
-        log-likelihood of the machine, minus three standard errors of the difference, in nats. If
-        the value is positive, the machine is significantly worse than the independent model.
+        Mean log-likelihood of a row under the independent model, minus an upper bound on that under
+        the machine, minus `N_STD_ERRORS` standard errors of the difference, in nats. If the value
+        is positive, the machine is significantly worse than the independent model.
     """
     machine, base = machine.astype(np.float64), base.astype(np.float64)
     rows = every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)

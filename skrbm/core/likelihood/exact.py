@@ -33,12 +33,15 @@ def log_partition(
 
     .. math:: \log Z = \log \sum_s e^{-F(s)}
 
+    where :math:`s` are the states of the layer and :math:`F` is their free energy.
+
     Parameters
     ----------
     machine : Machine
-        Machine with at least one layer of at most `MAX_STATES` states.
+        Machine with at least one layer of at most `MAX_STATES` states, unless `marginal` is given.
     n_jobs : int, default=None
-        Number of workers that process the blocks of states; the result does not depend on it.
+        Number of workers that process the blocks of states, as in `map_blocks`; the result does not
+        depend on it.
     marginal : Machine, default=None
         The machine or its transpose. The sum is over the visible states of `marginal`. If None, it
         is the machine or its transpose, whichever has fewer visible states.
@@ -54,7 +57,7 @@ def log_partition(
     Raises
     ------
     TooManyStatesError
-        If both layers have too many states.
+        If `marginal` is None and both layers have more than `MAX_STATES` states.
     """
     marginal = marginal or enumerable(machine)
     n_low = _n_low(marginal, blocks[0])
@@ -74,9 +77,9 @@ def expected_gradient(
     Parameters
     ----------
     machine : Machine
-        Machine with at least one layer of at most `MAX_STATES` states.
+        Machine with at least one layer of at most `MAX_STATES` states, unless `marginal` is given.
     marginal, blocks
-        See `log_partition`.
+        See `log_partition`. Only the first number of `blocks` is used.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def expected_gradient(
     Raises
     ------
     TooManyStatesError
-        If both layers have too many states.
+        If `marginal` is None and both layers have more than `MAX_STATES` states.
     """
     marginal = marginal or enumerable(machine)
     total: dict[str, Array] = {}
@@ -106,7 +109,10 @@ def expected_gradient(
 
 
 def smaller_discrete(machine: Machine) -> Machine:
-    """Return the machine or its transpose, whichever has fewer visible states."""
+    """Return the machine or its transpose, whichever has fewer visible states.
+
+    If both have equally many, for instance infinitely many, the machine is returned.
+    """
     return min(machine, machine.transposed, key=lambda m: m.visible.n_states)
 
 
@@ -151,7 +157,10 @@ def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> 
 
 
 def _n_low(marginal: Machine, max_elements: int) -> int:
-    """Number of states of a block: all joint states of as many of the last units as possible."""
+    """Number of states of a block: all joint states of as many of the last units as possible.
+
+    The number is at most `n_summed_rows`.
+    """
     n_low = 1
     for i in reversed(range(marginal.visible.n_units)):
         values: Any = marginal.visible.unit_values(i)
@@ -192,7 +201,7 @@ def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:
     Returns
     -------
     exchanged : dict of str to ndarray
-        Views of the arrays, with the names and shapes of the machine's parameters.
+        The arrays, not copied, with the names and shapes of the machine's parameters.
     """
     other = {"visible": "hidden", "hidden": "visible"}
     exchanged = {"weights": parameters["weights"].T}

@@ -28,8 +28,8 @@ class LogPartition:
     value : float
         Log-partition function, in nats.
     std_error : float
-        Standard error of `value`, in nats; zero for an exact sum. It is unreliable if
-        `effective_sample_size` is small.
+        Standard error of `value`, in nats; zero for an exact sum. For "ais" and "reverse_ais", it
+        is infinite for a single chain, and unreliable if `effective_sample_size` is below about 10.
     method : {"exact", "ais", "reverse_ais", "bar", "tracked"}
         Method of computation.
     n_chains, n_temperatures : int or None

@@ -31,7 +31,8 @@ def pseudo_likelihood(
     .. math:: \log \mathrm{PL}(v) = \sum_i \log p(v_i \mid v_{-i})
 
     Each conditional distribution is normalized by a sum of :math:`e^{-F}` over the values of the
-    unit. For a continuous unit, the sum is replaced by a quadrature.
+    unit, where :math:`F` is the free energy. For a continuous unit, the sum is replaced by a sum
+    over its atoms and a quadrature.
 
     Parameters
     ----------
@@ -40,14 +41,22 @@ def pseudo_likelihood(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Visible states.
     n_jobs : int, default=None
-        Number of threads that process the blocks of rows; the result does not depend on it.
+        Number of threads that process the blocks of rows, as in `map_blocks`; the result does not
+        depend on it.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
         Mask of the units whose terms are included in the sum. If None, all units are included.
 
     Returns
     -------
     pseudo_likelihood : ndarray of shape (n_samples,)
-        Log pseudo-likelihood in nats, summed over the visible units.
+        Log pseudo-likelihood in nats, summed over the units of `is_scored`.
+
+    Raises
+    ------
+    QuadratureError
+        If the quadrature of `Units.conditional_values` or `field_ranges` fails for a visible unit.
+    UnknownRangeError
+        If hidden units are unbounded and the energy of a visible unit is not known to be convex.
 
     References
     ----------
@@ -100,14 +109,14 @@ def estimate_pseudo_likelihood(
     Returns
     -------
     estimate : ndarray of shape (n_samples,)
-        Estimate in nats, scaled to all visible units.
+        Estimate in nats of the sum over the units of `is_scored`.
 
     Raises
     ------
     QuadratureError
-        If the distribution of a continuous unit is too wide for the quadrature.
+        If the quadrature of `Units.conditional_values` or `field_ranges` fails for a visible unit.
     UnknownRangeError
-        If hidden units are unbounded and the energy of a visible unit is not convex.
+        If hidden units are unbounded and the energy of a visible unit is not known to be convex.
     """
     n_units = machine.visible.n_units
     first = rng.integers(n_units, size=v.shape[0])
@@ -138,8 +147,10 @@ def monitor(
 ) -> float:
     """Estimate the mean log pseudo-likelihood for a training curve, at bounded cost.
 
-    The same rows and units are used in every call, so that the curve is smooth. They do not depend
-    on the random stream of training.
+    For discrete visible units, the same rows and units are used in every call with the same data,
+    so that the curve is smooth. For continuous units, their number depends on the number of
+    quadrature nodes, which changes with the machine. The rows and units do not depend on the random
+    stream of training.
 
     Parameters
     ----------
@@ -148,8 +159,9 @@ def monitor(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data.
     n_samples : int, default=None
-        Number of rows in an epoch. The cost of the estimate is a small fraction of the cost of the
-        epoch, within the limits of `evaluations`. If None, the number of rows of `v` is used.
+        Number of rows in an epoch. The cost of the estimate is about 3 % of the cost of the epoch
+        (see `MONITOR_SHARE`), within the limits of `evaluations` and `MONITOR_ROWS`. If None, the
+        number of rows of `v` is used.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows. If None, all rows have a weight of one.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
@@ -160,8 +172,9 @@ def monitor(
     Returns
     -------
     score : float
-        Mean log pseudo-likelihood per row, in nats. It is NaN if the distribution of a continuous
-        unit is too wide for the quadrature or has an unknown range.
+        Mean log pseudo-likelihood per row, in nats. It is NaN if a sum over the values of a unit
+        other than the current one, or over its atoms and quadrature nodes, would have more than
+        `MONITOR_NODES` terms, or if `estimate_pseudo_likelihood` raises one of its errors.
     """
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
@@ -215,7 +228,8 @@ class _Rows:
     def of_units(self, units: Array) -> Array:
         """Log-probabilities of each of `units` given all other visible units.
 
-        The result has shape (n_units, n_rows).
+        The units must belong to one group of `Units.unit_groups`. The result has shape (n_units,
+        n_rows).
         """
         columns = self._machine.visible.unit_columns(units)
         values, states = self._machine.visible.unit_values(units[0]), self._v.T[columns]
@@ -283,7 +297,10 @@ class _Rows:
         return log_probability
 
     def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:
-        """Log-probabilities of one unit of each row, from a sum over all values of the unit."""
+        """Log-probabilities of one unit of each row, from a sum over all values of the unit.
+
+        For a continuous unit, the sum is over its atoms and the nodes of a quadrature.
+        """
         weights, (low, high) = self._machine.weights[columns], self._bounds
         places: Any = columns if low.ndim == 1 else (rows[:, None], columns)
         values, log_measure = unit.conditional_values(states, low[places], high[places])
@@ -304,7 +321,7 @@ class _Rows:
 def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
     """Yield blocks of unit indices. The units of a block belong to the same group.
 
-    `max_elements` limits the number of units in a block.
+    `_Rows.max_elements`, the size of a temporary array, limits the number of units in a block.
     """
     for group in machine.visible.unit_groups:
         values = machine.visible.unit_values(group[0])
@@ -314,7 +331,7 @@ def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
 
 
 def _products(change: Array, weights: Array) -> Array:
-    """Change of the hidden field, of shape (n_samples, n_hidden).
+    """Change of the hidden field, of shape (n_samples, n_hidden), due to a change of the signal.
 
     The weights have shape (n_columns, n_hidden), or (n_samples, n_columns, n_hidden) if they differ
     between the samples.
@@ -323,14 +340,18 @@ def _products(change: Array, weights: Array) -> Array:
 
 
 def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
-    """Lower and upper bounds of the field on each visible unit, estimated from some of the rows."""
+    """Lower and upper bounds of the field on each visible unit, computed from a few of the rows.
+
+    At most ``MONITOR_ROWS[0]`` rows are used. If hidden units are unbounded, other rows may have
+    fields beyond these bounds.
+    """
     some = dense(every_kth_row(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)
     low, high = field_ranges(machine, some)
     return (low, high) if low.ndim == 1 else (low.min(axis=0), high.max(axis=0))
 
 
 def _most_others(machine: Machine, bounds: tuple[Array, Array]) -> int:
-    """Largest number of values of a unit other than the current one, or of quadrature nodes."""
+    """Largest number of values of a unit other than the current one, or of atoms and nodes."""
     counts = []
     for group in machine.visible.unit_groups:
         columns = machine.visible.unit_columns(group)

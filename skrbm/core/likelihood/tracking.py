@@ -15,7 +15,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
-MAX_STEP_SPREAD = 0.07  # nats; largest standard deviation of the log-weights of a step
+MAX_STEP_SPREAD = 0.07  # nats; intended standard deviation of a step's changes of the log-weights
 MAX_DISAGREEMENT = 3.0  # standard errors beyond which two estimates disagree
 CHAINS_FACTOR = 4  # growth of the number of chains when they are replaced, up to `max_chains`
 
@@ -30,26 +30,30 @@ class PartitionTracker:
     .. math::
 
         \log w \mathrel{+}= F_\theta(v) - F_{\theta'}(v), \qquad
-        \log \hat Z_{\theta'} = \log \hat Z_\theta + \log \langle w \rangle
+        \log \hat Z_{\theta'} = \log \hat Z_0 + \log \langle w \rangle
 
-    :math:`\hat Z` is unbiased for changes of any size [1]_. Large changes are divided into steps, to
-    keep the variance of the weights small. The natural parameters change linearly over these steps.
-    Chains are resampled if their effective sample size is too small [2]_.
+    where :math:`\hat Z_0` is the estimate at the last resampling, after which all weights are one;
+    at first, it is the partition function of the uncoupled layers. Without the replacements
+    described below, and with steps that do not depend on the chains, :math:`\hat Z` is unbiased for
+    changes of any size [1]_. Large changes are divided into steps, to keep the variance of the
+    weights small. The energy changes linearly over these steps. Chains are resampled if their
+    effective sample size is less than `min_ess_share` of their number [2]_.
 
-    The probabilities of distant modes change during training, but Gibbs steps do not move chains
+    The probabilities of distant modes change during training, but Gibbs steps rarely move chains
     between them. Chains may therefore jump to given rows, which are called anchors. At each model,
     the partition function is also estimated by importance sampling, from states drawn given the
-    anchors. If the effective sample size of these states is large enough, they replace the chains
-    in two cases. In the first case, the estimate from the states is significantly larger: chains
-    that miss a mode underestimate Z. In the second case, the two estimates agree, and the estimate
-    from the states has the smaller standard error. If the estimate from the states is larger by
-    more than `BOUND_MARGIN`, they replace the chains at any effective sample size: the chains must
-    have missed a mode.
+    anchors. If the effective sample size of these states is more than `min_ess_share` of their
+    number, they replace the chains in two cases. In the first case, the estimate from the states is
+    larger by more than `MAX_DISAGREEMENT` standard errors of the difference: chains that miss a
+    mode underestimate Z. In the second case, the two estimates differ by less than that, and the
+    estimate from the states has the smaller standard error. If the estimate from the states is
+    larger by more than `BOUND_MARGIN`, they replace the chains at any effective sample size: the
+    chains have most probably missed a mode.
 
     In the first epochs the parameters may change faster than the chains equilibrate. If the
-    standard error is large, new chains are annealed from the base to the model, and replace the
-    current chains if their estimate is larger. This is repeated only after the number of models has
-    doubled.
+    standard error exceeds `max_std_error`, new chains are annealed from the base to the model, and
+    replace the current chains if their estimate is larger. This is repeated only after the number
+    of models has doubled.
 
     Parameters
     ----------
@@ -57,7 +61,8 @@ class PartitionTracker:
         Visible layer of the same type as the visible layer of the machine. The chains are
         initialized with states of `base` drawn without a field.
     machine : Machine
-        First model, with hidden units whose tempered energies are exact.
+        Machine with the unit types and the shape of the models, from which nothing else is used.
+        The attribute `is_tempered_exactly` of its hidden units must be True.
     rng : numpy.random.Generator
         Source of random numbers.
     dtype : dtype, default=numpy.float64
@@ -65,8 +70,8 @@ class PartitionTracker:
     n_chains : int
         Number of chains, at least two.
     max_chains : int, default=None
-        Largest number of chains. If the standard error is large, the number of chains is increased
-        up to this limit. If None, it stays the same.
+        Largest number of chains. If the standard error exceeds `max_std_error`, new chains are
+        `CHAINS_FACTOR` times as many, up to this limit. If None, the limit is `n_chains`.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states that chains may jump to, such as rows of the data. If None, chains do not
         jump.
@@ -75,7 +80,8 @@ class PartitionTracker:
     ----------
     correction : float
         Sum of the changes of the estimated log-partition when chains were replaced, in nats.
-        Estimates before the first replacement were too low by about this amount.
+        Estimates before the first replacement were too low by about this amount, or too high if it
+        is negative.
     min_ess_share : float
         Fraction of the number of chains. Chains are resampled if their effective sample size is
         below this fraction. States drawn given the anchors must exceed it to replace the chains.
@@ -132,11 +138,11 @@ class PartitionTracker:
         Parameters
         ----------
         machine : Machine
-            Next model, with the same unit types as the first. It is copied.
+            Next model, with the unit types and shape of the constructor's `machine`. It is copied.
         max_steps : int
-            Largest number of Gibbs steps between two models, at least one. From the base to the
-            first model, `base_step_factor` times as many steps are allowed. Fewer steps are taken
-            if the variance of the weights stays small.
+            Largest number of Gibbs steps between two models, at least one. From the base to a
+            model, `base_step_factor` times as many steps are allowed. Fewer steps are taken if the
+            standard deviation of the changes of the log-weights stays below `MAX_STEP_SPREAD`.
         anchors : ndarray of shape (n_rows, n_visible), default=None
             New anchors. If None, the current anchors are kept.
 
@@ -199,11 +205,11 @@ class PartitionTracker:
         return draws if is_better else chains
 
     def _offered(self, machine: Machine, anchors: Array) -> Array:
-        """Anchors and mixtures of two anchors, which often are in modes without data."""
+        """Anchors, and visible states drawn given mixtures of two of them by `mixed_rows`."""
         return np.concatenate([anchors, mixed_rows(machine, anchors, self.n_mixed_rows, self._rng)])
 
     def _go(self, first: Machine, chains: Population, last: Machine, max_steps: int) -> None:
-        """Anneal chains from one natural model to another."""
+        """Anneal chains, in place, from one machine in natural form to another."""
         segment, beta, end = _Segment(first, last), 0.0, self._n_steps + max_steps
         while beta < 1:
             fields = segment.fields(chains.v)
@@ -223,18 +229,25 @@ class PartitionTracker:
 
 @final
 class _Segment:
-    """Path between two natural models, along which the parameters change linearly."""
+    """Path between two results of `natural_machine`, along which the energy changes linearly.
+
+    The number `beta` increases from 0 at the first machine to 1 at the last machine.
+    """
 
     def __init__(self, first: Machine, last: Machine) -> None:
         self._first, self._last = first, last
         self._change = last.weights - first.weights
 
     def fields(self, v: Array) -> tuple[Array, Array]:
-        """Hidden fields in the first model, and their changes from the first to the last model."""
+        """Hidden fields in the first machine, and their changes from the first to the last one."""
         return v @ self._first.weights, v @ self._change
 
     def free_energy(self, v: Array, fields: tuple[Array, Array], beta: float) -> Array:
-        """Free energy in the intermediate model at `beta`, in double precision."""
+        """Free energy in the intermediate machine at `beta`, in nats.
+
+        The energies are added in double precision; the hidden log-partition has the dtype of
+        `fields`.
+        """
         first, last = self._first.visible, self._last.visible
         energy = (1 - beta) * first.energy(v).astype(float) + beta * last.energy(v).astype(float)
         hidden = self._last.hidden.tempered(self._first.hidden, beta)
@@ -245,8 +258,9 @@ class _Segment:
     ) -> tuple[float, Array]:
         """Return the next `beta` and the changes of the log-weights up to it.
 
-        `beta` is at least `least`. If it is larger, it is chosen so that the standard deviation of
-        the changes is about `MAX_STEP_SPREAD`.
+        The next `beta` is 1 if the standard deviation of the changes is then at most
+        `MAX_STEP_SPREAD`. Otherwise, it is chosen so that the standard deviation is about
+        `MAX_STEP_SPREAD`, but it is at least `least`.
         """
         shares = chains.shares
         current = self.free_energy(chains.v, fields, beta)
@@ -258,7 +272,7 @@ class _Segment:
         return beta, current - self.free_energy(chains.v, fields, beta)
 
     def at(self, beta: float) -> Machine:
-        """Intermediate model at `beta`."""
+        """Intermediate machine at `beta`."""
         return Machine(
             self._last.visible.tempered(self._first.visible, beta),
             self._last.hidden.tempered(self._first.hidden, beta),

@@ -19,7 +19,9 @@ class Population:
     """Population of weighted chains with resampling.
 
     The standard error is estimated from the total weights of the descendants of each initial
-    chain [1]_. It therefore includes the error due to chains that do not mix.
+    chain [1]_. It therefore includes the error due to chains that do not mix. If less than
+    `MIN_ANCESTOR_SHARE` of the initial chains have descendants, the current chains take the place
+    of the initial chains, and the variance up to this time is added.
 
     Parameters
     ----------
@@ -28,7 +30,8 @@ class Population:
     log_weights : ndarray of shape (n_chains,)
         Log-weights since the last resampling, in nats.
     log_partition : float, default=0.0
-        Logarithm of the mean weight at the last resampling, in nats.
+        Log-partition function that corresponds to log-weights of zero, in nats. At each resampling,
+        it is set to `value`.
 
     References
     ----------
@@ -46,7 +49,7 @@ class Population:
 
     @property
     def value(self) -> float:
-        """Logarithm of the mean weight, in nats."""
+        """Logarithm of the mean weight, including `log_partition`, in nats."""
         return float(
             self.log_partition + np.logaddexp.reduce(self.log_weights) - np.log(len(self.v))
         )

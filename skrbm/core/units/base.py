@@ -20,8 +20,9 @@ class Units(ABC):
     r"""Layer of units that are conditionally independent given the other layer.
 
     A layer with states :math:`s` has an energy :math:`A(s)` and sends the other layer a `signal`
-    :math:`\varphi(s)`, which is affine in the states. Two layers and the weights between them form
-    a machine with energy
+    :math:`\varphi(s)`, which is affine in the states. A visible layer with the energy :math:`A` and
+    the signal :math:`\varphi`, a hidden layer with :math:`B` and :math:`\psi`, and the weights
+    :math:`W` between them form a machine with energy
 
     .. math:: E(v, h) = A(v) + B(h) - \varphi(v)^T W \psi(h)
 
@@ -32,8 +33,8 @@ class Units(ABC):
     type implements the abstract methods. The other methods have default implementations, which a
     type overrides for speed or to support further operations. Throughout, `states`, `field` and
     `mean` are of shape (n_samples, n_columns); energies and log-partitions are of shape
-    (n_samples,), in nats. The arrays of a layer have one entry for each column. In layers returned
-    by `take` and `tempered`, these arrays may also have one row for each sample.
+    (n_samples,), in nats. The first axis of a layer's arrays has one entry for each column. In
+    layers returned by `take` and `tempered`, an axis of length n_samples may precede it.
 
     As in NumPy, `out` is the array that receives the result, and it may be one of the inputs. If it
     is None, a new array is allocated.
@@ -46,13 +47,14 @@ class Units(ABC):
         Constant that is subtracted from the states in the energy. It is None if the layer is plain
         (not centered).
     support : Support
-        Values that every column can take.
+        Values that every column can take; all real numbers if they differ between the columns.
     is_signal_fixed : bool
         True if neither the signal nor the `metric` depends on a parameter of the layer.
     is_mean_sufficient : bool
         True if `expected_moments` can be computed without the field.
     is_tempered_exactly : bool
-        True if the energies of `tempered` are exact, not only up to a constant.
+        True if the layer returned by `tempered` has exactly the interpolated energy. Otherwise,
+        the two may differ by a constant.
 
     See Also
     --------
@@ -71,11 +73,13 @@ class Units(ABC):
     @classmethod
     @abstractmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Create a plain layer that matches the column statistics of the data if the field is zero.
+        """Create a plain layer whose means without a field equal the means of the data.
 
-        The parameters are always finite, since means near the bounds are moved inwards, to a margin
-        that shrinks with `n_samples`. `mean` and `variance` are of shape (n_columns,); `options`
-        are further arguments, which depend on the type.
+        Types with a log-variance are fitted to the variances of the data as well. In a column with
+        two bounds, a mean at a bound is moved inwards if its bias would be infinite, by a distance
+        proportional to 1 / (n_samples + 1). `mean` and `variance`, of shape (n_columns,), are
+        computed from the `n_samples` rows of the data; `options` are further arguments, which
+        depend on the type.
         """
 
     @property
@@ -87,8 +91,9 @@ class Units(ABC):
     def signal(self, states: Any, out: Array | None = None) -> Any:
         """Signal that the layer sends through the weights; it is affine in each column of states.
 
-        The signal of sparse states is sparse if the unit type supports sparse signals. If the
-        signal equals the states, they are returned without a copy and `out` is not used.
+        A type may return the states themselves if the signal equals them: `out` is then not used,
+        and sparse states stay sparse. In all other cases, the types of this package return a dense
+        signal for sparse states, since an offset or a bias changes the zeros.
         """
 
     @abstractmethod
@@ -143,10 +148,10 @@ class Units(ABC):
 
     @abstractmethod
     def tempered(self, base: Self, inverse_temperature: Array | float) -> Self:
-        r"""Interpolate between `base` and this layer, both natural, at an inverse temperature.
+        r"""Interpolate between `base` and this layer, both in `natural` form.
 
         The energy of the new layer is :math:`(1 - \beta) A_\text{base} + \beta A`. If
-        `is_tempered_exactly` is False, it may differ from this value by a constant. The inverse
+        `is_tempered_exactly` is False, the energy may differ from this by a constant. The inverse
         temperature :math:`\beta` is a number or an array of shape (n_samples, 1).
         """
 
@@ -161,10 +166,9 @@ class Units(ABC):
     def value_step(self) -> float | None:
         """Distance between the two values of every column; 0 or None for other types of units.
 
-        The result is the distance for units with two values, 0 for real values with a learned
-        variance, and None otherwise. If it
-        is None, initialization does not search for clusters: gaps between the few distinct values
-        of a column would be mistaken for gaps between clusters.
+        The result is 0 for `Gaussian` units with a learned variance. It is None for all other types
+        that do not have two values, and for layers with parts that give different results. If it
+        is None, initialization does not search for clusters.
         """
         return None
 
@@ -188,8 +192,8 @@ class Units(ABC):
     def unit_columns(self, index: Any) -> Array:
         """Column indices of a unit, or of one unit for each sample.
 
-        The result has shape (width,) for a single unit and (n_samples, width) for an array of
-        indices.
+        The result has shape (width,) for a single index and (n_samples, width) for an array of
+        indices, where width is the number of columns of the unit.
         """
         return np.asarray(index)[..., None]
 
@@ -212,7 +216,7 @@ class Units(ABC):
         return values[:, None] if len(values) else None
 
     def unit_atoms(self, index: int) -> Array:
-        """Array of the atoms of a continuous unit, which are values with a positive probability."""
+        """Atoms of a continuous unit (values with a positive probability), of shape (n_atoms,)."""
         return np.empty(0, dtype=self.bias.dtype)
 
     @property
@@ -239,9 +243,9 @@ class Units(ABC):
     def tail_curvature(self) -> Array:
         """Smallest second derivative of the energy far from zero, for each column.
 
-        The curvature is infinite for bounded units. Unit types without bounds must define it. If a
-        machine has two such layers, its partition function is finite only if the curvature exceeds
-        the effect of the weights.
+        The curvature is infinite for units with two bounds; all other types must define it. If both
+        layers of a machine have finite curvatures, its partition function is finite for weights
+        that are small enough compared with the curvatures, see `Machine.lost_curvature`.
         """
         low, high = self.column_bounds
         if not np.isfinite(high - low).all():
@@ -266,7 +270,8 @@ class Units(ABC):
     def field_bounds(self, weights: Array) -> tuple[Array, Array]:
         """Lower and upper bounds on the fields that this layer sends through the weights.
 
-        The weights have shape (n, n_columns), and both bounds have shape (n,).
+        The weights have shape (n, n_columns), where n is the number of columns of the other layer.
+        Both bounds have shape (n,). They are infinite if a column of this layer is unbounded.
         """
         low, high = (self.signal(bound[None])[0] for bound in self.column_bounds)
         if not np.isfinite(high - low).all():
@@ -279,9 +284,10 @@ class Units(ABC):
         """Values over which the distribution of a layer of one unit is summed or integrated.
 
         For a discrete unit, these are all states, including the current one. For a continuous unit,
-        they are its atoms, if any, and the nodes of a quadrature that is exact to rounding for
-        every field between `low` and `high`. `low` and `high` have the shape (n_columns,) or
-        (n_samples, n_columns).
+        they are its atoms, if any, and the nodes of a quadrature. The relative error of the
+        quadrature is below 1e-9, apart from rounding, for every field between `low` and `high`.
+        These have the shape (n_columns,) or (n_samples, n_columns). `states`, of shape (n_samples,
+        n_columns), are the current states.
 
         Returns
         -------
@@ -293,7 +299,8 @@ class Units(ABC):
         Raises
         ------
         QuadratureError
-            If a continuous unit needs too many nodes, or has no quadrature.
+            If no quadrature is implemented for a continuous unit, or if it would need too many
+            nodes, or nodes closer to each other than the dtype of `states` can resolve.
         """
         values = self.unit_values(0)
         if values is None:
@@ -303,18 +310,22 @@ class Units(ABC):
     # Methods with a default implementation.
 
     def natural(self) -> Self:
-        """Plain layer with the same distribution, whose signal equals its states (natural form)."""
+        """Plain layer whose signal equals its states, with the same distribution without a field.
+
+        This is called the natural form of the layer.
+        """
         return self.recentered(None, self.zero_field(1)[0])
 
     def heated(self, temperature: float) -> Self:
         """Layer with the energy of this layer divided by a temperature.
 
-        This layer must be in natural form. The energy of the new layer may differ by a constant.
+        This layer must be in `natural` form. The energy of the new layer may differ from the
+        quotient by a constant.
 
         Raises
         ------
         ValueError
-            If the type has no layer with this energy.
+            If the unit type does not override this method.
         """
         raise ValueError(
             f"{type(self).__name__} units have no distribution at another temperature."
@@ -326,7 +337,7 @@ class Units(ABC):
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:
-        """Intercept and slope of the signal as a function of the state, for each column."""
+        """Intercept and slope of the signal as a function of the state, both (n_columns,)."""
         zero = self.zero_field(1)
         origin, one = self.signal(np.concatenate([zero, zero + 1]))
         return origin, one - origin
@@ -357,13 +368,17 @@ class Units(ABC):
         return {}
 
     def has_means(self, values: Any) -> bool:
-        """Test if dense values include means, which `draw_states_of_means` replaces by states."""
+        """Test if dense values include a number that is not a state, and is taken for a mean.
+
+        The result is False for sparse values, and for types that do not override it.
+        """
         return False
 
     def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
         """Replace dense means by states that are drawn with these means, in place.
 
-        Rows that contain a value that cannot be a mean are left unchanged.
+        Rows that contain a value outside the range of the states are left unchanged. Sparse values
+        are left unchanged, and so are all values if the type does not override this method.
         """
         return values
 
@@ -372,11 +387,12 @@ class Units(ABC):
     ) -> tuple[Array, Array]:
         """Expected states and draws given the field.
 
-        If the mean determines the distribution, the draws are computed from it.
+        Types override this method to compute both from common intermediate results. Units with two
+        states are drawn from the means.
 
         The two arrays of `out` receive the means and the draws. The first array may be the field.
-        If the second array is shorter than the field, states are drawn only for the last
-        ``len(out[1])`` rows of the field.
+        If the second array is shorter than the field, it receives draws for the last
+        ``len(out[1])`` rows of the field only.
         """
         states = self.sample(last_rows(field, out[1]), rng, out=out[1])
         return self.mean(field, out=out[0]), states
@@ -384,10 +400,10 @@ class Units(ABC):
     def log_partition_change(
         self, other: Self, field: Array, other_field: Array, other_mean: Array
     ) -> Array:
-        """Log-partition of `other` minus the log-partition of this layer.
+        """Log-partition of `other` given `other_field`, minus that of this layer given `field`.
 
-        `other_field` is the field of `other`, and `other_mean` is the mean of `other` given this
-        field.
+        `other` is of the same type and has the same offset. `other_mean` is its mean given
+        `other_field`.
         """
         return other.log_partition(other_field) - self.log_partition(field)
 
@@ -403,8 +419,8 @@ class Units(ABC):
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         """Preconditioner of the gradient.
 
-        `variance` and `kurtosis` are the statistics of the columns of the data. They are None if
-        they are not known.
+        `variance` and `kurtosis` are statistics of the states of each column, in the data if the
+        layer is visible. The kurtosis of a normal distribution is 3. Both are None if unknown.
         """
         return Metric()
 
@@ -418,8 +434,8 @@ class Units(ABC):
     def gauge(self, rows: Array) -> Array:
         """Remove components of weights whose field on the other layer is the same for all states.
 
-        The weights have shape (n_columns, n). The other layer can absorb the removed components
-        into its bias.
+        The weights have shape (n_columns, n), where n is the number of columns of the other layer,
+        which can absorb the removed components into its bias.
         """
         return rows
 
@@ -449,5 +465,8 @@ class Units(ABC):
         return self if is_same else replace(layer, **images)
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Self:
-        """Convert the layer to a dtype; arrays that have it are shared unless `copy` is True."""
+        """Convert the layer to a dtype; arrays that have it are shared unless `copy` is True.
+
+        Boolean arrays are always shared and not converted.
+        """
         return self.map_arrays(lambda a: a if a.dtype == bool else a.astype(dtype, copy=copy))

@@ -25,13 +25,15 @@ class Categorical(WideUnits, LinearUnits):
     .. math:: p(s_k = 1 \mid x) = e^{x_k} / \sum_{c \in \text{unit}} e^{x_c}, \qquad
         L(x) = \log \sum_{c \in \text{unit}} e^{x_c}
 
-    Adding a constant to the biases of all columns of a unit does not change the probabilities;
-    `gauge` subtracts the mean over the columns of each unit.
+    where :math:`x = b + f` is the sum of the bias and the field, and :math:`L` is the log-partition
+    of a unit without an offset. Adding a constant to the biases of all columns of a unit does not
+    change the probabilities. From biases or weights, `gauge` therefore subtracts their mean over
+    the columns of each unit.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
-        Log-odds of each value without a field, up to a constant for each unit.
+        Log-probability of each value without a field, up to a constant for each unit.
     n_categories : tuple of int
         Number of values of each unit.
     offset : ndarray of shape (n_columns,), default=None
@@ -69,7 +71,7 @@ class Categorical(WideUnits, LinearUnits):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Set the bias to log-frequencies.
+        """Set the bias to log-frequencies, minus their mean over the columns of each unit.
 
         Frequencies below ``1 / (n_values * (n_samples + 1))`` are replaced by this bound, where
         `n_values` is the number of values of the unit.

@@ -157,7 +157,7 @@ class Composite(WideUnits):
             signals = [part.signal(part_states) for part, part_states in self._split(states)]
             if all(map(is_sparse, signals)):
                 return hstack(signals, "csr")
-            return self._join([dense(signal) for signal in signals])  # an offset makes them dense
+            return self._join([dense(signal) for signal in signals])  # some are dense
         out = np.empty_like(states, dtype=np.result_type(states, self.bias)) if out is None else out
         for part, part_states, part_out in self._split(states, out):
             copy_into(part.signal(part_states, out=part_out), part_out)

@@ -32,6 +32,9 @@ class Parameterization:
 
     .. math:: \varphi(v) = \frac{v - o - [\text{subtracts\_bias}]\, a}{\sigma^{2\,\text{power}}}
 
+    where :math:`o` is the offset, :math:`a` the bias and :math:`\sigma^2` the variance given the
+    field. The brackets are one if the flag is True, and zero otherwise.
+
     Parameters
     ----------
     power : float
@@ -223,9 +226,10 @@ class Gaussian(Units):
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         # Inverse Fisher information of the bias alone, sigma^4 / Var(v), and likewise of the
         # weights. Training is then invariant to the units of measurement, and steps are short
-        # enough for clusters that are narrow compared with their distances. The information of the
-        # log-variance is Var(v^2) / (4 sigma^4); the kurtosis enters since rare, distant clusters
-        # (heavy tails) would make its updates unstable.
+        # enough for clusters that are narrow compared with their distances. The factor of the
+        # log-variance is `share` if the kurtosis is at most 3. If the kurtosis is far larger, it is
+        # half the inverse of the Fisher information Var(v^2) / (4 sigma^4): otherwise, rare and
+        # distant clusters (heavy tails) would make its updates unstable.
         share = np.ones_like(self.bias)
         if variance is not None:
             share = self._variance / np.maximum(self._variance, variance)

@@ -15,7 +15,8 @@ from skrbm.core.units.support import QuadratureError, Support
 
 SMALLEST_SLOPE = np.finfo(np.float64).tiny  # of a log-density, in nats; avoids a division by zero
 MAX_SERIES_SLOPE = 0.03  # nats; the remainder of the series is below x^5 / 30000
-# The Gauss-Legendre rule of n nodes integrates e^{xs} to rounding for |x| up to n - 16.
+# The Gauss-Legendre rule of n nodes integrates e^{xs} for |x| up to n - 16. Its relative error is
+# 2e-14 for 32 nodes, 2e-12 for 256 and 3e-10 for 2048, due to the rounding of nodes and weights.
 SPARE_NODES, MAX_LEGENDRE_NODES = 16, 2**11
 
 
@@ -25,6 +26,9 @@ class Interval(LinearUnits):
     r"""Units with values between 0 and 1 and an exponential density.
 
     .. math:: p(s \mid x) = \frac{x\, e^{xs}}{e^x - 1}, \qquad L(x) = \log \frac{e^x - 1}{x}
+
+    where :math:`x = b + f` is the sum of the bias and the field, and :math:`L` is the log-partition
+    of a unit without an offset.
 
     Parameters
     ----------

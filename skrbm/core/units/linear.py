@@ -1,4 +1,4 @@
-"""Units whose energy and signal are linear in their columns, among them two-state units."""
+"""Units whose signal is the states minus an offset, among them two-state units."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ from skrbm.core.units.base import Outs, Units
 from skrbm.core.units.shifts import JointStates
 from skrbm.core.units.support import Metric, Support
 
-LARGEST_START = 2.0**30  # nats; n identical rows give a bias of about n
+LARGEST_START = 2.0**30  # nats; n rows at an end of an interval give a bias of about 2 n
 N_BISECTIONS = 100  # of an interval of 2^31: the last one is 2^-69 wide
 MEAN_ROUNDING = 4 * float(np.finfo(np.float32).eps)  # a rounded mean may exceed the states by this
 
 
 @dataclass(frozen=True, eq=False)
 class LinearUnits(Units):
-    r"""Units with an energy and a signal linear in their columns.
+    r"""Units with an energy and a signal that are affine in the states.
 
     .. math:: A(s) = -(s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
-    where :math:`b` is the bias and :math:`o` the offset. The distribution given the field depends
-    only on :math:`x`. A subclass defines its `support` and three functions of :math:`x`, an array
-    of shape (n_samples, n_columns). These functions may overwrite :math:`x`.
+    where :math:`b` is the bias and :math:`o` the offset. A subclass may add terms to the energy
+    that depend on neither. The distribution given the field depends only on :math:`x` and on
+    parameters in these terms. A subclass defines its `support` and three functions of :math:`x`, an
+    array of shape (n_samples, n_columns). These functions may overwrite :math:`x`.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ class LinearUnits(Units):
         r"""Sum of :math:`L(x) = \log \sum_s e^{s x}` over the units, in double precision.
 
         The result has shape (n_samples,). For continuous units, an integral replaces the sum over
-        the states.
+        the states. Terms that a subclass adds to the energy are subtracted in the exponent.
         """
 
     @abstractmethod
@@ -152,7 +153,7 @@ class LinearUnits(Units):
         return self._with(**arrays)
 
     def _with(self, **arrays: Array | None) -> Self:
-        """Layer in which some arrays are replaced; ten times faster than `dataclasses.replace`."""
+        """Layer in which some arrays are replaced; faster than `dataclasses.replace`."""
         layer = object.__new__(type(self))
         vars(layer).update(vars(self), **arrays)
         return layer
@@ -283,7 +284,8 @@ class TwoStateUnits(LinearUnits):
         return self.distance
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # With this metric, training is the same for all pairs of states, such as 0 and 1 or -1 and 1.
+        # With this metric, training is the same for all pairs of states, for example 0 and 1, or -1
+        # and 1.
         share = self.distance**-2.0
         return Metric(signal=share, parameters={"bias": share})
 
@@ -305,9 +307,11 @@ def _scaled(array: Array, factor: float) -> Array:
 
 
 def bias_of_mean(units: Units, target: Array) -> Array:
-    """Find biases by bisection for which the means without a field are `target`, (n_columns,).
+    """Find biases by bisection for which the means without a field equal `target`.
 
-    The means must increase with the biases, and the biases of `units` must be zero.
+    `target` and the result have shape (n_columns,). The means must increase with the biases, and
+    the biases of `units` must be zero. Biases beyond `LARGEST_START` in magnitude are replaced by
+    this bound.
     """
     low, high = np.full_like(target, -LARGEST_START), np.full_like(target, LARGEST_START)
     for _ in range(N_BISECTIONS):
@@ -323,7 +327,7 @@ def row_dots(rows: Any, vectors: Array) -> Array:
     Parameters
     ----------
     rows : {ndarray, sparse matrix} of shape (n_rows, n_columns)
-        Rows, which may be sparse only if there is a single vector.
+        Rows, which may be sparse only if `vectors` has one dimension.
     vectors : ndarray of shape (n_columns,) or (n_rows or 1, n_columns)
         One vector for all rows, or one vector for each row.
 

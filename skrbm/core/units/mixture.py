@@ -22,7 +22,7 @@ from skrbm.core.units.support import (
     Support,
 )
 
-MIN_PRECISION = 0.1  # of a component relative to the base; at or below zero Z is infinite
+MIN_PRECISION = 0.1  # of a component, relative to its precision in the base; Z needs more than zero
 
 
 class Components(NamedTuple):
@@ -50,7 +50,8 @@ class Mixture(Units):
 
     .. math::
 
-        A(v) = -\sum_i \log p_{0i}(v_i) + \frac{e^{-z_i} - 1}{2} v_i^2 - a_i \varphi_i(v_i), \qquad
+        A(v) = \sum_i \left( -\log p_{0i}(v_i) + \frac{e^{-z_i} - 1}{2} v_i^2
+        - a_i \varphi_i(v_i) \right), \qquad
         \varphi(v) = (v - o) e^{-z}
 
     The base :math:`p_0 = \sum_k \pi_k \mathcal{N}(\mu_k, \sigma_k^2)` is fixed in training.
@@ -65,9 +66,9 @@ class Mixture(Units):
         p(k \mid f) \propto \frac{\pi_k}{\sqrt{D_k}} \exp \frac{\mu_k x + \sigma_k^2 x^2 / 2
         - (e^{-z} - 1) \mu_k^2 / 2}{D_k}
 
-    Units with a single standard normal component are `Gaussian` units with the parameterization
-    "cho". The energy is linear in :math:`a e^{-z}` and :math:`e^{-z}`; tempered layers are
-    therefore of the same type.
+    Without an offset, units with a single standard normal component have the distributions of
+    `Gaussian` units with the parameterization "cho". The energy is linear in :math:`a e^{-z}` and
+    :math:`e^{-z}`; tempered layers are therefore of the same type.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class Mixture(Units):
         Log-weights, means and variances of the components of the base. Columns with fewer
         components are padded with log-weights of minus infinity and variances of zero.
     is_natural : bool, default=False
-        True if the signal equals the states, without the factor :math:`e^{-z}`.
+        True if the signal and :math:`x` are computed without the factor :math:`e^{-z}`.
     learn_variance : bool or ndarray of shape (n_columns,), default=True
         Mask of the log-variances that are learned.
     offset : ndarray of shape (n_columns,), default=None

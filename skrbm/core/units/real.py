@@ -1,4 +1,4 @@
-"""Real-valued units of curvature one: Gaussian, rectified and double rectified."""
+"""Real-valued units: standard Gaussian, rectified linear and double rectified linear."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
-# Scores below which the mean of a truncated normal variable is computed by a continued fraction,
-# and its draws by a fixed-point iteration; with these numbers of terms both are exact to 1e-13.
+# Means of a normal variable, before truncation to positive values and in standard deviations, below
+# which its truncated mean is computed by a continued fraction, and its draws by a fixed-point
+# iteration; with these numbers of terms both are exact to 1e-13.
 FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
 FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
 # Grid of fields on which the variance of a bimodal unit is maximized; the factor covers the error
@@ -33,7 +34,8 @@ class RealUnits(LinearUnits):
 
     .. math:: A(s) = \tfrac12 |s|^2 - (s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
-    The curvature fixes the scale of the states; another scale would only rescale the weights.
+    The curvature fixes the scale of the states. Another scale would only rescale the weights and
+    biases. `DReLU` adds further terms to the energy.
     """
 
     def energy(self, states: Any) -> Array:
@@ -49,7 +51,7 @@ class RealUnits(LinearUnits):
         return 1 / self.tail_curvature
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # Inverse Fisher information of the bias, which is the variance of the states.
+        # Inverse of the Fisher information of the bias (the variance of the states); at most one.
         share = np.ones_like(self.bias)
         if variance is not None:
             share /= np.maximum(variance, 1)
@@ -66,8 +68,8 @@ class RealUnits(LinearUnits):
 class StandardGaussian(RealUnits):
     r"""Real-valued units of variance one, with :math:`p(s \mid f) = \mathcal{N}(b + f, 1)`.
 
-    Unlike the energy of `Gaussian`, their energy is linear in the bias, so tempered energies are
-    exact. As hidden units, they couple the visible units pairwise, with the couplings :math:`W W^T`
+    Unlike the energy of `Gaussian`, their energy is linear in the bias, so `is_tempered_exactly` is
+    True. As hidden units, they couple the visible units pairwise, with the couplings :math:`W W^T`
     [1]_.
 
     Parameters
@@ -116,8 +118,9 @@ class ReLU(RealUnits):
         L(x) = \tfrac12 \log 2 \pi + \tfrac12 x^2 + \log \Phi(x), \qquad
         \mathrm{E}[s \mid x] = x + \frac{\phi(x)}{\Phi(x)}
 
-    where :math:`\phi` is the density and :math:`\Phi` the distribution function of the standard
-    normal distribution.
+    where :math:`x = b + f`, :math:`L` is the log-partition of a unit without an offset, and
+    :math:`\phi` is the density and :math:`\Phi` the distribution function of the standard normal
+    distribution.
 
     Parameters
     ----------
@@ -157,7 +160,7 @@ class ReLU(RealUnits):
 @final
 @dataclass(frozen=True, eq=False)
 class DReLU(RealUnits):
-    r"""Double rectified linear units: the curvature and threshold differ between the sides of zero.
+    r"""Double rectified linear units: the curvature and slope of the energy change at zero.
 
     .. math::
 
@@ -167,15 +170,16 @@ class DReLU(RealUnits):
     where :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. In [1]_, two of the four parameters
     are redundant: a change of these has the same effect as a change of the scale of the states and
     of the bias. Here, the mean of the two curvatures is therefore one, and the two thresholds
-    differ only in sign. The energy is then linear in all parameters. A positive threshold
-    :math:`\theta` makes states near zero more probable; a negative threshold gives two modes.
+    differ only in sign. The energy is then linear in all parameters. With a positive threshold
+    :math:`\theta`, states near zero are more probable than with a threshold of zero. With a
+    negative threshold, there are two modes, one on each side of zero, if :math:`|b + f| < -\theta`.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Linear coefficient of the negative energy, common to both sides of zero.
     threshold : ndarray of shape (n_columns,)
-        Threshold :math:`\theta`, which is the energy in nats that is added to the states 1 and -1.
+        Threshold :math:`\theta`, which is the coefficient of :math:`|s|` in the energy.
     asymmetry : ndarray of shape (n_columns,)
         Asymmetry :math:`\eta` of the curvatures, between -1 and 1.
     offset : ndarray of shape (n_columns,), default=None
@@ -217,7 +221,8 @@ class DReLU(RealUnits):
     def largest_variance(self) -> Array:
         if (self.threshold >= 0).all():  # a convex energy
             return super().largest_variance
-        # The variance is largest where both sides are about equally likely: within the thresholds.
+        # The variance is largest where both sides of zero are about equally probable: where the
+        # magnitude of field plus bias is not much larger than that of the threshold.
         bound = np.abs(self.threshold) + 4
         sides = self._sides(np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None] * bound)
         up, down = sides.second_moments
@@ -281,7 +286,7 @@ class DReLU(RealUnits):
         return {"asymmetry": (-largest, largest)}
 
     def _sides(self, x: Array) -> Sides:
-        """Distributions on both sides of zero, in double precision."""
+        """Distributions of positive and negative states given x = b + f, in double precision."""
         x, eta, theta = x.astype(np.float64), self.asymmetry.astype(np.float64), self.threshold
         gamma = np.stack([1 + eta, 1 - eta])
         gamma = gamma.reshape(2, -1, x.shape[-1])  # parameters may have a row for each sample
@@ -291,14 +296,17 @@ class DReLU(RealUnits):
 
 @final
 class Sides:
-    """Distributions of double rectified units above and below zero, stacked along axis 0.
+    """Truncated normal distributions of the positive and the negative states of `DReLU` units.
+
+    In arrays of shape (2, n_samples, n_columns), index 0 of the first axis stands for positive
+    states s, and index 1 for negative states, represented by -s.
 
     Parameters
     ----------
     scores : ndarray of shape (2, n_samples, n_columns)
         Means of the normal distributions before truncation, in standard deviations.
     curvatures : ndarray of shape (2, n_samples, n_columns)
-        Inverse variances of these distributions.
+        Inverse variances of the normal distributions before truncation.
     """
 
     def __init__(self, scores: Array, curvatures: Array) -> None:
@@ -338,8 +346,9 @@ class Sides:
 def half_normal(z: Array) -> tuple[Array, Array]:
     r"""Log-normalizer and mean of the normal distribution N(z, 1) truncated to positive values.
 
-    Both are computed from :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2} \operatorname{erfcx}(-z /
-    \sqrt{2})`. If z is far below zero, :math:`\Phi` underflows, but its last factor does not.
+    For z up to zero, both are computed from :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2}
+    \operatorname{erfcx}(-z / \sqrt{2})`: if z is below about -38, :math:`\Phi` underflows, but its
+    last factor does not. Means for z below `FAR_MEAN` are computed by a continued fraction.
 
     Parameters
     ----------
@@ -374,9 +383,9 @@ def half_normal(z: Array) -> tuple[Array, Array]:
 def half_normal_quantile(z: Array, u: Array) -> Array:
     r"""Upper quantile, of probability u, of the normal distribution N(z, 1) truncated to s > 0.
 
-    If z is far below zero, the state s is computed by fixed-point iteration. The log-survival
-    function is then nearly linear in s, as for an exponential distribution, and its slowly varying
-    remainder is evaluated at the previous iterate.
+    If z is below `FAR_DRAW`, the state s is computed by fixed-point iteration. The log-survival
+    function is then :math:`z s - s^2 / 2` plus a remainder that varies slowly with s. Each step
+    solves for s with the remainder at the previous iterate.
     """
     near = np.maximum(z, FAR_DRAW)
     states = np.maximum(near - ndtri(u * ndtr(near)), 0)

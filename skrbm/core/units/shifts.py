@@ -49,15 +49,17 @@ class JointStates:
             \log \mathrm{E} \left[ e^{\sum_j d_{mj} u_j} \right]
             = \sum_j \log \left( 1 - p_{nj} + p_{nj} e^{d_{mj}} \right)
 
-        for every row n of probabilities and every shift m. The product of the factors of a group of
-        bits equals a sum over the joint states of the bits. These sums are a product of two small
-        matrices, which contain the probabilities of the joint states and the exponentials of the
-        shifts. All terms are positive, so there is no cancellation.
+        for every row n and every shift m, where the bit :math:`u_j` is one with the probability
+        :math:`p_{nj}`. The product of the factors of a group of bits equals a sum over the joint
+        states of the bits. These sums are a product of two small matrices, which contain the
+        probabilities of the joint states and the exponentials of the summed shifts of the bits that
+        are one. All terms are positive, so there is no cancellation.
 
         Parameters
         ----------
         shifts : ndarray of shape (n_shifts, n_units)
-            Shifts for which `is_near` is true.
+            Shifts for which `is_near` is true: in every group of bits, the sum of their magnitudes
+            is at most `RANGE`.
 
         Returns
         -------
@@ -85,7 +87,11 @@ class JointStates:
 
 
 def _grouped(values: Array) -> Array:
-    """Pad values (n_samples, n_units) with zeros, and reshape to (n_groups, GROUP, n_samples)."""
+    """Transpose values of shape (n_samples, n_units), and split the units into groups.
+
+    The axis of the units is padded with zeros to a multiple of `GROUP`. The result has shape
+    (n_groups, GROUP, n_samples).
+    """
     padded = np.pad(values.T, ((0, -values.shape[1] % GROUP), (0, 0)))
     return padded.reshape(len(padded) // GROUP, GROUP, len(values))
 
@@ -96,7 +102,10 @@ def _spans(shifts: Array) -> Array:
 
 
 def _blocks(spans: Array) -> Iterator[slice]:
-    """Yield ranges of groups whose products neither overflow nor exceed the workspace."""
+    """Yield ranges of groups whose products neither overflow nor exceed the workspace.
+
+    `spans`, of shape (n_groups,), contains the largest result of `_spans` for each group.
+    """
     n_shifts, n_rows, n_factors = BLOCK
     most, begin, total = n_factors // (n_shifts * n_rows), 0, 0.0
     for number, span in enumerate(spans.tolist()):
@@ -110,7 +119,8 @@ def _blocks(spans: Array) -> Iterator[slice]:
 def _of_states(off: Array, on: Array) -> Array:
     """Products of the factors of each group in each joint state.
 
-    The result has shape (n_groups, 2^GROUP, n_samples).
+    `off` and `on`, of shape (n_groups, GROUP, n_samples), contain the factors of each bit if it is
+    zero and if it is one. The result has shape (n_groups, 2^GROUP, n_samples).
     """
     products = np.ones_like(off[:, :1])
     for j in range(GROUP):

@@ -21,7 +21,11 @@ SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 
 
 class QuadratureError(ValueError):
-    """The distribution of a unit has no quadrature, or needs more nodes than are allowed."""
+    """The distribution of a unit cannot be integrated by the available quadratures.
+
+    No quadrature is implemented for the unit type, the distribution needs too many nodes, or nodes
+    too close for the dtype, or the weights are so large that no range is known.
+    """
 
 
 class UnknownRangeError(ValueError):
@@ -45,9 +49,10 @@ class Support:
 class Metric(NamedTuple):
     """Diagonal preconditioner of the gradient.
 
-    The factors are scalars or arrays of shape (n_columns,). The rows of the gradient of the weights
-    are multiplied by `signal`. The gradients of the layer's parameters are multiplied by the
-    factors of the same names in `parameters`. A parameter without an entry has a factor of one.
+    The factors are scalars or arrays of shape (n_columns,). The gradient of the weights is
+    multiplied by `signal` along the axis of the layer: its rows for the visible layer, its columns
+    for the hidden layer. The gradients of the layer's parameters are multiplied by the factors of
+    the same names in `parameters`. A parameter without an entry has a factor of one.
     """
 
     signal: Array | float = 1.0

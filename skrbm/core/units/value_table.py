@@ -23,9 +23,9 @@ class ValueTable:
 
     Units are sorted by decreasing width, so that the units that have a k-th value come first.
     Consecutive values that occur in the same number of units form a block of shape (n_values,
-    n_units, n_samples). There is one block for each distinct width. Rows are copied into a
-    transposed table in this order. Sums and comparisons of values then run over all units and
-    samples in memory order.
+    n_units, n_samples). There is one block for each distinct width. Rows of log-probabilities are
+    transposed and copied into a table in this order. Sums and comparisons of values then run over
+    all units and samples in memory order.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class ValueTable:
         Parameters
         ----------
         x : ndarray of shape (n_samples, n_columns)
-            Log-odds.
+            Log-probabilities of the values, up to a constant for each unit.
         number : ndarray of shape (n_samples, n_units)
             Uniform random numbers in [0, 1), in double precision.
 
@@ -152,7 +152,7 @@ def chosen_values(
     Parameters
     ----------
     x : ndarray of shape (n_samples, n_columns)
-        Log-odds.
+        Log-probabilities of the values, up to a constant for each unit.
     first_columns : ndarray of shape (n_units,)
         First column of each unit.
     widths : int or ndarray of shape (n_units,)
