@@ -1,9 +1,11 @@
 r"""Centering: offsets that change the parameters but not the distribution.
 
-A centered machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. If the
+A centered machine subtracts the offset :math:`\alpha` from the visible states and the offset
+:math:`\beta` from the hidden states in its energy. If the
 offsets change, the biases can compensate for the change, so that the distribution stays the same.
-Gradient ascent in the parameters of the centered machine does not depend on the coding of a unit's
-states: if 0 and 1 are exchanged, the result is the same [1]_ [2]_.
+If the offsets are means of the states, gradient ascent in the parameters of the centered machine
+does not depend on the coding of a unit's states: if 0 and 1 are exchanged, the result is the same
+[1]_ [2]_.
 
 References
 ----------

@@ -19,8 +19,8 @@ LAST_FREQUENCY = 26.0  # 1 / sinh(pi t / 2) is below 1e-17 for larger t
 SATURATION = 20.0  # log(2 cosh x) equals |x| to 1e-17 for larger x
 N_HERMITE_NODES = 64  # for the average over a normal variable
 SPAN = 2 * np.sqrt(3.0)  # range of a uniform variable, in standard deviations
-NORMAL_BOUND = 9.0  # standard deviations; a normal variable exceeds it with probability 1e-18
-N_ENERGY_NODES = 16  # for the average of a unit's energy, a polynomial of at most second order
+NORMAL_BOUND = 9.0  # standard deviations; a normal variable exceeds it with probability 1e-19
+N_ENERGY_NODES = 16  # for the average of a unit's energy: exact unless the unit is a mixture
 SMALL_PHASE = 1e-2  # below it, the remainder of the series is a^5 / 840 = 1e-13
 N_BLOCK_FREQUENCIES = 2**10  # frequencies at a time; their arrays fit the cache
 
@@ -75,8 +75,8 @@ class EffectiveCouplings:
         r"""Root mean square of the interactions between each pair of features, in nats.
 
         The matrix has shape (n_features, n_features). The mean is over all pairs of columns. For
-        two-state units, the result is :math:`|J_{ij}|`. For categorical units with :math:`q_i` and
-        :math:`q_j` values, it is
+        two units with one column each (two states or real values), the result is
+        :math:`|J_{ij}|`. For categorical units with :math:`q_i` and :math:`q_j` values, it is
 
         .. math:: \sqrt{\frac{1}{q_i q_j} \sum_{a, b} J_{ij}(a, b)^2}
         """
@@ -149,8 +149,8 @@ def effective_couplings(
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
     The integrals are summed over the hidden units. They are computed by the midpoint rule, which is
-    exact to rounding. The number of nodes is proportional to the sum of the absolute weights and
-    independent of the number of states.
+    exact to rounding. The number of nodes for a hidden unit grows linearly with the sum of its
+    absolute weights; it does not depend on the number of states of the visible layer.
 
     Parameters
     ----------
@@ -177,7 +177,9 @@ def effective_couplings(
     Raises
     ------
     ValueError
-        If the method does not support the visible or hidden units.
+        If a visible unit has neither two states in one column, nor one-hot columns, nor real values
+        in one column. If hidden units do not have two states and `method` is "exact" or a visible
+        unit is real-valued. If `method` is "gaussian" and a visible unit is real-valued.
 
     References
     ----------
@@ -221,13 +223,13 @@ class _VisibleSignals:
 
     The values of all discrete units are concatenated; `unit` contains, for each value, the index of
     its unit among the discrete units. `sent` contains the inputs from each value. Let x be `bias`
-    plus the sum of the inputs from the current values. The hidden units contribute ``log_partition(x)``
-    and a term that is linear in the inputs to log p. For two-state hidden
-    units, `log_partition` is the sum of log 2cosh x. `linear` contains this linear term minus the
-    energies of the visible units. `columns` contains the indices of the values that have a column
-    in the layer: all values of a categorical unit, and the higher value of a two-state unit.
-    `value_columns` contains the column of each of these values in the layer. `reals` contains the
-    inputs from the real-valued units.
+    plus the sum of the inputs from the values of all units. The hidden units contribute
+    ``log_partition(x)`` and a term that is linear in the inputs to log p. For two-state hidden
+    units, `log_partition` is the sum of log 2cosh x. `columns` contains the indices of the values
+    that have a column in the layer: all values of a categorical unit, and the higher value of a
+    two-state unit. For each of these values, `value_columns` contains its column in the layer, and
+    `linear` contains the linear term minus the energy, from which the average over all values of
+    the unit is subtracted. `reals` contains the inputs from the real-valued units.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -320,7 +322,7 @@ class _RealSignals:
 
     @property
     def largest_sent(self) -> Array:
-        """Bound on the inputs to each hidden unit, which is exceeded with probability 1e-18."""
+        """Bound on each hidden unit's absolute input, exceeded with a probability below 1e-18."""
         largest = np.where(self.is_bounded, SPAN / 2, NORMAL_BOUND)
         return np.asarray(largest @ np.abs(self.slope))
 
@@ -358,8 +360,8 @@ def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
 def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
     """Coefficients of log-partitions of the form log 2cosh(slope x + bias) + share x + constant.
 
-    The result contains `slope`, `bias` and `share`, each of shape (n_units,). If a unit does not
-    have two states, the result is None.
+    The field is x. The result contains `slope`, `bias` and `share`, each of shape (n_units,). The
+    result is None if any unit does not have two states in a single column.
     """
     forms = []
     for j in range(hidden.n_units):
