@@ -63,8 +63,9 @@ def read_fasta(
     ImportError
         If pandas is not installed.
     ValueError
-        If there is no record, if a record has no name or no letters, if a name occurs twice, if
-        sequences differ in length, if a letter is unknown, or if a parameter is invalid.
+        If there is no record, if there is text before the first header, if a record has no name or
+        no letters, if a name occurs twice, if sequences differ in length, if a letter is unknown
+        and `handle_unknown` is "error", or if another parameter has an invalid value.
 
     Examples
     --------

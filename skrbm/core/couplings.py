@@ -53,7 +53,7 @@ class EffectiveCouplings:
         Triple interactions, in nats. The array is symmetric. Its entries are zero if two of the
         columns belong to the same unit. If the order is 2, it is None.
     method : {"exact", "gaussian"}
-        Method of computation.
+        Method by which `effective_couplings` computed the coefficients.
     feature_of_column : ndarray of shape (n_columns,)
         Index of the feature to which each column belongs; each feature is one unit.
     features : ndarray of shape (n_features,)
@@ -346,7 +346,10 @@ class _RealSignals:
 
 
 def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
-    """Quadrature nodes of a unit's standardized value, their weights, and the unit's states."""
+    """Quadrature nodes of a unit's standardized value, their weights, and the states there.
+
+    The arrays have the shapes (n_nodes,), (n_nodes,) and (n_nodes, 1).
+    """
     (low,), (high,) = layer.column_bounds
     if np.isfinite(high - low):
         s, weights = leggauss(N_ENERGY_NODES)
@@ -375,7 +378,10 @@ def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
 
 
 def _integrate(signals: _VisibleSignals, sums: list[Array]) -> None:
-    """Add the integrals over the frequencies, for all hidden units, to `sums` in place."""
+    """Add the integrals over the frequencies, for all hidden units, to `sums` in place.
+
+    `sums` contains the fields, the pairs and, if the order is 3, the triples.
+    """
     for j, n_nodes in enumerate(signals.n_nodes):
         step = LAST_FREQUENCY / n_nodes
         for begin in range(0, n_nodes, N_BLOCK_FREQUENCIES):

@@ -16,7 +16,7 @@ TURNED_ROWS = 16
 
 
 class NormalizationError(ValueError):
-    """The partition function of a machine may be infinite, as for weights that are too large."""
+    """The partition function of a machine may be infinite, see `Machine.check_normalizable`."""
 
 
 @final

@@ -105,7 +105,7 @@ class Multiple(Expectation):
 @final
 @dataclass(frozen=True)
 class AllStates(Expectation):
-    """Exact expectation under the model: a sum over all states of the smaller discrete layer."""
+    """Exact expectation under the model: a sum over all states of the layer with fewer states."""
 
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
         return expected_gradient(machine)
@@ -196,8 +196,8 @@ class UpdateBuffers:
     """Buffers that all updates share, with the precision in which states are stored.
 
     Parameters are stored and updated in the precision of the machine. States and their products may
-    have a lower precision: single precision takes half the time, and its rounding errors are
-    smaller than the sampling noise of a gradient.
+    have a lower precision: single precision takes half the time of double precision, and its
+    rounding errors are smaller than the sampling noise of a gradient.
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ class EarlyStopping:
     restores_best : bool
         Whether to keep the machine with the best score.
     best : Machine, default=None
-        Copy of the machine with the best score so far.
+        Copy of the machine with the best score so far, or None if no machine is kept yet.
     """
 
     plateau: Plateau

@@ -158,7 +158,7 @@ class PersistentContrastiveDivergence(OneTemperature):
 @final
 @dataclass(frozen=True)
 class Exact(OneTemperature):
-    """Exact sum over all states of the smaller discrete layer, without Markov chains."""
+    """Exact sum over all states of the layer with fewer states, without Markov chains."""
 
     is_exact = True
     offers = frozenset()

@@ -23,9 +23,10 @@ class Step:
     Parameters
     ----------
     machine : Machine
-        Plain machine before the update, in the precision of states. It may share arrays with the
-        machine in training, so that it is valid only until the step. Copy arrays to keep them; this
-        also applies to the arrays of `state`.
+        Machine before the update, plain (without offsets) and in the precision of states, which
+        `UpdateBuffers` defines. It may share arrays with the machine in training, so that it is
+        valid only until the step. Copy arrays to keep them; this also applies to the arrays of
+        `state`.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Mini-batch. The gradient, which is computed between `weigh_rows` and `transform`, may
         overwrite it.

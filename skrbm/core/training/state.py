@@ -102,13 +102,24 @@ class TrainingState:
             Mean of the visible units over the mini-batch.
         mean_hidden : ndarray of shape (n_hidden,)
             Mean of the hidden units over the mini-batch.
+
+        Raises
+        ------
+        ValueError
+            If `visible_offset` or `hidden_offset` is None.
         """
         visible, hidden = self._initialized_offsets()
         self.visible_offset = visible + OFFSET_RATE * (mean_visible - visible)
         self.hidden_offset = hidden + OFFSET_RATE * (mean_hidden - hidden)
 
     def offsets(self, dtype: Any) -> tuple[Array, Array]:
-        """Copies of the running means of both layers, converted to the given dtype."""
+        """Copies of the running means of both layers, converted to the given dtype.
+
+        Raises
+        ------
+        ValueError
+            If `visible_offset` or `hidden_offset` is None.
+        """
         visible, hidden = self._initialized_offsets()
         return visible.astype(dtype), hidden.astype(dtype)
 

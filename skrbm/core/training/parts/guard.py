@@ -14,7 +14,7 @@ from skrbm.core.numerics import every_kth_row
 from skrbm.core.training.part import Part
 from skrbm.core.training.state import TrainingState
 
-N_GUARD_ROWS = 16  # rows whose hidden fields are checked after an epoch
+N_GUARD_ROWS = 16  # largest number of rows whose hidden fields are checked after an epoch
 MAX_FIELD = 1e8  # nats, from the mean field; outliers of narrow clusters can cause 1e6
 
 
@@ -46,7 +46,7 @@ class Guard(Part):
         DivergenceError
             If parameters or moments of the visible units are not finite in `precision`, if the
             field of a row on a hidden unit differs by `MAX_FIELD` nats or more from the mean over
-            `N_GUARD_ROWS` rows, or if `Machine.lost_curvature` is at least 1.
+            at most `N_GUARD_ROWS` rows, or if `Machine.lost_curvature` is at least 1.
         """
         last, last_state = _copied(machine.parameters), _copied(vars(state))
         try:

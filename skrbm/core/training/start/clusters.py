@@ -25,7 +25,7 @@ from skrbm.core.units.support import SMALLEST_SHARE
 MAX_CLUSTERS = 8  # largest number of modes that pretraining represents, with one unit each
 MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # of the subsample: 55 ms for MNIST
 MIN_CLUSTER_ROWS = 5  # rows of a cluster in each half of the subsample
-N_FINE_CLUSTERS, N_KMEANS_STEPS = 16, 20  # clusters of k-means, which are then merged
+N_FINE_CLUSTERS, N_KMEANS_STEPS = 16, 20  # most clusters of k-means, which are then merged
 MIN_GAP = 4.0  # width of the gap between two clusters, in standard deviations
 MIN_TIE_SHARE = 0.5  # share of ties in a sorted column above which it has few distinct values
 # Smallest gap, in multiples of the largest step of any single column: for binary columns, and for
@@ -116,9 +116,9 @@ def find_clusters(
     """Find clusters of rows that are separated by wide gaps.
 
     Numeric data are first searched for rare clusters. A subsample of the other rows is then drawn,
-    and k-means partitions its first half into many small clusters. The second half shows whether
-    two clusters are separated by a gap (see `separated`). Clusters without a gap between them are
-    merged until all clusters are separated.
+    and k-means partitions its first half into at most `N_FINE_CLUSTERS` clusters. The second half
+    shows whether two clusters are separated by a gap (see `separated`). Clusters without a gap
+    between them are merged until all clusters are separated.
 
     Parameters
     ----------
@@ -183,6 +183,9 @@ def far_rows_by_group(
     v: Any, indices: Array, mean: Array, unit: Array
 ) -> tuple[list[Array], float]:
     """Find rare rows that are far from all others, alone or in small groups.
+
+    A group is rare if it is not the largest group and if a random subsample of at most
+    `MAX_CLUSTERED_ROWS` rows is expected to contain fewer than `MAX_RARE_ROWS` of its rows.
 
     Parameters
     ----------
@@ -303,7 +306,7 @@ def _value_gaps(rows: Array) -> Array:
 
 
 def _fine_clusters(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Means of many small k-means clusters, and the variance of each column within clusters."""
+    """Means of at most `N_FINE_CLUSTERS` clusters, and variance of each column within clusters."""
     with KMEANS_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of empty clusters and of equal rows
         n_clusters = min(N_FINE_CLUSTERS, len(rows) // MIN_CLUSTER_ROWS)

@@ -188,7 +188,7 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
 def log_likelihood(machine: Machine, v: Array, sample_weight: Array | None = None) -> float:
     """Exact mean log-likelihood of rows in nats.
 
-    The partition function is a sum over all states of the smaller discrete layer.
+    The partition function is a sum over all states of the layer with fewer states.
     """
     return -weighted_mean(machine.free_energy(v), sample_weight) - log_partition(machine)
 
@@ -206,8 +206,7 @@ def maximize_likelihood(
     Parameters
     ----------
     machine : Machine
-        Initial machine. The cost of a step grows with the number of states of its smaller discrete
-        layer.
+        Initial machine. A step enumerates all states of the layer with fewer states.
     v : ndarray of shape (n_samples, n_visible)
         Training rows.
     data : Units
