@@ -20,7 +20,8 @@ __all__ = ["contact_scores", "read_fasta", "sequence_weights"]
 ALPHABETS = {"protein": "-ACDEFGHIKLMNPQRSTVWY", "dna": "-ACGT", "rna": "-ACGU"}
 GZIP_MAGIC = b"\x1f\x8b"  # first bytes of a compressed file: RFC 1952
 N_SHOWN = 10  # names or letters in a message
-# Block sizes of the comparison of pairs: two arrays of one byte per pair fit in a cache of 1 MiB.
+# Block sizes of the comparison of pairs: for at most 255 sites, two arrays of one byte per pair,
+# which fit in a cache of 1 MiB.
 PAIRED_ROWS, PAIRED_OTHERS = 2**6, 2**13
 
 
@@ -62,8 +63,9 @@ def read_fasta(
     ImportError
         If pandas is not installed.
     ValueError
-        If there is no record, if a record has no name or no letters, if a name occurs twice, if
-        sequences differ in length, if a letter is unknown, or if a parameter is invalid.
+        If there is no record, if there is text before the first header, if a record has no name or
+        no letters, if a name occurs twice, if sequences differ in length, if a letter is unknown
+        and `handle_unknown` is "error", or if another parameter has an invalid value.
 
     Examples
     --------
@@ -311,7 +313,7 @@ def _records(content: bytes) -> tuple[list[str], list[bytes]]:
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and content of each line that is not blank."""
+    """Yield the number, from 1, and the stripped content of each line that is not blank."""
     for number, line in enumerate(content.splitlines(), start=1):
         if line.strip():
             yield number, line.strip()
@@ -355,7 +357,8 @@ def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: st
 def _site_codes(X: Any) -> Array:
     """Encode the values of each site as integers of the smallest sufficient type.
 
-    The codes have shape (n_sites, n_rows).
+    Equal values have equal codes, and missing values have the code 0. The codes have shape
+    (n_sites, n_rows).
     """
     X = np.asarray(X) if container_of(X) == "array" else X
     if len(X.shape) != 2 or 0 in X.shape:

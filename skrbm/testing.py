@@ -16,7 +16,7 @@ N_FIELDS = 5  # rows of the test fields
 N_NEAR_FIELDS = 81  # fields at which the variance is compared with its bound
 N_DRAWS_PER_FIELD = 20_000  # relative errors of moments are about 0.01
 DIFFERENCE_STEP = 1e-3  # of the five-point finite difference, whose error is of order step^4
-FAR_STATE, FAR_ERROR = 1e6, 1e-4  # state at which the energy is quadratic, and the tolerance there
+FAR_STATE, FAR_ERROR = 1e6, 1e-4  # state at which the energy is quadratic, and tolerance there
 MAX_ERROR = 1e-6  # relative and absolute tolerance of quadrature and finite differences
 MAX_STD_ERRORS = 6  # of a sample moment; a correct one fails with a probability of 2e-9
 
@@ -24,9 +24,11 @@ MAX_STD_ERRORS = 6  # of a sample moment; a correct one fails with a probability
 def check_units(units: Units, rng: np.random.Generator) -> None:
     """Test a layer of units: its distribution, gradients, offsets and initialization.
 
-    Every method is compared with values that are computed from `energy`, `signal` and `support`, by
-    enumeration, quadrature or finite differences. Overridden methods are also compared with their
-    default implementations.
+    Most methods are compared with values that are computed from `energy`, `signal` and `support`,
+    by enumeration, quadrature or finite differences. Some overridden methods, such as
+    `log_partition_change`, are compared with their default implementations. The methods `metric`,
+    `bounds`, `has_means`, `draw_states_of_means` and `from_arrays`, the property `value_step`, and
+    sparse states are not tested.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
 r"""Centering: offsets that change the parameters but not the distribution.
 
-A centered machine subtracts offsets :math:`\alpha, \beta` from the states in its energy. If the
-offsets change, the biases can compensate for the change, so that the distribution stays the same.
-Gradient ascent in the parameters of the centered machine does not depend on the coding of a unit's
-states: if 0 and 1 are exchanged, the result is the same [1]_ [2]_.
+A centered machine subtracts an offset from the visible states and another one from the hidden
+states in its energy. A machine without offsets is called plain. If the offsets change, the biases
+can compensate for the change, so that the distribution stays the same. If the offsets are means of
+the states, gradient ascent in the parameters of the centered machine does not depend on the coding
+of a unit's states: if 0 and 1 are exchanged, the result is the same [1]_ [2]_.
 
 References
 ----------

@@ -19,7 +19,7 @@ LAST_FREQUENCY = 26.0  # 1 / sinh(pi t / 2) is below 1e-17 for larger t
 SATURATION = 20.0  # log(2 cosh x) equals |x| to 1e-17 for larger x
 N_HERMITE_NODES = 64  # for the average over a normal variable
 SPAN = 2 * np.sqrt(3.0)  # range of a uniform variable, in standard deviations
-NORMAL_BOUND = 9.0  # standard deviations; a normal variable exceeds it with probability 1e-18
+NORMAL_BOUND = 9.0  # standard deviations; a normal variable exceeds it with probability 1e-19
 N_UNIFORM_NODES = 16  # for the average of the energy, a polynomial of at most second order
 N_NORMAL_NODES = 1025  # energies of mixtures are no polynomials
 SMALL_PHASE = 1e-2  # below it, the remainder of the series is a^5 / 840 = 1e-13
@@ -54,7 +54,7 @@ class EffectiveCouplings:
         Triple interactions, in nats. The array is symmetric. Its entries are zero if two of the
         columns belong to the same unit. If the order is 2, it is None.
     method : {"exact", "gaussian"}
-        Method of computation.
+        Method by which `effective_couplings` computed the coefficients.
     feature_of_column : ndarray of shape (n_columns,)
         Index of the feature to which each column belongs; each feature is one unit.
     features : ndarray of shape (n_features,)
@@ -76,8 +76,8 @@ class EffectiveCouplings:
         r"""Root mean square of the interactions between each pair of features, in nats.
 
         The matrix has shape (n_features, n_features). The mean is over all pairs of columns. For
-        two-state units, the result is :math:`|J_{ij}|`. For categorical units with :math:`q_i` and
-        :math:`q_j` values, it is
+        two units with one column each (two states or real values), the result is
+        :math:`|J_{ij}|`. For categorical units with :math:`q_i` and :math:`q_j` values, it is
 
         .. math:: \sqrt{\frac{1}{q_i q_j} \sum_{a, b} J_{ij}(a, b)^2}
         """
@@ -150,8 +150,8 @@ def effective_couplings(
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
     The integrals are summed over the hidden units. They are computed by the midpoint rule, which is
-    exact to rounding. The number of nodes is proportional to the sum of the absolute weights and
-    independent of the number of states.
+    exact to rounding. The number of nodes for a hidden unit grows linearly with the sum of its
+    absolute weights; it does not depend on the number of states of the visible layer.
 
     Parameters
     ----------
@@ -178,7 +178,9 @@ def effective_couplings(
     Raises
     ------
     ValueError
-        If the method does not support the visible or hidden units.
+        If a visible unit has neither two states in one column, nor one-hot columns, nor real values
+        in one column. If hidden units do not have two states and `method` is "exact" or a visible
+        unit is real-valued. If `method` is "gaussian" and a visible unit is real-valued.
 
     References
     ----------
@@ -222,13 +224,13 @@ class _VisibleSignals:
 
     The values of all discrete units are concatenated; `unit` contains, for each value, the index of
     its unit among the discrete units. `sent` contains the inputs from each value. Let x be `bias`
-    plus the sum of the inputs from the current values. The hidden units contribute ``log_partition(x)``
-    and a term that is linear in the inputs to log p. For two-state hidden
-    units, `log_partition` is the sum of log 2cosh x. `linear` contains this linear term minus the
-    energies of the visible units. `columns` contains the indices of the values that have a column
-    in the layer: all values of a categorical unit, and the higher value of a two-state unit.
-    `value_columns` contains the column of each of these values in the layer. `reals` contains the
-    inputs from the real-valued units.
+    plus the sum of the inputs from the values of all units. The hidden units contribute
+    ``log_partition(x)`` and a term that is linear in the inputs to log p. For two-state hidden
+    units, `log_partition` is the sum of log 2cosh x. `columns` contains the indices of the values
+    that have a column in the layer: all values of a categorical unit, and the higher value of a
+    two-state unit. For each of these values, `value_columns` contains its column in the layer, and
+    `linear` contains the linear term minus the energy, from which the average over all values of
+    the unit is subtracted. `reals` contains the inputs from the real-valued units.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -321,7 +323,7 @@ class _RealSignals:
 
     @property
     def largest_sent(self) -> Array:
-        """Bound on the inputs to each hidden unit, which is exceeded with probability 1e-18."""
+        """Bound on each hidden unit's absolute input, exceeded with a probability below 1e-18."""
         largest = np.where(self.is_bounded, SPAN / 2, NORMAL_BOUND)
         return np.asarray(largest @ np.abs(self.slope))
 
@@ -345,7 +347,10 @@ class _RealSignals:
 
 
 def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
-    """Quadrature nodes of a unit's standardized value, their weights, and the unit's states."""
+    """Quadrature nodes of a unit's standardized value, their weights, and the states there.
+
+    The arrays have the shapes (n_nodes,), (n_nodes,) and (n_nodes, 1).
+    """
     (low,), (high,) = layer.column_bounds
     if np.isfinite(high - low):
         s, weights = leggauss(N_UNIFORM_NODES)
@@ -359,8 +364,8 @@ def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
 def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
     """Coefficients of log-partitions of the form log 2cosh(slope x + bias) + share x + constant.
 
-    The result contains `slope`, `bias` and `share`, each of shape (n_units,). If a unit does not
-    have two states, the result is None.
+    The field is x. The result contains `slope`, `bias` and `share`, each of shape (n_units,). The
+    result is None if any unit does not have two states in a single column.
     """
     forms = []
     for j in range(hidden.n_units):
@@ -374,7 +379,10 @@ def _two_state_form(hidden: Units) -> tuple[Array, Array, Array] | None:
 
 
 def _integrate(signals: _VisibleSignals, sums: list[Array]) -> None:
-    """Add the integrals over the frequencies, for all hidden units, to `sums` in place."""
+    """Add the integrals over the frequencies, for all hidden units, to `sums` in place.
+
+    `sums` contains the fields, the pairs and, if the order is 3, the triples.
+    """
     for j, n_nodes in enumerate(signals.n_nodes):
         step = LAST_FREQUENCY / n_nodes
         for begin in range(0, n_nodes, N_BLOCK_FREQUENCIES):

@@ -133,7 +133,8 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
 
         \rho(n) \ge \rho(t) \left( \frac{\rho(2 t)}{\rho(t)} \right)^{(n - t) / t}, \quad n \ge 2 t
 
-    The autocorrelation is measured for the first principal component of the expected hidden states.
+    The autocorrelations at the lags t = `LAG` and 2 t are measured for the first principal
+    component of the expected hidden states. The bound has their sampling errors.
 
     Parameters
     ----------
@@ -149,7 +150,8 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
     Returns
     -------
     memory : float
-        Lower bound, between 0 and 1, on the autocorrelation at a lag of `n_steps`.
+        Lower bound, between 0 and 1, on the autocorrelation at a lag of `n_steps`. It is 0 if a
+        measured autocorrelation is not positive.
     """
     states = [v]
     for _ in range(2):
@@ -163,7 +165,7 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
 
 
 def _first_coordinate(activations: Array) -> Array:
-    """First principal component, in double precision.
+    """First principal component, cast to double precision.
 
     The result has shape (n, m) for activations of shape (n, m, n_hidden).
     """
@@ -185,7 +187,7 @@ def autocorrelation_time(trace: Array) -> float:
 
     Autocorrelations are computed about the mean of all chains and averaged over the chains. The
     autocorrelation time is therefore long if chains stay in different modes. The window M is chosen
-    self-consistently [1]_.
+    self-consistently [1]_. If no window satisfies the condition, the longest one is used.
 
     Parameters
     ----------
@@ -231,7 +233,8 @@ def split_r_hat(trace: Array) -> float:
     Returns
     -------
     r_hat : float
-        Split R-hat, which is one for a constant quantity.
+        Split R-hat. It is one for a constant quantity, and infinite if the quantity is constant
+        within each half of each chain but not overall.
 
     References
     ----------

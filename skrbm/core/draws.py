@@ -13,9 +13,10 @@ MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each
 def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
     """Draw independent Bernoulli variables with the given probabilities.
 
-    Single and double precision use the same random numbers, and no probability is rounded. Each
-    draw compares the probability with 16 random bits; the few draws that these bits do not decide
-    use a double-precision number as well.
+    Single and double precision use the same random numbers, and no probability is rounded. If there
+    are at least `MIN_WORD_DRAWS` draws, each draw compares the probability with 16 random bits; the
+    few draws that these bits do not decide use 53 further bits. Otherwise, each draw compares the
+    probability with a random number in double precision.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
             rests.append(exact - threshold.ravel()[undecided])
         np.less(words, threshold, out=out[rows])
         first += scaled.size
-    # The number is the same for every precision, and far above the expected undecided draws.
+    # Equally many words are drawn in every precision: far more than the expected undecided draws.
     spare = _random_bits(rng, 16 + size // 2**14)
     if places:
         rest = np.concatenate(rests)
@@ -115,7 +116,7 @@ def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Gene
 
 
 def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:
-    """Draw words of 64 random bits, without the overhead of `rng.integers`."""
+    """Draw words of 64 random bits, if possible without the overhead of `rng.integers`."""
     if isinstance(rng.bit_generator, np.random.MT19937):  # its raw words have 32 bits
         return rng.integers(2**64, size=n_words, dtype=np.uint64)
     return rng.bit_generator.random_raw(n_words)

@@ -27,15 +27,16 @@ class HiddenUnitReport:
         other parameters are kept.
     importance_std_error : ndarray of shape (n_hidden,)
         Monte-Carlo standard error of the importance, in nats. It is infinite if the effective
-        number of samples is too small.
+        number of samples is below `MIN_DRAWS`.
     mean_activation : ndarray of shape (n_hidden,)
         Expected hidden states, averaged over the rows.
     weights : ndarray of shape (n_hidden, n_columns)
-        Weights. The weights of a categorical column sum to zero over its categories.
+        Weights. The weights of a categorical feature sum to zero over the columns of its
+        categories.
     columns : ndarray of shape (n_columns,)
         Names of the columns, such as "port=Southampton", or their indices.
     input_counts : ndarray of shape (n_hidden, n_bins)
-        Histogram of the inputs of each unit in the rows. The inputs include the bias.
+        Histogram of the inputs of each unit over the rows of data. The inputs include the bias.
     input_edges : ndarray of shape (n_hidden, n_bins + 1)
         Edges of the histogram bins, in nats.
 
@@ -108,7 +109,7 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     -------
     importance, std_error : ndarray of shape (n_hidden_units,)
         Importances and their standard errors, in nats. An error is infinite if the effective number
-        of draws is too small, for example if the unit is active in nearly all draws.
+        of draws is below `MIN_DRAWS`, for example if the unit is active in nearly all draws.
     """
     hidden = machine.hidden
     losses, errors = [], []

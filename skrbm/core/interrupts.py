@@ -41,8 +41,10 @@ def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrup
     """Defer Ctrl-C and SIGTERM until the body of the context checks for them or ends.
 
     Python handles signals in the main thread only. In other threads, this context does nothing.
-    Signals that the process ignores, and signals that kill it, are not deferred. If the body
-    raises, its error is raised and pending signals are dropped.
+    Inside another such context, signals are deferred until the outer context checks for them or
+    ends. Signals that the process ignores are not deferred, nor are signals that kill it, except as
+    described under `stops_for_sigterm`. If the body raises, its error is raised and pending signals
+    are dropped.
 
     Parameters
     ----------

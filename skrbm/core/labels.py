@@ -22,8 +22,8 @@ class Labels:
     .. math:: \log p(k \mid v) = -A(k) + L(f + f_k) - \log \sum_l e^{-A(l) + L(f + f_l)}
 
     where :math:`L` is the log-partition of the hidden layer [1]_. The array of the fields
-    :math:`f + f_k` has an element for each row, label and hidden unit. To limit its size, the rows
-    are processed in blocks.
+    :math:`f + f_k` has an element for each row, label and hidden unit. To limit the size of this
+    array, the rows are processed in blocks.
 
     Parameters
     ----------
@@ -36,7 +36,13 @@ class Labels:
         Columns of the label in the visible layer.
     n_block_elements : int
         Largest number of elements of a block, which is the product of the numbers of rows, labels
-        and hidden units. A block of this size fits the cache.
+        and hidden units. A block of this size fits the cache. Blocks have at least one row, even if
+        this row has more elements.
+
+    Raises
+    ------
+    ValueError
+        If the last visible unit does not have one column for each of its values.
 
     References
     ----------
@@ -126,7 +132,7 @@ class Labels:
         return np.asarray(softmax(self.log_joint(field), axis=1))
 
     def log_probabilities(self, field: Array) -> Array:
-        """Log-probabilities of the labels given the other units, in nats."""
+        """Log-probabilities of the labels in nats, of shape (n_samples, n_labels)."""
         return np.asarray(log_softmax(self.log_joint(field), axis=1))
 
     def mean_hidden(self, field: Array) -> Array:

@@ -16,7 +16,7 @@ TURNED_ROWS = 16
 
 
 class NormalizationError(ValueError):
-    """The partition function of a machine may be infinite, as for weights that are too large."""
+    """The partition function of a machine may be infinite, see `Machine.check_normalizable`."""
 
 
 @final
@@ -56,7 +56,11 @@ class Machine:
 
     @cached_property
     def parameters(self) -> dict[str, Array]:
-        """Arrays that training changes (weights and parameters of the layers), not copied."""
+        """Arrays that training changes, not copied.
+
+        The keys are "weights" and the names of the layers' parameters with the prefix "visible_" or
+        "hidden_", such as "visible_bias".
+        """
         return _named(self.weights, self.visible.parameters, self.hidden.parameters)
 
     @cached_property
@@ -123,7 +127,8 @@ class Machine:
         Raises
         ------
         NormalizationError
-            If the energy may not be bounded below.
+            If `tail_curvature` of a layer is not positive in all columns, or if `lost_curvature` is
+            at least one.
         """
         for layer in (self.visible, self.hidden):
             if not (layer.tail_curvature > 0).all():
@@ -171,8 +176,8 @@ class Machine:
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Visible states.
         out : ndarray of shape (n_samples, n_hidden), default=None
-            Output array. If None, a new array is allocated. The other methods have the same
-            argument.
+            Output array. If None, a new array is allocated. Methods that do not describe `out` use
+            it in the same way; it has the shape of their result.
 
         Returns
         -------
@@ -291,11 +296,11 @@ class Machine:
         mean : ndarray of shape (n_samples, n_hidden), default=None
             Expected hidden states given `v`. If None, they are computed.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the states. They may be negative, for example to compute a difference of two
-            averages. If None, the states are averaged with equal weights.
+            Weights of the states in the sum that replaces the average. They may be negative, for
+            example to compute a difference of two averages. If None, the weights are 1 / n_samples.
         out : ndarray of shape (n_visible, n_hidden), default=None
-            Output array for the gradient of the weights. If it is given, `mean` and dense `v` are
-            overwritten.
+            Output array for the gradient of the weights. If it is given, `mean` is overwritten, and
+            dense `v` is overwritten by its signal.
 
         Returns
         -------
@@ -382,7 +387,7 @@ def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
 
 
 def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
-    """Matrix product, which is also fast for few rows and a transposed matrix.
+    """Matrix product, which is also fast for at most `TURNED_ROWS` rows and a transposed matrix.
 
     Parameters
     ----------

@@ -36,8 +36,8 @@ def map_blocks(
 ) -> list[T]:
     """Apply a function to blocks of arguments, serially or in parallel.
 
-    Matrix products use one BLAS thread, so that jobs do not compete for threads and results do not
-    depend on the number of threads.
+    In this process, matrix products use one BLAS thread, so that jobs do not compete for threads
+    and results do not depend on the number of threads. In worker processes, joblib sets the number.
 
     Parameters
     ----------
@@ -51,8 +51,9 @@ def map_blocks(
         ``joblib.parallel_config``. If this number is one, which is the default of joblib, there are
         as many threads as BLAS would use, or one process if `processes` is True.
     n_products : float, default=infinity
-        Number of multiplications in each matrix product of `function`. If it is small, one thread
-        is used for ``n_jobs=None``, since several threads would wait for the interpreter.
+        Number of multiplications in each matrix product of `function`. If it is below
+        `MANY_PRODUCTS`, the number of threads in place of the default of joblib is one, since
+        several threads would wait for the interpreter.
     processes : bool, default=False
         Whether workers are processes rather than threads.
 

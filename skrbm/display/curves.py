@@ -13,8 +13,8 @@ from skrbm.core.numerics import Array
 from skrbm.display.axes import Display
 
 MAX_BINS = 200  # for a histogram a few hundred pixels wide
-OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond one of them by twice their distance
-MIN_RELATIVE_RANGE = 1e-9  # range of energies that differ only by rounding
+OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond them by twice the distance between them
+MIN_RELATIVE_RANGE = 1e-9  # relative to the largest energy; smaller ranges are due to rounding
 SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood")  # the first recorded one is drawn
 
 
@@ -232,7 +232,11 @@ class FreeEnergyDisplay(Display):
 
 
 def _edges(kinds: Sequence[Array]) -> Array:
-    """Edges of at most `MAX_BINS` bins, by the Freedman-Diaconis rule without outliers."""
+    """Edges of at most `MAX_BINS` bins that span the range of all arrays without outliers.
+
+    The bin width is that of the Freedman-Diaconis rule for all arrays together, whose quartiles are
+    computed without the values outside this range.
+    """
     lows, highs = zip(*map(_range, kinds), strict=True)
     low, high = min(lows), max(highs)
     pad = MIN_RELATIVE_RANGE * max(abs(low), abs(high))

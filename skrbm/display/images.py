@@ -12,16 +12,16 @@ from skrbm.core.numerics import Array, dense
 from skrbm.display.axes import Display
 
 GAP_COLOR = "lightsteelblue"  # of missing pixels and of lines between images
-MIN_WEIGHT_SHARE = 0.05  # of the largest weight; units with smaller weights are unused
+MIN_WEIGHT_SHARE = 0.05  # smallest scale of a unit, relative to the largest absolute weight
 
 
 @final
 class ComponentsDisplay(Display):
     """Weights of the hidden units as images, with a separate grey or color scale for each unit.
 
-    The weights of a unit are scaled by its largest absolute weight. The scale is at least a
-    twentieth of the largest weight of all units, so that unused units, whose weights are nearly
-    zero, are grey.
+    The weights of a unit are divided by its scale, which is its largest absolute weight, but at
+    least a twentieth of the largest absolute weight of all plotted units. Unused units, whose
+    weights are nearly zero, are therefore grey.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class SamplesDisplay(Display):
             are computed from the inpainted rows.
         mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
             Mask of the observed features. If it is given, two further rows of images are plotted:
-            the observed features alone, and the result of `inpaint`.
+            the observed features alone, and the result of `inpaint` with ``method="mean"``.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
             Shape of the grey or color images whose pixels are the features. If None, the images
             are square and grey.
@@ -167,7 +167,7 @@ class SamplesDisplay(Display):
             Number of Gibbs steps for each sample.
         method : {"sample", "mean"}, default="sample"
             "sample" plots the samples. "mean" plots images with less noise: the mean visible states
-            given the mean hidden states of the samples.
+            given the mean hidden states, which are computed given the samples.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator for sampling and inpainting. If None, the random stream of the
             estimator is continued.
@@ -183,6 +183,8 @@ class SamplesDisplay(Display):
         ------
         ImportError
             If matplotlib is not installed.
+        NotFittedError
+            If the estimator is not fitted.
         ValueError
             If the number of features does not match `image_shape`, if `mask` is given without `X`,
             or if `method` is unknown.
@@ -225,7 +227,7 @@ class SamplesDisplay(Display):
 
 
 def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
-    """Reshape rows of shape (n_images, n_features) to images."""
+    """Reshape rows of shape (n_images, n_features) to images; the last axis varies fastest."""
     n_features = v.shape[1]
     shape = (math.isqrt(n_features),) * 2 if image_shape is None else tuple(image_shape)
     if math.prod(shape) != n_features or not (len(shape) == 2 or shape[2:] == (3,)):
@@ -243,7 +245,7 @@ def _renewed(X: Any, values: Array) -> Any:
 
 
 def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
-    """Draw a mosaic in grey or color; missing pixels and lines between images are light blue."""
+    """Draw a mosaic in grey or color, in which pixels that are NaN are light blue."""
     from matplotlib import colormaps, colors
 
     if mosaic.ndim == 2:
@@ -254,7 +256,7 @@ def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
 
 
 def _mosaic(images: Array, n_columns: int) -> Array:
-    """Arrange images in rows of `n_columns`, with lines of NaN between them."""
+    """Arrange images in rows of `n_columns`, with lines of NaN below and to the right of each."""
     n_images, height, width, *channels = images.shape
     n_rows = -(-n_images // n_columns)
     tiles = np.full((n_rows * n_columns, height + 1, width + 1, *channels), np.nan)

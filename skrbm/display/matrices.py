@@ -66,8 +66,11 @@ class CouplingsDisplay(Display):
             If matplotlib is not installed.
         NotFittedError
             If the estimator is not fitted.
+        TypeError
+            If `estimator` is not an RBM, but for example a classifier that contains one.
         ValueError
-            If the model has numeric features that are not scaled.
+            If the model has numeric features that are not scaled, or if it has numeric or interval
+            features and hidden units that are not binary.
         """
         check_is_fitted(estimator)
         couplings = effective_couplings(estimator)

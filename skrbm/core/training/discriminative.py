@@ -26,8 +26,8 @@ from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS, N
 class LabelledRows(DataExpectation):
     r"""Weighted sum of the negative gradients of the energy over rows and labels.
 
-    The sum contains each row :math:`n` with each possible label :math:`k`. The weight of this pair
-    is
+    The sum contains each row :math:`n` with each possible label :math:`k`. The gradient of a pair
+    is averaged over the hidden states given the pair. The weight of the pair is
 
     .. math:: c_{nk} = s_n (\delta \, ([y_n = k] - p_{nk}) + \gamma \, [y_n = k])
 
@@ -43,7 +43,7 @@ class LabelledRows(DataExpectation):
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Mini-batch; unlabeled rows have zeros in all label columns.
     mean : ndarray of shape (n_samples, n_hidden)
-        Expected hidden states given the rows.
+        Expected hidden states given the rows. For unlabeled rows, the label contributes no field.
     field : ndarray of shape (n_samples, n_hidden)
         Field on the hidden units, without the contribution of the label.
     factors : tuple of float

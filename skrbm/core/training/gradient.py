@@ -16,7 +16,7 @@ Gradient = dict[str, Array]
 
 
 class Expectation(ABC):
-    r"""Expectation of the negative gradient of the energy.
+    r"""Expectation of the negative gradient of the energy with respect to the parameters.
 
     Expectations can be subtracted, and multiplied by scalars. The expectation under the data minus
     the expectation under the model is the gradient of the mean log-likelihood [1]_, eq. 26:
@@ -66,7 +66,7 @@ class DataExpectation(Expectation):
 
     @abstractmethod
     def averages(self) -> tuple[Array, Array]:
-        """Averages of the visible states and of the expected hidden states.
+        """Weighted averages over the rows of the visible states and of the expected hidden states.
 
         The shapes of the two averages are (n_visible,) and (n_hidden,).
         """
@@ -105,7 +105,7 @@ class Multiple(Expectation):
 @final
 @dataclass(frozen=True)
 class AllStates(Expectation):
-    """Exact expectation under the model: a sum over all states of the smaller discrete layer."""
+    """Exact expectation under the model: a sum over all states of the layer with fewer states."""
 
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
         return expected_gradient(machine)
@@ -114,7 +114,7 @@ class AllStates(Expectation):
 @final
 @dataclass(eq=False, slots=True)
 class Samples(DataExpectation):
-    """Weighted sum over visible states, with the hidden units marginalized.
+    """Weighted sum over visible states of the expected negative gradient of the energy given them.
 
     The difference of two such sums is again a weighted sum, with positive and negative weights.
 
@@ -124,7 +124,8 @@ class Samples(DataExpectation):
         Each block contains visible states, of shape (n_rows, n_visible), and the expected hidden
         states given the visible states, of shape (n_rows, n_hidden).
     weights : ndarray of shape (n_samples,)
-        Weights of the rows, concatenated over the blocks.
+        Weights of the rows, concatenated over the blocks. They sum to one for a phase, and to zero
+        for the difference between two phases.
     joint : tuple of (ndarray, ndarray) or None, default=None
         Visible states and expected hidden states of both phases, of which `blocks` contains slices.
         If None, the phases are stored in separate arrays.
@@ -169,7 +170,10 @@ class Samples(DataExpectation):
 
 @final
 class Buffer:
-    """Array that every update reuses. It is reallocated if its size or dtype does not fit."""
+    """Array that every update reuses.
+
+    It is reallocated if it has too few rows, rows of another shape, or another dtype.
+    """
 
     def __init__(self) -> None:
         self._array: Array | None = None
@@ -192,8 +196,8 @@ class UpdateBuffers:
     """Buffers that all updates share, with the precision in which states are stored.
 
     Parameters are stored and updated in the precision of the machine. States and their products may
-    have a lower precision: single precision takes half the time, and its rounding errors are
-    smaller than the sampling noise of a gradient.
+    have a lower precision: single precision takes half the time of double precision, and its
+    rounding errors are smaller than the sampling noise of a gradient.
 
     Parameters
     ----------
@@ -209,7 +213,7 @@ class UpdateBuffers:
         self._rounded: tuple[Machine | None, Machine | None] = None, None
 
     def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
-        """Take a mini-batch of the data; if the data are dense, the next call overwrites it.
+        """Take a mini-batch of the data; if `v` is an array, the next call overwrites the result.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
 
-N_OFFSET_ROWS = 1024  # rows averaged for the initial offsets
+N_OFFSET_ROWS = 1024  # largest number of rows averaged for the initial offsets
 
 
 def run_epochs(
@@ -126,7 +126,7 @@ def _publish(moved: Machine, machine: Machine) -> None:
 def _blas_threads(
     trainer: Trainer, machine: Machine, state: TrainingState
 ) -> AbstractContextManager[None]:
-    """Context manager that limits BLAS to one thread if the matrix products are of medium size."""
+    """Context manager that limits BLAS to one thread if `trainer.serial_products` demands it."""
     is_exact = trainer.phases.is_exact
     n_model = smaller_discrete(machine).visible.n_states if is_exact else len(state.particles)
     n_products = (trainer.batch_size + n_model) * machine.weights.size
@@ -137,7 +137,7 @@ def _blas_threads(
 def _batches(
     trainer: Trainer, v: Any, rows: Array | None, n_batches: int, rng: np.random.Generator
 ) -> Iterator[Array | slice]:
-    """Row indices of each mini-batch in an epoch."""
+    """Row indices of each mini-batch in an epoch, in which each row occurs once."""
     n_rows = _n_rows(v, rows)
     bounds = np.arange(n_batches + 1) * n_rows // n_batches
     batches = map(slice, bounds[:-1], bounds[1:])
@@ -158,7 +158,7 @@ def _initialize_offsets(
     rows: Array | None,
     sample_weight: Array | None,
 ) -> None:
-    """Initialize the offsets with weighted means over evenly spaced rows."""
+    """Initialize the offsets with weighted means over at most `N_OFFSET_ROWS` rows."""
     some = (
         every_kth_row(v, N_OFFSET_ROWS) if rows is None else v[every_kth_row(rows, N_OFFSET_ROWS)]
     )

@@ -13,7 +13,7 @@ from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.state import TrainingState
 
 N_ACTIVATION_ROWS = 100  # rows, and chains, whose activations and free energies are computed
-# Smallest and largest number of compared rows, and number of rows in an epoch per compared row.
+# Bounds of the largest number of compared rows, and number of rows in an epoch per compared row.
 GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50
 RATE_DIVISOR = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
 MIN_RATE = 1e-6  # learning rate at which "adaptive" stops, as in scikit-learn
@@ -48,11 +48,12 @@ def epoch_scores(
     Returns
     -------
     history : dict of str to float
-        "pseudo_likelihood" is the mean pseudo-likelihood in nats per row. "mean_activation" is the
-        mean activation of the hidden units given at most `N_ACTIVATION_ROWS` of the rows. "chain_gap", which is present only if
-        there are chains, is the mean free energy of the chains minus the mean free energy of the
-        data, in nats. For this difference, data that are means of states are replaced by random
-        states with these means.
+        "pseudo_likelihood" is the mean log pseudo-likelihood in nats per row. "mean_activation" is
+        the expected hidden state, averaged over the hidden units and over at most
+        `N_ACTIVATION_ROWS` of the rows. "chain_gap", which is present only if there are chains, is
+        the mean free energy of at most `N_ACTIVATION_ROWS` chains minus the mean free energy of
+        these rows, in nats. For this difference, data that are means of states are replaced by
+        random states with these means.
     """
     rows = every_kth_row(v, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
     weight = None if sample_weight is None else every_kth_row(sample_weight, N_ACTIVATION_ROWS)
@@ -88,10 +89,12 @@ def free_energy_gap(
     machine : Machine
         Model that defines the free energy.
     v, reference : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Rows to compare. If there are many, evenly spaced rows of each array are used.
+        Rows to compare. If an array has more rows than `n_samples` allows, evenly spaced rows are
+        used.
     n_samples : int, default=None
-        Number of rows in an epoch. If None, the number of reference rows is used. The number of
-        compared rows is this number divided by 50, but at least 100 and at most 1000.
+        Number of rows in an epoch. If None, the number of reference rows is used. The largest
+        number of compared rows of each array is `n_samples` divided by 50, or 100 if this is less
+        than 100, or 1000 if this is more than 1000.
     sample_weight, reference_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows. If None, all rows have equal weights.
 
@@ -125,13 +128,14 @@ class Plateau:
     Parameters
     ----------
     tol : float
-        Smallest increase over the best score that counts as an improvement.
+        Increase over the best score which an improvement must exceed.
     patience : int
-        Number of scores without improvement after which the plateau is reached.
+        Value of `n_stale` at which the plateau is reached.
     best : float, default=-inf
         Best score so far.
     n_stale : int, default=0
-        Number of scores without improvement since the last improvement.
+        Number of scores since the last improvement, not counting scores whose standard error leaves
+        open whether they are improvements.
     """
 
     tol: float
@@ -167,7 +171,7 @@ class Plateau:
 
     @property
     def is_reached(self) -> bool:
-        """True after `patience` scores without improvement."""
+        """True if `n_stale` is at least `patience`."""
         return self.n_stale >= self.patience
 
 
@@ -181,12 +185,12 @@ class EarlyStopping:
     plateau : Plateau
         Detector of a plateau of the scores.
     slows_down : bool
-        If True, the learning rate is lowered on a plateau while it exceeds `MIN_RATE`, and training
-        continues.
+        If True, the learning rate is divided by `RATE_DIVISOR` on a plateau while it exceeds
+        `MIN_RATE`, and training continues.
     restores_best : bool
         Whether to keep the machine with the best score.
     best : Machine, default=None
-        Copy of the machine with the best score so far.
+        Copy of the machine with the best score so far, or None if no machine is kept yet.
     """
 
     plateau: Plateau

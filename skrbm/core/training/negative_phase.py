@@ -158,7 +158,7 @@ class PersistentContrastiveDivergence(OneTemperature):
 @final
 @dataclass(frozen=True)
 class Exact(OneTemperature):
-    """Exact sum over all states of the smaller discrete layer, without Markov chains."""
+    """Exact sum over all states of the layer with fewer states, without Markov chains."""
 
     is_exact = True
     offers = frozenset()
@@ -236,7 +236,7 @@ ALGORITHMS: dict[str, type[NegativePhase]] = {
 def _advance(
     machine: Machine, h: Array, n_gibbs_steps: int, rng: np.random.Generator, out: Array
 ) -> None:
-    """Run Gibbs steps that start from `h` and overwrite it; write the visible states to `out`."""
+    """Run Gibbs steps from `h`, which may be overwritten; write the visible states to `out`."""
     machine.sample_visible(h, rng, out=out)
     for _ in range(n_gibbs_steps - 1):
         machine.sample_hidden(out, rng, out=h)

@@ -16,8 +16,8 @@ Memory = dict[str, Any]
 # Factor of the learning rate, given the completed share of the planned run (0 if not planned).
 Schedule = Callable[[float], float]
 
-SQUARE_DECAY = 0.999  # decay rate of the mean square, as published
-MIN_ROOT = 1e-6  # above the rounding errors of zero gradients in single precision
+SQUARE_DECAY = 0.999  # decay rate of the mean square, as published by Kingma and Ba (2015)
+MIN_ROOT = 1e-6  # added to roots; above the rounding errors of zero gradients in float32
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class SGD(Optimizer):
 @final
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    r"""Adam [1]_: the length of a step does not depend on the scale of the gradient.
+    r"""Adam [1]_: steps do not depend on the scale of gradients far above :math:`\epsilon`.
 
     .. math::
 

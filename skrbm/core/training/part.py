@@ -23,15 +23,22 @@ class Step:
     Parameters
     ----------
     machine : Machine
-        Plain machine before the update, in the precision of states. Later updates overwrite its
-        arrays, and those of `state`: copy arrays to keep them.
+        Machine before the update, plain (without offsets) and in the precision of states, which
+        `UpdateBuffers` defines. It may share arrays with the machine in training, so that it is
+        valid only until the step. Copy arrays to keep them; this also applies to the arrays of
+        `state`.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Mini-batch. The gradient may overwrite it, after `weigh_rows` and before `transform`.
+        Mini-batch. The gradient, which is computed between `weigh_rows` and `transform`, may
+        overwrite it.
     positive : DataExpectation
-        Positive phase. The gradient may overwrite its states, as those of `v`.
+        Positive phase. If the phases of the `Trainer` are a `NegativePhase`, as in all fits without
+        labels, it is a `Samples` with a single block (v, mean), where mean[i, j] is the expected
+        state of hidden column j given row i of the mini-batch. If they are a `LabelObjective`, it
+        is a `LabelledRows`. In both cases, the row weights sum to one, and `averages()` returns the
+        weighted averages of `v` and `mean` over the rows. The gradient may overwrite both arrays.
     rate : float
         Learning rate of the update, multiplied by the mean weight of the mini-batch if the rows are
-        weighted.
+        weighted. The step uses the value that the hooks before the gradient leave here.
     state : TrainingState
         State of training, changed in place.
     rng : numpy.random.Generator
@@ -58,7 +65,8 @@ class Part:
         Key of the part in `TrainingState.parts`. If `_left_out` of an estimator contains this name,
         the estimator trains without the part. Names of parts that cannot be left out are refused.
     needs : frozenset of str
-        Features that the part requires; `NegativePhase.offers` must contain them.
+        Features that the part requires. If `offers` of the phases of a `Trainer` does not contain
+        them, the trainer refuses the part.
     data_rows : tuple of str
         Keys under which the state of the part holds rows of the data. A fitted estimator does not
         store these rows.
@@ -73,16 +81,29 @@ class Part:
         return state.parts.setdefault(self.name, {})
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """Return True if the part acts on the data `v`. The method is called once per run."""
+        """Return False to skip `begin`, `around_epoch` and `draw_rows` in a run on the data `v`.
+
+        These three hooks are then skipped without a message; all other hooks are called
+        nevertheless. To refuse a model or data, return True and raise an error in `begin`. The
+        method is called once per run, at the start of `run_epochs`.
+        """
         return True
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Prepare the part for a run on the data `v`, before the first update."""
+        """Prepare the part for a run on the data `v`, or raise an error to refuse model or data.
+
+        The hook is called once per run. It is not called if `n_done` of `run_epochs` is positive,
+        as for a run that is resumed from a checkpoint. `machine` is plain.
+        """
 
     def around_epoch(
         self, machine: Machine, state: TrainingState, v: Any
     ) -> AbstractContextManager[object]:
-        """Context manager that encloses all updates of an epoch on the data `v`."""
+        """Context manager that encloses all updates of an epoch on the data `v`.
+
+        `machine` is plain. Its arrays are set to the trained parameters after the last update of
+        the epoch, before the context manager exits.
+        """
         return nullcontext()
 
     def draw_rows(
@@ -101,28 +122,39 @@ class Part:
     def observe(self, step: Step) -> None:
         """Read the mini-batch and the chains, or change the learning rate of the step.
 
-        The hook is called after `move_chains` and before the gradient is computed.
+        The hook is called after `move_chains` of all parts and before the gradient is computed. A
+        part that needs states in `transform` or `after_step` computes its results here, and stores
+        them in `self.memory(step.state)`.
         """
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """Change the row weights in the difference between the phases, and return the result.
+        """Return the difference between the phases, positive minus negative, with new row weights.
 
-        A part that overrides this hook must have `ROW_WEIGHTS` in `needs`, because the exact
-        gradient has no row weights. `machine` is the machine in training before the update, in the
-        precision of states.
+        `difference.weights` contains the weights of the rows of the mini-batch, followed by the
+        negative weights of the model states. The result is `difference.weighted(...)`, or
+        `difference` itself. A part that overrides this hook must have `ROW_WEIGHTS` in `needs`,
+        because the exact gradient and the gradient of a `LabelObjective` have no such weights.
+        `machine` is the machine in training before the update, in the precision of states.
         """
         return difference
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Change the gradient in place, before the step.
+        """Change the arrays of the gradient in place, before the step.
 
-        `machine` is the machine in training, whose parameters are centered if training is centered.
-        The gradient has the same keys as these parameters. It is clipped and multiplied by the
-        metric afterwards.
+        The gradient is that of the mean log-likelihood (with labels, of the objective of
+        `LabelObjective`), which training maximizes: subtract the gradient of a penalty. Its keys
+        and shapes are those of `Machine.parameters`, with keys such as "weights", "visible_bias"
+        and "hidden_bias". After this hook, it is clipped and multiplied by the metric. `machine` is
+        the machine in training, whose parameters are centered if training is centered. Do not read
+        `step.v` and `step.positive` here, because the gradient may have overwritten their arrays:
+        compute what is needed in `observe`.
         """
 
     def after_step(self, step: Step, machine: Machine) -> None:
-        """Constrain or record the parameters after a step."""
+        """Constrain the parameters of `machine` in place after a step, or record them.
+
+        `machine` is the machine in training, whose parameters are centered if training is centered.
+        """
 
 
 def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[str, Any]]:

@@ -24,8 +24,9 @@ class Preconditioner:
     variance, kurtosis : ndarray of shape (n_visible,), default=None
         Variance and kurtosis of the data, which scale the metric, or None if they are unknown.
     unit : float, default=1.0
-        Factor of the metric. If the metric of the weights differs from 1, this factor compensates
-        for it: the step of the weights is then the learning rate times their gradient.
+        Factor by which the metric of all parameters is multiplied. For example, the metric of
+        weights between spin units is 1/16. With a factor of 16, a step of these weights is the
+        learning rate times their gradient.
     max_norm : float or None, default=None
         Largest norm of the gradient over all parameters, to which longer gradients are clipped
         [1]_. The norm is computed in the metric, so it does not depend on the units of measurement
@@ -57,7 +58,7 @@ class Preconditioner:
         Parameters
         ----------
         machine : Machine
-            Machine in training. Its metric is cached if it does not depend on parameters.
+            Machine in training. Its metric is cached if `is_signal_fixed` is True for both layers.
         gradient : dict of str to ndarray
             Gradient, with the same keys as the machine's parameters. It is overwritten.
 

@@ -34,7 +34,8 @@ class TrainingState:
     rate_factor : float, default=1.0
         Factor of the learning rate. Early stopping may lower it when the scores reach a plateau.
     learning_rate : float, default=0.0
-        Learning rate of the last update.
+        Learning rate of the last update, before it is multiplied by the mean weight of the
+        mini-batch and changed by parts.
     n_rows : int, default=0
         Number of training rows in all runs so far.
     total_weight : float, default=0.0
@@ -101,13 +102,24 @@ class TrainingState:
             Mean of the visible units over the mini-batch.
         mean_hidden : ndarray of shape (n_hidden,)
             Mean of the hidden units over the mini-batch.
+
+        Raises
+        ------
+        ValueError
+            If `visible_offset` or `hidden_offset` is None.
         """
         visible, hidden = self._initialized_offsets()
         self.visible_offset = visible + OFFSET_RATE * (mean_visible - visible)
         self.hidden_offset = hidden + OFFSET_RATE * (mean_hidden - hidden)
 
     def offsets(self, dtype: Any) -> tuple[Array, Array]:
-        """Copies of the running means of both layers, converted to the given dtype."""
+        """Copies of the running means of both layers, converted to the given dtype.
+
+        Raises
+        ------
+        ValueError
+            If `visible_offset` or `hidden_offset` is None.
+        """
         visible, hidden = self._initialized_offsets()
         return visible.astype(dtype), hidden.astype(dtype)
 
@@ -139,14 +151,14 @@ def recent_success(before: float, last: float) -> float:
 
 
 def pause(success: float, least: float, shortest: int, longest: int) -> int:
-    """Number of updates until the next attempt, inversely proportional to the success rate.
+    """Number of updates until the next attempt: `least` / `success`, rounded and within bounds.
 
     Parameters
     ----------
     success : float
         Success rate of the attempts.
     least : float
-        Number of updates at a success rate of 1, before the bounds are applied.
+        Number of updates at a success rate of 1.
     shortest, longest : int
         Bounds of the result.
 

@@ -21,9 +21,11 @@ class Constraints(Part):
     Parameters
     ----------
     max_norm : float or None, default=None
-        Largest Euclidean norm of a hidden unit's weights [1]_.
-    bounds : mapping of str to (ndarray, ndarray)
-        Lowest and highest values of each bounded parameter, by parameter name.
+        Largest Euclidean norm of the weights of a hidden column [1]_. If None, norms are not
+        bounded.
+    bounds : mapping of str to (ndarray, ndarray), default=None
+        Lowest and highest values of each bounded parameter, by its name in `Machine.parameters`.
+        If None, no parameter is bounded.
 
     References
     ----------

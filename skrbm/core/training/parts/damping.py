@@ -25,8 +25,8 @@ MAX_NEWTON_STEPS, DIVERGENT_NEWTON_STEPS = 0.5, 2
 # epochs lower the likelihood of grey photographs; with 1 %, binary photographs take longer
 # (benchmarks/results/clusters.json).
 MIN_LEADING_SHARE, KEPT_SHARE = 0.06, 0.015
-MIN_ROW_SHARES = 2  # smallest damped curvature, in multiples of the largest of a single row
-N_LANCZOS_STEPS = 4  # number of directions of large curvature that are found
+MIN_ROW_SHARES = 2  # smallest damped share of the total, in multiples of the largest row weight
+N_LANCZOS_STEPS = 4  # largest number of directions of large curvature that are found
 LANCZOS_TOLERANCE = 1e-6  # residual norm at which Lanczos stops, relative to the total curvature
 MAX_DAMPED_ROWS = 256  # rows of both phases: the Gram matrix of more takes longer than the gradient
 # Share of checks with divergent steps below which checks become rarer. It is small because only few
@@ -52,7 +52,7 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
     change : ndarray of shape (n_rows,) or None
         Change of the weights, or None if nothing is damped.
     diverges : bool
-        Whether the undamped step would diverge.
+        Whether the undamped step would diverge. It is False if nothing is damped.
     """
     weight = 0.5 * np.abs(weights)
     largest = weight.max()
@@ -111,18 +111,20 @@ class Damping(Part):
         \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{200} \sum_k \lambda_k\right)
 
     where :math:`\eta` is the learning rate times `momentum_gain`. If the largest :math:`w_k`
-    exceeds 3/200, it is used in place of 3/200. The gradient is damped only if the largest
-    eigenvalue exceeds both 6 % of the sum of all eigenvalues and twice the largest eigenvalue that
-    a single row can cause. Steps diverge if :math:`\eta` exceeds :math:`2 / \lambda`. While such
-    steps are rare, updates are checked less often, down to one in 16; the other updates are not
-    damped. Updates with more than 256 rows in both phases together are not damped.
+    exceeds 3/200, it is used in place of 3/200. At most four eigenvalues and eigenvectors are
+    computed, approximately. The gradient is damped only if the largest eigenvalue exceeds both 6 %
+    of the sum of all eigenvalues and :math:`2 \max_k w_k` times this sum. Steps diverge if
+    :math:`\eta` exceeds :math:`2 / \lambda`. While this is found in fewer than one in ten checks,
+    fewer updates are checked, down to one in 16; the other updates are not damped. Updates with
+    more than 256 rows in both phases together are not damped.
 
     Parameters
     ----------
     preconditioner : Preconditioner
         Metric of the step.
     momentum_gain : float, default=1.0
-        Total step caused by a direction, as defined by `Optimizer.momentum_gain`.
+        Total step caused by a direction, as defined by `Optimizer.momentum_gain`. If it is 0, as
+        for Adam, nothing is damped.
     correction : callable, default=correction
         Function that computes the change of the row weights.
 
@@ -197,9 +199,10 @@ def _layer_gram(
 def _leading(
     covariance: Callable[[Array], Array], start: Array, total: float
 ) -> tuple[Array, Array]:
-    """Approximate the largest eigenvalues, in ascending order, and their eigenvectors.
+    """Approximate at most `N_LANCZOS_STEPS` eigenvalues, in ascending order, and eigenvectors.
 
-    The method is Lanczos iteration with the initial vector `start` and full reorthogonalization.
+    The method is Lanczos iteration with the initial vector `start` and full reorthogonalization;
+    it approximates the largest eigenvalues best.
     """
     basis = np.empty((N_LANCZOS_STEPS, len(start)), start.dtype)
     images = np.empty_like(basis)

@@ -15,7 +15,10 @@ from skrbm.core.training.part import Part
 @final
 @dataclass(frozen=True)
 class GreyValues(Part):
-    """Part that replaces dense data by random states, whose means are the data values."""
+    """Part that replaces dense values between the two states of a unit by random states.
+
+    The mean of each random state is the value that it replaces.
+    """
 
     name: ClassVar[str] = "grey values"
 

@@ -1,4 +1,4 @@
-"""Detection of divergence, and restoration of the last finite parameters."""
+"""Detection of divergence, and restoration of the parameters before the epoch."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from skrbm.core.numerics import every_kth_row
 from skrbm.core.training.part import Part
 from skrbm.core.training.state import TrainingState
 
-N_GUARD_ROWS = 16  # rows whose hidden fields are checked after an epoch
-MAX_FIELD = 1e8  # nats; outliers of narrow clusters can cause fields of 1e6
+N_GUARD_ROWS = 16  # largest number of rows whose hidden fields are checked after an epoch
+MAX_FIELD = 1e8  # nats, from the mean field; outliers of narrow clusters can cause 1e6
 
 
 class DivergenceError(ValueError):
-    """Error raised if training diverges; the last finite parameters are kept."""
+    """Error raised if training diverges; the parameters before the diverged epoch are kept."""
 
 
 @final
@@ -44,8 +44,9 @@ class Guard(Part):
         Raises
         ------
         DivergenceError
-            If parameters are not finite, a hidden field exceeds `MAX_FIELD` nats, or the
-            distribution of the states cannot be normalized.
+            If parameters or moments of the visible units are not finite in `precision`, if the
+            field of a row on a hidden unit differs by `MAX_FIELD` nats or more from the mean over
+            at most `N_GUARD_ROWS` rows, or if `Machine.lost_curvature` is at least 1.
         """
         last, last_state = _copied(machine.parameters), _copied(vars(state))
         try:

@@ -11,7 +11,7 @@ from skrbm.core.numerics import every_kth_row
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.preconditioner import Preconditioner
 
-N_SCALE_ROWS = 16  # rows of a mini-batch, as their hidden means are computed a second time
+N_SCALE_ROWS = 16  # rows of a mini-batch; few, because their hidden means are computed again
 SCALE_RATE = 0.02  # weight of a mini-batch in the running variance, which averages about 800 rows
 
 
@@ -20,10 +20,11 @@ SCALE_RATE = 0.02  # weight of a mini-batch in the running variance, which avera
 class HiddenScale(Part):
     """Running variance of the hidden states under the data, which scales the metric of the step.
 
-    The variance of unbounded states grows with the weights, and so does the curvature of the
-    log-likelihood. The metric uses the larger of two values: this variance, and the current mean
-    squared deviation of the chains from the mean under the data. With the variance alone, steps
-    that should return distant chains to the data would overshoot.
+    The variance is estimated from at most `N_SCALE_ROWS` rows of each mini-batch. For unbounded
+    states, it grows with the weights, and so does the curvature of the log-likelihood. The
+    metric uses the larger of two values: this variance, and the current mean squared deviation of
+    the chains from the mean under the data. With the variance alone, steps that should return
+    distant chains to the data would overshoot.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
 # Number of anchors, and of the anchors with the lowest free energy that every attempt proposes: with
 # them, all of 16 fits learn six rare rows of 2,000 (benchmarks/results/leave_one_out.json).
 N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
-CHOICE_PAUSE = 16  # updates between choices of these; a choice costs a third of an attempt
+CHOICE_PAUSE = 16  # updates between choices of offered anchors; one costs a third of an attempt
 
 
 @final
@@ -36,24 +36,25 @@ CHOICE_PAUSE = 16  # updates between choices of these; a choice costs a third of
 class JumpToData(Part):
     """Metropolis jumps of the persistent chains to hidden states drawn given rows of the data.
 
-    A group of at most `CHAINS_PER_TRY` chains attempts a jump every `MIN_TRY_PAUSE` to
-    `MAX_TRY_PAUSE` updates. Within these bounds, the pause is half of `MIN_TRY_PAUSE` divided by
-    the acceptance rate. The rows are at most `ROWS_PER_TRY` rows of the mini-batch, anchors, and
-    sometimes mixtures of two rows. The gradient of the next update is the first that uses the moved
-    chains.
+    A group of at most `CHAINS_PER_TRY` chains at temperature 1 attempts a jump every
+    `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates. Within these bounds, the pause is half of
+    `MIN_TRY_PAUSE` divided by the running acceptance rate. The rows are at most `ROWS_PER_TRY` rows
+    of the mini-batch, anchors, and sometimes mixtures of two rows. The gradient of the next update
+    is the first that uses the moved chains.
 
     After pretraining, a group attempts a jump in every update, and the rows include the visible
     means of the pretrained modes. `start_fit` stores them in the state of the part, under the key
     "modes".
 
-    Gibbs sampling does not mix between modes that are far apart: chains would stay in one mode, and
-    training would distort the probabilities of all modes that no chain visits.
+    Gibbs sampling hardly mixes between modes that are far apart. Without jumps, chains would stay
+    in one mode for many updates, and training would distort the probabilities of all modes that no
+    chain visits.
 
-    A mini-batch with a rare row raises the log-probability of the row's mode by tens of nats.
+    A mini-batch with a rare row can raise the log-probability of the row's mode by tens of nats.
     Chains would have to visit this mode so that the following updates lower its probability, but
     the row is not drawn again for many updates. Therefore every attempt also proposes anchors,
     which are data rows that are far apart. If there are more than `N_OFFERED_ROWS` anchors, the
-    ones with the lowest free energy are proposed.
+    `N_OFFERED_ROWS` anchors with the lowest free energy are proposed.
 
     Parameters
     ----------

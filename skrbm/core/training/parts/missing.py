@@ -15,7 +15,7 @@ from skrbm.core.training.part import Part
 from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units import Units
 
-BLOCK_ROWS, N_DONORS = 2048, 1024  # numbers of rows imputed at a time and of donors
+BLOCK_ROWS, N_DONORS = 2048, 1024  # largest numbers of rows imputed at a time and of donors
 STEPS_AFTER_CHANGE = 10  # Gibbs steps of a row whose observed values have changed
 
 
@@ -31,7 +31,7 @@ class ImputedRows:
     Before every update, the missing values of the mini-batch are redrawn by a Gibbs step, which
     starts from their last draws and keeps the observed values fixed. This is stochastic expectation
     maximization [1]_. If new states are drawn for the observed grey values of a row,
-    `STEPS_AFTER_CHANGE` Gibbs steps are run instead of one. Missing values are initialized with
+    `STEPS_AFTER_CHANGE` Gibbs steps are run instead. Missing values are initialized with
     values of the nearest rows, because draws in a mode that does not match the observed values
     would never leave this mode.
 
@@ -43,7 +43,8 @@ class ImputedRows:
     base : Units
         Visible layer whose distribution, without a field, resembles the data.
     n_first_steps : int
-        Number of Gibbs steps when the missing values of a row are redrawn for the first time.
+        Number of Gibbs steps when the missing values of a row are redrawn for the first time,
+        unless new states were drawn for its observed values.
     rng : numpy.random.Generator
         Source of random numbers.
 

@@ -17,7 +17,8 @@ from skrbm.core.training.part import Part, Step
 MAX_LOST_CURVATURE = 0.95
 MAX_EXACT_COLUMNS = 32  # columns of the smaller layer up to which an exact decomposition is cheap
 N_DIRECTIONS = 4  # number of singular vectors that are tracked at first, for larger layers
-MIN_DECAY = 0.5  # share of the limit; if all tracked values exceed it, more are tracked
+# Share of `MAX_LOST_CURVATURE`; if the squares of all tracked values exceed it, more are tracked.
+MIN_DECAY = 0.5
 N_ITERATIONS = 3  # per update; each reduces the untracked share of the vectors by `MIN_DECAY`
 
 
@@ -26,9 +27,10 @@ N_ITERATIONS = 3  # per update; each reduces the untracked share of the vectors 
 class Normalization(Part):
     """Bound on the singular values of the weights that keeps the distribution normalizable.
 
-    The bound applies to the scaled weights that are defined in `Machine.lost_curvature`. For large
-    layers, only the leading singular vectors are computed. A subspace iteration updates them after
-    every step, because a step hardly changes them.
+    The bound applies to the scaled weights that are defined in `Machine.lost_curvature`. If both
+    layers have more than `MAX_EXACT_COLUMNS` columns, only the leading singular vectors are
+    computed. A subspace iteration updates them after every step, because a step hardly changes
+    them.
 
     The scales of the weights depend on parameters of the layers, such as variances. A step changes
     these parameters at constant scaled weights: at constant weights, it would leave the bound, and
@@ -73,7 +75,7 @@ class Normalization(Part):
 
 
 def hold_normalizable(machine: Machine) -> float:
-    """Clip the singular values so that the lost curvature is at most `MAX_LOST_CURVATURE`.
+    """Clip the singular values of the scaled weights to the root of `MAX_LOST_CURVATURE`.
 
     Parameters
     ----------
@@ -115,7 +117,9 @@ def _iterated(machine: Machine, directions: Array) -> Array:
 
 
 def _hold_within(machine: Machine, directions: Array) -> Array:
-    """Clip the singular values in the span of the directions; return the values before clipping.
+    """Clip the singular values of the scaled weights in the span of the directions.
+
+    The result is the singular values before clipping, in descending order.
 
     If all of these values exceed the limit, singular values outside the span may exceed it as well;
     all singular values of the machine are then clipped.

@@ -22,12 +22,12 @@ from skrbm.core.training.start.far_rows import (
 from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units.support import SMALLEST_SHARE
 
-MAX_CLUSTERS = 8  # more modes than pretraining of a few hidden units can represent
+MAX_CLUSTERS = 8  # largest number of modes that pretraining represents, with one unit each
 MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # of the subsample: 55 ms for MNIST
 MIN_CLUSTER_ROWS = 5  # rows of a cluster in each half of the subsample
-N_FINE_CLUSTERS, N_KMEANS_STEPS = 16, 20  # clusters of k-means, which are then merged
+N_FINE_CLUSTERS, N_KMEANS_STEPS = 16, 20  # most clusters of k-means, which are then merged
 MIN_GAP = 4.0  # width of the gap between two clusters, in standard deviations
-MIN_TIE_SHARE = 0.5  # share of ties above which a column has few distinct values
+MIN_TIE_SHARE = 0.5  # share of ties in a sorted column above which it has few distinct values
 # Smallest gap, in multiples of the largest step of any single column: for binary columns, and for
 # numeric columns with few distinct values.
 MIN_FLIPS, MIN_VALUE_GAPS = 3.0, 1.25
@@ -116,9 +116,9 @@ def find_clusters(
     """Find clusters of rows that are separated by wide gaps.
 
     Numeric data are first searched for rare clusters. A subsample of the other rows is then drawn,
-    and k-means partitions its first half into many small clusters. The second half shows whether
-    two clusters are separated by a gap (see `separated`). Clusters without a gap between them are
-    merged until all clusters are separated.
+    and k-means partitions its first half into at most `N_FINE_CLUSTERS` clusters. The second half
+    shows whether two clusters are separated by a gap (see `separated`). Clusters without a gap
+    between them are merged until all clusters are separated.
 
     Parameters
     ----------
@@ -138,9 +138,11 @@ def find_clusters(
     Returns
     -------
     modes : Clusters or None
-        Clusters. None if there are too few rows, fewer than two clusters or too many clusters, if a
-        value is extremely far from the mean of its column, or if a numeric column varies in the
-        data but is constant within each cluster.
+        Clusters. None if the subsample has fewer than four times `MIN_CLUSTER_ROWS` rows, if it
+        contains a value that is at least `MAX_DEVIATIONS` standard deviations (or multiples of
+        `step`, if it is not 0) from the mean of its column, if there are fewer than two or more
+        than the maximum number of clusters, or if a numeric column varies in the data but is
+        constant within each cluster.
     """
     indices = np.arange(v.shape[0]) if indices is None else indices
     deviation = np.sqrt(np.where(variance > 0, variance, np.inf))
@@ -182,12 +184,16 @@ def far_rows_by_group(
 ) -> tuple[list[Array], float]:
     """Find rare rows that are far from all others, alone or in small groups.
 
+    A group is rare if it is not the largest group and if a random subsample of at most
+    `MAX_CLUSTERED_ROWS` rows is expected to contain fewer than `MAX_RARE_ROWS` of its rows.
+
     Parameters
     ----------
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Data. Rows with missing values (NaN) do not belong to any group.
     indices : ndarray of shape (n_rows,)
-        Indices of the rows to search. If there are many, only evenly spaced ones are searched.
+        Indices of the rows to search. If there are more than `searched_rows` allows, only evenly
+        spaced ones are searched.
     mean, unit : ndarray of shape (n_visible,)
         Mean of each column, and the unit in which distances along this column are measured. The
         unit is infinite for constant columns.
@@ -197,7 +203,7 @@ def far_rows_by_group(
     groups : list of ndarray of int
         Row indices of each group.
     share : float
-        Share of the data that each row of a group represents.
+        Share of the data that each row of a group represents; 0 if there are no far groups.
     """
     searched = searched_rows(indices, v.shape[1])
     with np.errstate(over="ignore"):
@@ -289,14 +295,18 @@ def separated(rows: Array, label: Array, step: float, min_change: Array) -> Arra
 
 
 def _value_gaps(rows: Array) -> Array:
-    """Widest gap between values of each column with few distinct values; zero for other columns."""
+    """Widest gap between values of each column with few distinct values; zero for other columns.
+
+    A column has few distinct values if the share of ties between successive sorted values exceeds
+    `MIN_TIE_SHARE`.
+    """
     steps = np.diff(np.sort(rows, axis=0), axis=0)
     has_few_values = (steps == 0).mean(axis=0) > MIN_TIE_SHARE
     return np.asarray(np.where(has_few_values, steps.max(axis=0), 0))
 
 
 def _fine_clusters(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Means of many small k-means clusters, and the variance of each column within clusters."""
+    """Means of at most `N_FINE_CLUSTERS` clusters, and variance of each column within clusters."""
     with KMEANS_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of empty clusters and of equal rows
         n_clusters = min(N_FINE_CLUSTERS, len(rows) // MIN_CLUSTER_ROWS)

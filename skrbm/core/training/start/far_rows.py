@@ -20,7 +20,7 @@ from skrbm.core.numerics import Array, every_kth_row
 # Largest numbers of rows and of array elements that are searched, and number of random projections:
 # a search takes 30 ms.
 MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2**14, 2**20, 32
-SAME_PLACE = 1e-10  # squared distance of equal rows, relative to the largest
+SAME_PLACE = 1e-10  # squared distance, relative to the largest, up to which rows count as equal
 # Smallest distance between group centers, in multiples of the largest distance of a row from its
 # center: 13 for two groups 40 standard deviations apart in 12 columns, 2 for Cauchy rows
 # (tests/core/training/start/test_clusters.py).
@@ -28,14 +28,19 @@ MIN_FAR_DISTANCE, MAX_FAR_GROUPS = 4.0, 16
 
 
 def searched_rows(rows: Any, n_columns: int) -> Any:
-    """Select evenly spaced rows if there are too many to search all of them."""
+    """Select at most `MAX_SEARCHED_ROWS` evenly spaced rows, or fewer if there are many columns.
+
+    The selected rows have at most `MAX_SEARCHED_ELEMENTS` elements, but there is at least one row.
+    """
     return every_kth_row(rows, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // n_columns)))
 
 
 def projected(rows: Array, unit: Array | float = 1.0) -> Array:
-    """Divide the rows by `unit`, and project them on random directions if there are many columns.
+    """Divide the columns by `unit`, and project the rows if there are many columns.
 
-    The projections roughly preserve distances up to a common factor.
+    If there are more than `N_PROJECTIONS` columns, the rows are projected on `N_PROJECTIONS` random
+    directions, which are the same in every call. The projections roughly preserve distances up to a
+    common factor.
     """
     if rows.shape[1] <= N_PROJECTIONS:
         return np.asarray(rows / unit)
@@ -46,7 +51,7 @@ def projected(rows: Array, unit: Array | float = 1.0) -> Array:
 def far_rows(v: Array, span: Array, n_rows: int) -> Array:
     """Choose rows that are far from each other by farthest-point traversal.
 
-    If there are many columns, distances are computed between random projections of the rows.
+    Distances are computed between the projections of the rows by `projected`.
 
     Parameters
     ----------
@@ -84,9 +89,9 @@ def far_groups(place: Array) -> tuple[Array, float]:
     """Partition rows into groups that are far apart relative to their radii.
 
     The centers of the groups are the first centers of a farthest-point traversal. Each row belongs
-    to the group with the nearest center. The number of groups is the largest number for which the
-    returned `distance` is at least `MIN_FAR_DISTANCE`. If there is no such number, the number with
-    the largest `distance` is chosen.
+    to the group with the nearest center. The number of groups is the largest number from 2 to
+    `MAX_FAR_GROUPS` for which the returned `distance` is at least `MIN_FAR_DISTANCE`. If there is
+    no such number, the number with the largest `distance` is chosen.
 
     Parameters
     ----------

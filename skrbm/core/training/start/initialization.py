@@ -27,7 +27,7 @@ N_ASSUMED_ROWS = 10**6  # number of rows assumed for a prescribed mean
 def initial_hidden_layer(
     kind: type[Units], n_columns: int, activity: float = INITIAL_ACTIVITY
 ) -> Units:
-    """Hidden layer whose units are rarely active without a field.
+    """Hidden layer whose bounded units are rarely active without a field.
 
     Unbounded units have a mean of zero. The mean of units with only a lower bound exceeds this
     bound by `INITIAL_HEIGHT`.
@@ -64,8 +64,9 @@ def initial_machine(
     the data, the hidden units have the distribution of `hidden`.
 
     Fluctuations of the hidden units couple the visible units to themselves and to each other. To
-    bound this coupling, the weights are scaled down as the number of hidden units grows. The
-    visible biases compensate for the first-order effect of the coupling on the visible means.
+    bound this coupling, the weights are scaled down if the fields on the visible units would
+    otherwise have a standard deviation above `INITIAL_FIELD`. The visible biases compensate for the
+    first-order effect of the coupling on the visible means.
 
     Parameters
     ----------

@@ -10,9 +10,10 @@ from skrbm.core.numerics import Array
 def with_nearest_values(rows: Array, donors: Array, fallback: Array) -> Array:
     """Impute missing values by the values of the nearest rows.
 
-    The missing values of a row are taken from its nearest donor. Values that are missing in this
-    donor, too, are taken from other donors. A single donor is preferred because a row with values
-    from two clusters would lie between the clusters.
+    The missing values of a row are taken from the nearest of the donors that have at least one of
+    these values. Values that are missing in this donor, too, are taken from the nearest donors that
+    have them. A single donor is preferred because a row with values from two clusters would lie
+    between the clusters.
 
     Parameters
     ----------

@@ -50,9 +50,11 @@ def pretrained_machine(
     Each mode has one hidden unit. Its weights are initialized such that activating the unit moves
     the visible means from the mean of the modes to this mode. If there are only two modes, a single
     unit is used, which moves the visible means from the larger mode to the smaller one. L-BFGS-B
-    [1]_ then maximizes the exact likelihood. If the likelihood remains low, further units are
-    added. A common reason is that states with several active units are modes without data, which
-    the further units can suppress.
+    [1]_ then maximizes the exact likelihood. If the mean log-likelihood is still more than
+    `SMALL_LIKELIHOOD_LOSS` nats below that of a mixture of the clusters, units are added, up to
+    `MAX_PRETRAINED_UNITS` in all, and L-BFGS-B is run again. A common reason for the low likelihood
+    is that states with several active units are modes without data, which the added units can
+    suppress.
 
     Parameters
     ----------
@@ -65,22 +67,24 @@ def pretrained_machine(
     modes : Clusters
         Clusters of the data.
     n_hidden : int
-        Maximum number of hidden units.
+        Maximum number of hidden units; values above `MAX_PRETRAINED_UNITS` have no effect.
     variance : ndarray of shape (n_visible,)
         Variance of the data.
     rng : numpy.random.Generator
         Source of random numbers.
     n_steps : tuple of int, default=(N_LBFGS_STEPS, N_ADDED_UNITS_STEPS)
-        Two maximum numbers of quasi-Newton steps: the first applies to the machine with one unit
-        per cluster, the second to the machine with added units.
+        Two maximum numbers of quasi-Newton steps: the first applies to the machine before units are
+        added, the second to the machine with added units.
     max_loss : float, default=MAX_LIKELIHOOD_LOSS
         Largest amount, in nats, by which the mean log-likelihood of the machine may be lower than
-        the mean log-likelihood of a mixture of the clusters.
+        the mean log-likelihood of a mixture of the clusters. Without added units, a difference of
+        at most `SMALL_LIKELIHOOD_LOSS` is always accepted.
 
     Returns
     -------
     machine : Machine or None
-        Plain machine, or None if its mean log-likelihood is too low.
+        Plain machine, or None if its mean log-likelihood is more than `max_loss` below that of the
+        mixture.
 
     References
     ----------
@@ -122,7 +126,11 @@ def pretrained_machine(
 
 
 def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> Array:
-    """Fields that move the visible means from the origin to the modes."""
+    """Fields that move the visible means from the origin to the modes.
+
+    The fields have shape (n_modes, n_visible). If the units are not discrete, they are computed to
+    first order in the distances.
+    """
     if visible.is_discrete:
         ends = [
             _resembling(visible, center, n_rows).bias
@@ -162,7 +170,8 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
     Returns
     -------
     bounds : dict of str to tuple of ndarray
-        Lower and upper bounds, by parameter name. Parameters without bounds are absent.
+        Lower and upper bounds, by the names of `Machine.parameters`. Parameters without bounds are
+        absent.
     """
     visible, hidden = machine.visible, machine.hidden.support
     bounds: Bounds = {f"visible_{k}": ends for k, ends in visible.bounds(variance).items()}
@@ -179,7 +188,7 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
 def log_likelihood(machine: Machine, v: Array, sample_weight: Array | None = None) -> float:
     """Exact mean log-likelihood of rows in nats.
 
-    The partition function is a sum over all states of the smaller discrete layer.
+    The partition function is a sum over all states of the layer with fewer states.
     """
     return -weighted_mean(machine.free_energy(v), sample_weight) - log_partition(machine)
 
@@ -197,7 +206,7 @@ def maximize_likelihood(
     Parameters
     ----------
     machine : Machine
-        Initial machine in double precision, whose hidden layer has few states.
+        Initial machine. A step enumerates all states of the layer with fewer states.
     v : ndarray of shape (n_samples, n_visible)
         Training rows.
     data : Units
@@ -213,7 +222,7 @@ def maximize_likelihood(
     Returns
     -------
     machine : Machine
-        Copy of the machine with the optimized parameters.
+        Copy of the machine, in double precision, with the optimized parameters.
     """
     machine = machine.astype(np.float64, copy=True)
     names = list(machine.parameters)

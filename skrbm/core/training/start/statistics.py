@@ -120,7 +120,7 @@ def merged_statistics(
     ----------
     one, other : tuple of float, ndarray and ndarray of shape (n_visible,)
         Statistics of each set: the number of rows or their total weight, the mean, and the
-        variance. The mean is NaN for a column without observed values.
+        variance. The mean may be NaN for a column without observed values.
 
     Returns
     -------
