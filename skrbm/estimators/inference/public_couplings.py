@@ -43,8 +43,10 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         features. The cost is proportional to n_components * n_columns**order and increases with the
         weights. "gaussian" approximates the contribution of all other features to the field of a
         hidden unit by a normal distribution. This approximation is inaccurate if a unit has only a
-        few large weights. "auto" is "exact" unless this would take minutes. For hidden units that
-        are not binary, only "gaussian" is available; it is exact for `hidden_units="gaussian"`.
+        few large weights. "auto" is "exact" unless this would take more than 1e13 multiplications,
+        that is, minutes; with numeric or interval columns, it is always "exact". For hidden units
+        that are not binary, only "gaussian" is available; it is exact for
+        `hidden_units="gaussian"`.
 
     Returns
     -------
@@ -63,10 +65,12 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     Raises
     ------
     TypeError
-        If `rbm` is not an RBM.
+        If `rbm` is not an instance of one of these classes, as for example an `RBMClassifier`; pass
+        its attribute `estimator_` instead.
     ValueError
-        If there are numeric features that are not scaled, if there are numeric features and
-        `method` is "gaussian", or if the hidden units are not binary and `method` is "exact".
+        If the features are real-valued and not scaled, as in `GaussianBernoulliRBM`; if the table
+        has numeric or interval columns and `method` is "gaussian" or the hidden units are not
+        binary; or if the hidden units are not binary and `method` is "exact".
 
     References
     ----------
