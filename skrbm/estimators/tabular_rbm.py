@@ -40,7 +40,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     Parameters
     ----------
     kinds : "auto" or dict
-        Dictionary from names or numbers of columns to their kinds. A kind is "binary",
+        Dictionary from names or indices of columns to their kinds. A kind is "binary",
         "categorical", "numeric", ("binary", ["no", "yes"]), ("categorical", ["a", "b"]) with all
         categories, or ("interval", low, high) for numbers with known bounds. The kind of any other
         column, or of every column with "auto", is inferred from its data type: bool is "binary";
