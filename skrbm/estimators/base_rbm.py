@@ -92,8 +92,9 @@ class BaseRBM(
     learning_rate : float
         Initial learning rate.
     batch_size : int or "auto"
-        Number of rows in a mini-batch. "auto" is one hundredth of the number of rows, but at least
-        20 and at most 100.
+        Largest number of rows in a mini-batch; the mini-batches of an epoch differ by at most one
+        row. "auto" is one hundredth of the number of training rows, but at least 20 and at most
+        100.
     n_iter : int
         Number of epochs (passes over the training data) of `fit`.
     algorithm : {"pcd", "cd", "pt", "exact"}
@@ -153,9 +154,9 @@ class BaseRBM(
     draw_states : bool
         Treatment of values between the two states of a unit, such as grey pixels. If True, binary
         states with these values as means are drawn in every epoch. If False, the values themselves
-        are used, which tends to leave hidden units unused. With sparse `X`, no states are drawn. In
-        rows with drawn states and missing values, the missing values are redrawn by ten Gibbs steps
-        per epoch instead of one (see `missing`).
+        are used, which tends to leave more hidden units unused. With sparse `X`, no states are
+        drawn. In rows with drawn states and missing values, the missing values are redrawn by ten
+        Gibbs steps per epoch instead of one (see `missing`).
     l1 : float
         L1 penalty: factor of the sum of the absolute values of the weights.
     l1_squared : float
@@ -244,8 +245,8 @@ class BaseRBM(
         - "mean_activation": mean of the hidden units given at most 100 training rows, averaged over
           units and rows.
         - "time": seconds since the previous record, or since the beginning of the training loop.
-        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains minus
-          the mean free energy of training rows, in nats.
+        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains (with
+          "pt", at all temperatures) minus the mean free energy of training rows, in nats.
         - "swap_acceptance", with "pt": mean acceptance probability of exchanges between
           neighboring temperatures.
         - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean

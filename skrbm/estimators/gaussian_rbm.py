@@ -55,8 +55,9 @@ class GaussianBernoulliRBM(BaseRBM):
         values that were assigned to it before `partial_fit` or `fit` with `warm_start`.
     variance_rate : float
         Ratio of the learning rate of the logarithm of `noise_variance_` to the learning rate of the
-        other parameters. Each variance is kept between 1e-4 times and 10 times the variance of its
-        feature. An assigned value outside this range extends the range.
+        other parameters. With "adam", all positive values have the same effect. Each variance is
+        kept between 1e-4 times and 10 times the variance of its feature. An assigned value outside
+        this range extends the range.
     learning_rate : float
         Initial learning rate; with "sgd", for features measured in units of their standard
         deviations.

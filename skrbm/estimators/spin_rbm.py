@@ -34,7 +34,8 @@ class SpinRBM(BaseRBM):
         is scaled down to this norm. With binary hidden units, the norm is computed with the
         gradients of the biases multiplied by two. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
-        Treatment of values outside [-1, 1]: a warning, a ValueError, or no check.
+        Treatment of values outside [-1, 1], and of `X` that contains only 0 and 1: a warning, a
+        ValueError, or no check.
 
     See Also
     --------

@@ -135,7 +135,7 @@ class Recorder(ABC):
         machine : Machine
             Plain machine after the epoch.
         particles : ndarray of shape (n_particles, n_hidden)
-            Hidden states of the chains.
+            Hidden states of the persistent chains, at all temperatures.
         notes : dict of str to float
             Values of further columns of the history.
         rng : numpy.random.Generator

@@ -54,7 +54,7 @@ def anneal(
     method : {"ais", "reverse_ais", "bar"}
         Annealed importance sampling, reverse annealing, or Bennett's acceptance ratio.
     n_chains : int
-        Number of chains.
+        Number of annealed chains or, for "bar", of sets of tempered chains.
     n_temperatures : int or "auto"
         Number of temperatures. "auto" tries the numbers in `AUTO_TEMPERATURES` in turn, until two
         successive runs agree (see `_is_settled`) or the last number is reached.
@@ -180,7 +180,7 @@ def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
 def warn_if_too_likely(
     X: Any, free_energy: Array, log_partition: float | LogPartition, values: tuple[float, ...]
 ) -> None:
-    """Warn if a log-partition is significantly less than the lower bound computed from some rows.
+    """Warn if a log-partition is below the bound computed from some rows, according to `is_below`.
 
     The effective sample size does not reveal modes that no chain has visited. They are revealed by
     the free energies of rows in these modes. Rows with values between the states of the units have

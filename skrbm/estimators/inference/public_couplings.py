@@ -55,12 +55,13 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         (n_columns, n_columns), and `triples` has the shape (n_columns, n_columns, n_columns) or is
         None. The attribute `method` is the method that was used. For tables, `columns` contains the
         names of the encoded columns. The array `strengths`, of shape (n_features, n_features),
-        contains the strengths of the interactions between columns of the table. The method
-        `between` returns the interactions between the values of two columns. The coefficients of a
-        category are averages over all values of the other columns, and they sum to zero over the
-        values of its column. The coefficients of a numeric column are the linear part of the
-        interactions, per standard deviation of the score. In the averages, scores have a standard
-        normal distribution, and numbers of interval columns a uniform distribution.
+        contains the root mean square of the interactions between two features, over all pairs of
+        their columns. The method `between` returns the interactions between the values of two
+        columns. The coefficients of a category are averages over all values of the other columns,
+        and they sum to zero over the values of its column. The coefficients of a numeric column are
+        the linear part of the interactions, per standard deviation of the score. In the averages,
+        scores have a standard normal distribution, and numbers of interval columns a uniform
+        distribution.
 
     Raises
     ------

@@ -98,9 +98,9 @@ class SamplingMixin(ModelMixin):
             leave modes in which Gibbs sampling would stay [1]_. With one temperature, the method is
             Gibbs sampling.
         temperature : float, default=1.0
-            Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. A temperature
-            below one makes likely states more likely, which is used to design sequences [2]_. A
-            temperature above one makes samples more diverse.
+            Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. Compared with the
+            model, a temperature below one makes likely states even more likely, which is used to
+            design sequences [2]_, and a temperature above one makes samples more diverse.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.
@@ -207,7 +207,7 @@ class SamplingMixin(ModelMixin):
             Number of Gibbs steps of each chain.
         n_chains : int, default=10
             Number of chains per row for the method "mean". The conditional distribution often has
-            several modes, and a chain rarely leaves its mode.
+            several modes, and a single chain may stay in one of them.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.

@@ -316,8 +316,8 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     same features. The partition function is computed exactly if one layer has at most a million
     states, as many as 19 binary units have. Otherwise it is estimated by annealed importance
     sampling with ``n_temperatures="auto"``, usually with a standard error of at most 0.05 nats. The
-    error of this estimate is the same for all rows. An `AnnealingWarning` is issued if the estimate
-    is not reliable.
+    error of this estimate is the same for all rows. An `AnnealingWarning` is issued if one of the
+    checks of `log_partition` fails.
 
     Parameters
     ----------
