@@ -198,6 +198,9 @@ class RBMClassifier(
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
+        The settings of the training are those that `estimator` had in the first call; later changes
+        of `estimator` have no effect.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
