@@ -198,8 +198,8 @@ class RBMClassifier(
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
-        The settings of the training are those that `estimator` had in the first call; later changes
-        of `estimator` have no effect.
+        The settings of the training are those that `estimator` had in the last `fit` or, without
+        it, in the first call; later changes of `estimator` have no effect.
 
         Parameters
         ----------
