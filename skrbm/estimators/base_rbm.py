@@ -82,16 +82,19 @@ class BaseRBM(
           couplings of the features, as in a Hopfield network.
         - "relu": rectified linear units. Given the features, they have normal distributions
           truncated to nonnegative values.
-        - "drelu": double rectified linear units [5]_. The curvature and the threshold of their
-          energy may differ between positive and negative states.
+        - "drelu": double rectified linear units [5]_. The curvature of their energy may differ
+          between positive and negative states, and its slope may jump at zero (see
+          `threshold_hidden_`).
 
         Scaling the states of real-valued hidden units is equivalent to scaling their weights. The
-        mean curvature of their energy is therefore fixed at one.
+        curvature of their energy is therefore fixed at one; for "drelu", this is the mean of the
+        curvatures on both sides of zero.
     learning_rate : float
         Initial learning rate.
     batch_size : int or "auto"
-        Number of rows in a mini-batch. "auto" is one hundredth of the number of rows, but at least
-        20 and at most 100.
+        Largest number of rows in a mini-batch; the mini-batches of an epoch differ by at most one
+        row. "auto" is one hundredth of the number of training rows, but at least 20 and at most
+        100.
     n_iter : int
         Number of epochs (passes over the training data) of `fit`.
     algorithm : {"pcd", "cd", "pt", "exact"}
@@ -103,22 +106,24 @@ class BaseRBM(
         - "cd": contrastive divergence. Gibbs chains start at the rows of the mini-batch [2]_.
         - "pt": parallel tempering. Persistent chains at several temperatures exchange their states
           [3]_.
-        - "exact": exact expectation, computed as a sum over all states of the smaller discrete
-          layer. This layer may have at most 25 units.
+        - "exact": exact expectation, computed as a sum over all states of the discrete layer with
+          fewer states. This layer may have at most 2^25 states, as many as 25 binary units.
 
         With "pcd" and "pt", the chains can also jump to training rows and thus reach modes that are
         far apart. The jumps are Metropolis moves, which leave the model distribution invariant. If
         the data have well-separated clusters, a few "binary" hidden units are first trained on the
-        clusters by the exact gradient. This is done with every `algorithm`, but not for tables or
-        with fixed variances.
+        clusters by the exact gradient. This is done with every `algorithm`, but not with fixed
+        variances or in `RBMClassifier`. For tables, it is done only if all columns are binary, or
+        if all are numeric and `numeric_scale` is not "mixture".
     n_gibbs_steps : int
         Number of Gibbs steps per update (k in CD-k and PCD-k).
     n_particles : int or None
-        Number of persistent chains. If None, it equals the batch size.
+        Number of persistent chains; for "pt", at each temperature. If None, a new fit has as many
+        chains as rows in a mini-batch, and a fit that continues keeps the number of its chains.
     n_temperatures : int
-        Number of temperatures of "pt", with `n_particles` chains at each temperature. The chains at
-        the lowest temperature sample the model; at the highest temperature, the features are
-        independent. The spacing of the temperatures adapts to the acceptance rate of the exchanges.
+        Number of temperatures of "pt". The chains at the lowest temperature sample the model; at
+        the highest temperature, the features are independent. The spacing of the temperatures
+        adapts to the acceptance rate of the exchanges.
     centering : bool
         Use the centered gradient [4]_, which is invariant to an exchange of the states 0 and 1 of a
         unit. The fitted attributes always describe the uncentered model.
@@ -132,8 +137,11 @@ class BaseRBM(
     learning_rate_schedule : {"constant", "linear", "adaptive"}
         Learning-rate schedule. With "linear", the learning rate decreases to zero over the `n_iter`
         epochs of `fit`; it is constant in `partial_fit`, where the number of epochs is unknown.
-        "adaptive" divides the learning rate by 5 after `n_iter_no_change` epochs in which the score
-        did not improve by `tol`, and ends the fit when the learning rate falls below 1e-6.
+        "adaptive" divides the learning rate by 5 in `fit` after `n_iter_no_change` epochs without
+        an improvement of the score by more than `tol`. When the learning rate is at most 1e-6, the
+        fit ends instead. The score is the log pseudo-likelihood of the training rows or, with
+        `early_stopping`, of the validation rows; with `track_likelihood`, it is their
+        log-likelihood.
     average : bool
         Use the weighted average of the parameters over the updates (Polyak averaging) as fitted
         attributes. Late updates have larger weights. Further training continues from the parameters
@@ -146,9 +154,9 @@ class BaseRBM(
     draw_states : bool
         Treatment of values between the two states of a unit, such as grey pixels. If True, binary
         states with these values as means are drawn in every epoch. If False, the values themselves
-        are used, which tends to leave hidden units unused. With sparse `X`, no states are drawn. In
-        rows with drawn states and missing values, the missing values are redrawn by ten Gibbs steps
-        per epoch instead of one (see `missing`).
+        are used, which tends to leave more hidden units unused. With sparse `X`, no states are
+        drawn. In rows with drawn states and missing values, the missing values are redrawn by ten
+        Gibbs steps per epoch instead of one (see `missing`).
     l1 : float
         L1 penalty: factor of the sum of the absolute values of the weights.
     l1_squared : float
@@ -167,16 +175,18 @@ class BaseRBM(
     validation_fraction : float
         Fraction of the rows held out for `early_stopping`.
     n_iter_no_change : int
-        Number of epochs without improvement after which `early_stopping` ends the fit.
+        Number of epochs without improvement after which `early_stopping` ends the fit, or the
+        schedule "adaptive" lowers the learning rate.
     tol : float
-        Smallest increase of the score that counts as an improvement, in nats per row.
+        Increase over the best score, in nats per row, that an improvement must exceed.
     track_likelihood : bool
-        Record the log-likelihood and its standard error in `history_`. They are estimated with
-        chains that are annealed from the model after each epoch to the model after the next epoch.
-        Missing values then raise a ValueError, and the score of `early_stopping` is the
-        log-likelihood of the validation rows. An epoch counts as one without improvement only if
-        its score plus one standard error is at most the best score plus `tol`. Apart from
-        the score, tracking does not affect training.
+        Record the log-likelihood and its standard error in `history_`. The log-likelihood is exact
+        if one layer has at most 2000 states, as many as ten binary units have. Otherwise, it is
+        estimated with chains that are annealed from the model after each epoch to the model after
+        the next epoch. Missing values then raise a ValueError, and the score of `early_stopping` is
+        the log-likelihood of the validation rows. An epoch counts as one without improvement only
+        if its score plus one standard error is at most the best score plus `tol`. Apart from the
+        score, tracking does not affect training.
     warm_start : bool
         Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}
@@ -185,18 +195,23 @@ class BaseRBM(
         Treatment of missing values (NaN) in `fit`, `partial_fit`, `transform` and scores: raise a
         ValueError, or marginalize over them. In training, the missing values of a mini-batch are
         redrawn before the update by one Gibbs step given the observed values, starting from the
-        values drawn in the previous epoch. For new rows in `partial_fit`, ten steps are used.
+        values drawn in the previous epoch. In the first epoch of a call that continues training
+        (`partial_fit`, or `fit` with `warm_start`), ten steps are used, because no earlier draws
+        are kept.
     n_jobs : int or None
         Number of threads for `transform`, scores and `log_partition`, and number of processes for
-        exact sums over more than 2^22 states. Negative numbers are interpreted as in joblib. If
-        None, one process is used, and the number of threads is the default of BLAS or, for small
-        models, one. The results do not depend on `n_jobs`. Markov chains do not run in parallel.
+        exact sums over 2^22 states or more. Negative numbers are interpreted as in joblib. If None,
+        the number set by ``joblib.parallel_config`` is used; if none is set, one process is used,
+        and the number of threads is the default of BLAS or, for small models, one. The results do
+        not depend on `n_jobs`. Markov chains do not run in parallel.
     verbose : int
-        Verbosity level. If zero, nothing is printed; otherwise, one line is printed per epoch.
+        Verbosity level. If zero, nothing is printed; otherwise, one line is printed per epoch, and
+        about every ten seconds within a longer epoch.
     random_state : int, Generator, RandomState or None
         Seed or generator of all random numbers. With an int, the result is bit-for-bit reproducible
-        for the same input and parameters. A generator, such as ``numpy.random.default_rng(seed)``,
-        is advanced by every fit, so that a second fit gives a different result.
+        for the same input and parameters on the same machine. A generator, such as
+        ``numpy.random.default_rng(seed)``, is advanced by every fit that starts anew, so that a
+        second fit gives a different result.
 
     Attributes
     ----------
@@ -207,38 +222,43 @@ class BaseRBM(
     intercept_visible_ : ndarray of shape (n_features,)
         Biases of the visible units.
     threshold_hidden_, asymmetry_hidden_ : ndarray of shape (n_components,)
-        Parameters of "drelu" units. The threshold is the slope of the energy with respect to the
-        absolute value of the state; it is positive if states near zero are more likely. The
-        asymmetry is half the difference between the curvatures of the energy above and below zero.
+        Parameters of "drelu" units. The threshold is the coefficient of the absolute value of the
+        state in the energy; compared with a threshold of zero, a positive one makes states near
+        zero more likely. The asymmetry is half the curvature of the energy above zero minus half
+        the curvature below zero.
     h_samples_ : ndarray of shape (n_particles, n_components)
-        Hidden states of the persistent chains.
+        Hidden states of the persistent chains at the lowest temperature. With "cd" and "exact",
+        which have no persistent chains, training does not change them.
     n_iter_ : int
         Number of epochs since the last initialization.
     history_ : dict of list of float
-        Training history: lists with one number per recorded epoch of `fit`. With `verbose`,
-        `track_likelihood`, `early_stopping` or the schedule "adaptive", every epoch is recorded.
-        Otherwise, the first epoch, the last epoch and about one epoch per 75 updates are recorded.
+        Training history: lists with one number per recorded epoch. With `verbose`,
+        `track_likelihood`, `early_stopping` or the schedule "adaptive", `fit` records every epoch.
+        Otherwise, it records the first epoch, the last epoch and every kth epoch, where k is the
+        smallest number of epochs with at least 75 updates. `partial_fit` records its epoch only
+        with `verbose`.
 
         - "n_iter": number of the epoch.
-        - "pseudo_likelihood": mean log pseudo-likelihood of a subset of the training rows, in nats.
+        - "pseudo_likelihood": estimate of the mean log pseudo-likelihood of the training rows, in
+          nats. It is computed from the same subset of the rows and features after every epoch.
         - "learning_rate": learning rate of the last update.
         - "mean_activation": mean of the hidden units given at most 100 training rows, averaged over
           units and rows.
-        - "time": seconds since the previous record.
-        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains minus
-          the mean free energy of training rows, in nats.
+        - "time": seconds since the previous record, or since the beginning of the training loop.
+        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains (with
+          "pt", at all temperatures) minus the mean free energy of training rows, in nats.
         - "swap_acceptance", with "pt": mean acceptance probability of exchanges between
           neighboring temperatures.
         - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean
-          log-likelihood of training rows, and standard error of the log-partition function, in
-          nats.
+          log-likelihood of at most 1000 training rows, and standard error of the log-partition
+          function, in nats.
         - "free_energy_gap", with `early_stopping`: mean free energy of the validation rows minus
           the mean free energy of training rows, in nats. A growing gap indicates overfitting.
-        - "validation_pseudo_likelihood", with `early_stopping`: mean log pseudo-likelihood of the
-          validation rows, in nats.
+        - "validation_pseudo_likelihood", with `early_stopping`: estimate of the mean log
+          pseudo-likelihood of the validation rows, in nats.
         - "validation_log_likelihood" and "validation_log_likelihood_std_error", with both
-          `early_stopping` and `track_likelihood`: mean log-likelihood of the validation rows, and
-          standard error of the log-partition function, in nats.
+          `early_stopping` and `track_likelihood`: mean log-likelihood of at most 1000 validation
+          rows, and standard error of the log-partition function, in nats.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -383,7 +403,8 @@ class BaseRBM(
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows. A weight of k is equivalent to k copies of the row, and a weight of
             zero excludes the row. If None, all rows have a weight of one. The step of a mini-batch
-            is proportional to the mean weight of its rows divided by the mean weight of all rows.
+            is proportional to the mean weight of its rows divided by the mean weight of all
+            training rows.
 
         Returns
         -------
@@ -401,8 +422,8 @@ class BaseRBM(
         Warns
         -----
         ConvergenceWarning
-            If the likelihood of `X` is significantly lower than under a model of independent
-            features.
+            If the mean log-likelihood of `X` is lower than under a model of independent features by
+            more than one nat plus three standard errors.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)
@@ -412,8 +433,8 @@ class BaseRBM(
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
-        No validation rows are held out. With the schedule "linear", the learning rate is constant, because the
-        number of further epochs is unknown.
+        No validation rows are held out. The learning rate is constant with every schedule, because
+        the number of further epochs is unknown.
 
         Parameters
         ----------
@@ -452,11 +473,12 @@ class BaseRBM(
         Returns
         -------
         H : ndarray of shape (n_samples, n_components)
-            Means of the hidden units, in the precision of `X`. They are probabilities for units
-            that are 0 or 1, numbers in (-1, 1) for spins, nonnegative numbers for "relu" units, and
-            real numbers for other types. For a row with missing values, the means are averaged over
-            ten imputations, each drawn by 20 Gibbs steps. Repeated calls with the same incomplete
-            rows give the same result.
+            Means of the hidden units, in the precision of `X` or, if `X` is not in single or double
+            precision, of `components_`. They are probabilities for units that are 0 or 1, numbers
+            in [-1, 1] for spins, nonnegative numbers for "relu" units, and real numbers for other
+            types. For a row with missing values, the means are averaged over ten imputations, each
+            drawn by 20 Gibbs steps. Repeated calls with the same incomplete rows give the same
+            result.
         """
         model = self._model
         X = model.check_X(X, missing=True)
@@ -476,7 +498,8 @@ class BaseRBM(
         Returns
         -------
         V : ndarray of shape (n_samples, n_features)
-            Means of the visible units.
+            Means of the visible units. A `TabularRBM` returns a table with the most probable
+            categories, and with the numbers that correspond to the mean scores.
         """
         v = self._model.map_rows(Machine.mean_visible, self._model.check_H(X, name="X"))
         return self._row_format.write(self, v)

@@ -18,10 +18,10 @@ class BernoulliRBM(BaseRBM):
         p(v, h) \propto e^{-E(v, h)}, \qquad
         E(v, h) = -v^T a - v^T W h - h^T b, \qquad v, h \in \{0, 1\}
 
-    where :math:`W` is the transpose of `components_`, :math:`a` is `intercept_visible_` and
-    :math:`b` is `intercept_hidden_` [6]_. Values between 0 and 1, such as grey pixels, are
-    interpreted as probabilities of the state 1 (see `draw_states`). The class is a drop-in
-    replacement for ``sklearn.neural_network.BernoulliRBM``.
+    for binary hidden units, where :math:`W` is the transpose of `components_`, :math:`a` is
+    `intercept_visible_` and :math:`b` is `intercept_hidden_` [6]_. Values between 0 and 1, such as
+    grey pixels, are interpreted as probabilities of the state 1 (see `draw_states`). The class is a
+    drop-in replacement for ``sklearn.neural_network.BernoulliRBM``.
 
     Parameters
     ----------

@@ -57,8 +57,8 @@ class RBMClassifier(
     where :math:`\delta` is `discriminative_weight` and :math:`\gamma` is `generative_weight` [1]_
     [2]_. A row without a label contributes :math:`\gamma \log p(v)`. If there are unlabeled rows,
     both weights are multiplied by n_rows / n_labeled, so that the label term is a mean over the
-    labeled rows; :math:`\gamma` is not increased beyond 1. Class probabilities are exact. The
-    training is controlled by the parameters of `estimator`.
+    labeled rows; :math:`\gamma` is then at most 1, unless `generative_weight` itself is larger.
+    Class probabilities are exact. The training is controlled by the parameters of `estimator`.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class RBMClassifier(
         Value of `y` that marks rows without a label, such as -1. If None, all rows have labels.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which are multiplied by `sample_weight`. "balanced" gives all
-        classes the same total weight.
+        classes the same total weight if all sample weights are equal.
 
     Attributes
     ----------
@@ -197,6 +197,9 @@ class RBMClassifier(
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
+
+        The settings of the training are those that `estimator` had in the last `fit` or, without
+        it, in the first call; later changes of `estimator` have no effect.
 
         Parameters
         ----------

@@ -44,8 +44,9 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Constructor parameters are scaled so that both machines have the same distribution after a step
     of centered training. `learning_rate` is multiplied by 16 (by 4 for Adam), `max_norm` by 4, `l1`
     and `max_gradient_norm` by 1/4, and `l1_squared` and `l2` by 1/16. All other parameters are
-    copied. With Adam, only the steps of the weights are equivalent; the steps of the biases are
-    twice as long for units 0 and 1.
+    copied, but not `history_` and the states of the optimizer and of the random streams. With Adam,
+    only the steps of the weights are equivalent; the steps of the biases are twice as long for
+    units 0 and 1.
 
     Examples
     --------

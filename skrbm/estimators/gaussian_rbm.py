@@ -29,8 +29,8 @@ NOISE_VARIANCE = {"noise_variance_": ("visible", "log_variance", _log_variance, 
 class GaussianBernoulliRBM(BaseRBM):
     r"""Restricted Boltzmann machine with real-valued visible and binary hidden units.
 
-    The model is a mixture of :math:`2^{n\_components}` normal distributions with a common diagonal
-    covariance. It has three published parameterizations:
+    With binary hidden units, the model is a mixture of :math:`2^{n\_components}` normal
+    distributions with a common diagonal covariance. It has three published parameterizations:
 
     .. math::
 
@@ -43,8 +43,8 @@ class GaussianBernoulliRBM(BaseRBM):
 
     where :math:`W` is the transpose of `components_`, :math:`a` is `intercept_visible_`, :math:`b`
     is `intercept_hidden_` and :math:`\sigma^2` is `noise_variance_`, whose logarithm is learned.
-    Training does not depend on the units of measurement: the steps are scaled by the standard
-    deviations of the noise and of the features.
+    With "sgd" and without penalties or `max_norm`, training does not depend on the units of
+    measurement: the steps are scaled by the standard deviations of the noise and of the features.
 
     Parameters
     ----------
@@ -52,19 +52,22 @@ class GaussianBernoulliRBM(BaseRBM):
         Energy function, one of the three above.
     learn_variance : bool
         Learn `noise_variance_`. If False, it is fixed at the variances of the features, or at
-        values that were assigned to it before `partial_fit`.
+        values that were assigned to it before `partial_fit` or `fit` with `warm_start`.
     variance_rate : float
         Ratio of the learning rate of the logarithm of `noise_variance_` to the learning rate of the
-        other parameters. Each variance is kept between 1e-4 times and 10 times the variance of its
-        feature.
+        other parameters. With "adam", all positive values have the same effect. Each variance is
+        kept between 1e-4 times and 10 times the variance of its feature. An assigned value outside
+        this range extends the range.
     learning_rate : float
-        Initial learning rate, for features measured in units of their standard deviations.
+        Initial learning rate; with "sgd", for features measured in units of their standard
+        deviations.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. The norm is computed with features measured in units of their
         standard deviations. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
-        No effect, since every real number is valid.
+        Treatment of hidden states that the units cannot take, in `energy` and `inverse_transform`.
+        It has no effect on `X`, since every real number is valid.
 
     Attributes
     ----------

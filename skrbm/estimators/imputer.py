@@ -44,10 +44,11 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_chains : int, default=10
         Number of chains per row, over which conditional means are averaged.
     add_indicator : bool, default=False
-        Append the columns of a :class:`sklearn.impute.MissingIndicator`.
+        Append the columns of a :class:`sklearn.impute.MissingIndicator`. For tables, it must be
+        False.
     keep_empty_features : bool, default=False
         Keep features without observed values in `fit`, and impute zeros for them. If False, they
-        are dropped.
+        are dropped. The parameter has no effect on tables.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator of the draws of missing values in `transform`. Training uses the
         `random_state` of `estimator`. A generator is advanced by `fit`.
@@ -189,9 +190,10 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         X_filled : ndarray of shape (n_samples, n_features_out)
             Rows with imputed values; observed values are unchanged. With `TabularRBM`, the result
-            is a table of the same type as in `fit`. With other estimators, features without
-            observed values in `fit` are dropped unless `keep_empty_features` is True. If
-            `add_indicator` is True, the columns of the indicator are appended.
+            is a table of the same type as in `fit`, with the most probable category in place of
+            each missing category. With other estimators, features without observed values in `fit`
+            are dropped unless `keep_empty_features` is True. If `add_indicator` is True, the
+            columns of the indicator are appended.
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)

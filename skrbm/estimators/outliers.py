@@ -40,9 +40,10 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         scores are classified alike; the fraction may therefore be smaller.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
         Score of a row: its negative free energy, or its log pseudo-likelihood. The log
-        pseudo-likelihood takes longer, since it is a sum over the features, and gives more weight
-        to features that predict each other. The free energy needs complete rows; impute missing
-        values first, by `RBMImputer` in a Pipeline.
+        pseudo-likelihood takes longer than the free energy, since every term of its sum over the
+        features is normalized separately, and it gives more weight to features that predict each
+        other. The free energy needs complete rows; impute missing values first, by `RBMImputer` in
+        a Pipeline.
 
     Attributes
     ----------
@@ -112,7 +113,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid; the detector is then unchanged.
+            If a parameter or the data are invalid, or training diverges; the detector is then
+            unchanged.
         """
         with restored_on_error(self):
             rbm = clone(_default(X) if self.estimator is None else self.estimator)

@@ -29,17 +29,18 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     encoding, :math:`W_{cj}` its weights to hidden unit :math:`j`, and :math:`b` is
     `intercept_hidden_`.
 
-    A categorical column is one unit with one-hot encoding [6]_ [7]_. Given the hidden units, a
-    numeric column is normally distributed with a learned variance, and an interval column has an
-    exponential density between its bounds. Numeric columns are scaled internally, by default to
-    normal scores. The unit of measurement and the origin of a column therefore affect only
+    A categorical column is one unit with one-hot encoding [6]_ [7]_. Numeric columns are scaled
+    internally, by default to normal scores. Given the hidden units, a scaled numeric column is
+    normally distributed with a learned variance (except for `numeric_scale="mixture"`), and an
+    interval column has an exponential density between its bounds. Unless `numeric_scale` is
+    "mixture", the unit of measurement and the origin of a numeric column therefore affect only
     densities. Log-likelihoods are in nats and refer to the unscaled columns, with probabilities of
     discrete columns and densities of numeric and interval columns.
 
     Parameters
     ----------
     kinds : "auto" or dict
-        Dictionary from names or numbers of columns to their kinds. A kind is "binary",
+        Dictionary from names or indices of columns to their kinds. A kind is "binary",
         "categorical", "numeric", ("binary", ["no", "yes"]), ("categorical", ["a", "b"]) with all
         categories, or ("interval", low, high) for numbers with known bounds. The kind of any other
         column, or of every column with "auto", is inferred from its data type: bool is "binary";
@@ -63,7 +64,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         the first `partial_fit`. With "missing", they are treated as missing values, with a warning
         in further training. With "error", they raise a ValueError.
     learning_rate : float
-        Initial learning rate, for numeric columns measured in units of their standard deviations.
+        Initial learning rate; with "sgd", for numeric columns measured in units of their standard
+        deviations.
     n_iter : int
         Number of epochs (passes over the training data) of `fit`. Tables of a thousand rows need
         about 100 epochs; for a hundred thousand rows, 10 epochs are enough.
@@ -72,7 +74,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         is scaled down to this norm. The norm is computed with numeric columns measured in units of
         their standard deviations. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
-        Treatment of numbers outside their interval: a warning, a ValueError, or no check.
+        Treatment of numbers outside their interval, and of hidden states that the units cannot
+        take: a warning, a ValueError, or no check.
 
     Attributes
     ----------
@@ -83,8 +86,9 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     intercept_visible_ : ndarray of shape (n_columns,)
         Biases of the encoded columns.
     noise_variance_ : ndarray of shape (n_numeric,)
-        Variance of each scaled numeric column given the hidden units. The attribute exists only if
-        there are numeric columns.
+        Variance of each scaled numeric column given the hidden units; for
+        `numeric_scale="mixture"`, the variance that a standard normal component would have. The
+        attribute exists only if there are numeric columns.
     columns_ : ndarray of str of shape (n_columns,)
         Names of the encoded columns, such as "age" or "port=Southampton".
     kinds_ : list of length `n_features_in_`

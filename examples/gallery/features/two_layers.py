@@ -124,10 +124,10 @@ for name, curve in curves.items():
 # %%
 # Conclusion
 # ----------
-# Bits are better than means for the second layer, and transposed weights are better initial weights
-# than random ones. For a linear classifier one layer is still the best. The network of logistic
-# units learns faster from the weights of the RBMs than from random weights, and ends higher. A
-# network of ``relu`` units, the default, is better than all of them without such weights.
+# Bits and means are about equally good for the second layer, and transposed weights are better
+# initial weights than random ones. For a linear classifier one layer is still the best. The network
+# of logistic units learns faster from the weights of the RBMs than from random weights, and ends
+# higher. A network of ``relu`` units, the default, is better than all of them without such weights.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), width_ratios=(1, 1.2))
 names = list(accuracy)[::-1]

@@ -19,11 +19,11 @@ CHANGEABLE = {"n_jobs", "verbose", "warm_start", "random_state"}  # parameters t
 class Checkpoint:
     """Callback that saves a fit at regular intervals, so that another process can resume it.
 
-    The file contains the estimator as if the fit had ended after the current epoch, and the
+    The file contains the estimator as if the fit had ended after the last saved epoch, and the
     progress of the fit. To resume, load the estimator with `joblib.load`, make sure that its
-    parameter `warm_start` is True, and call `fit` with the same rows. This fit runs the remaining
-    epochs, and its result is bit-for-bit equal to the result of an uninterrupted fit. If the
-    checkpoint was saved after the last epoch, `fit` runs no further epochs.
+    parameter `warm_start` is True, and call `fit` with the same rows and parameters. This fit runs
+    the remaining epochs, and its result is bit-for-bit equal to the result of an uninterrupted fit.
+    If the checkpoint was saved after the last epoch, `fit` runs no further epochs.
 
     Parameters
     ----------

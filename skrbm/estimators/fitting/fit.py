@@ -53,7 +53,8 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
     ValueError
         If the rows do not match the model.
     DivergenceError
-        If training diverges. The last finite parameters are written to the estimator.
+        If training diverges. The last finite parameters or, with `early_stopping`, those of the
+        best epoch are written to the estimator.
     """
     task, start = task or FitTask(), start_fit(problem)
     with deferred_interrupts(stops_for_sigterm=True) as interrupts:
@@ -93,7 +94,7 @@ class Fit:
     recorder : Recorder
         Recorder of the scores of each epoch.
     stopping : EarlyStopping or None
-        Rule that ends training early, or None if the number of epochs is fixed.
+        Rule that ends training early, or None if all `n_iter` epochs are run.
     n_done : int
         Number of completed epochs.
     latest : tuple of int and Machine, default=None
@@ -216,7 +217,7 @@ class Fit:
     def result(
         self, *, error: DivergenceError | None = None, checkpoint: dict[str, Any] | None = None
     ) -> FitResult:
-        """Result after the epochs so far; its arrays are shared with the fit.
+        """Result after the epochs so far, which may share arrays with the fit.
 
         Parameters
         ----------
@@ -287,7 +288,7 @@ def _history(problem: Problem, n_done: int) -> History:
 
 
 def _stopping(problem: Problem, start: Start, recorder: Recorder) -> EarlyStopping | None:
-    """Rule that ends a fit early, or None if the number of epochs is fixed."""
+    """Rule that ends a fit early, or None if all `n_iter` epochs are run."""
     rbm = problem.model.rbm
     slows_down = rbm.learning_rate_schedule == "adaptive"
     if not problem.is_planned or not (slows_down or rbm.early_stopping):

@@ -66,9 +66,9 @@ class Start:
         Statistics of the rows of this fit and of earlier fits, which become the attribute `_data`
         of the estimator. "first" is a tuple with the number of rows of the first fit, and the means
         and the variances of its columns. "all" is the same tuple for all rows. "varying" is the
-        mask of the columns that are not constant. "kurtosis" is the kurtosis of the columns, and
-        "least_kurtosis" its lower bound. The key "table" exists for tables only. The entries of
-        `Problem.counts` are included as well.
+        mask of the columns that are not constant. "kurtosis" contains the kurtosis of each column,
+        and "least_kurtosis" is a lower bound for all of them. The key "table" exists for tables
+        only. The entries of `Problem.counts` are included as well.
     base : Units
         Visible layer of independent units with the means and variances of all rows.
     ladder : Ladder
@@ -185,7 +185,7 @@ class Problem(ABC):
 
     @cached_property
     def streams(self) -> dict[str, Any]:
-        """Random streams of the estimator, or new streams if training does not resume."""
+        """Random streams of the estimator; new ones if it has none or training does not resume."""
         rbm = self.model.rbm
         streams: Any = getattr(rbm, "_streams", None) if self.resumes else None
         return streams or open_streams(rbm.random_state)
@@ -225,7 +225,10 @@ class Problem(ABC):
 
     @property
     def n_batch(self) -> int:
-        """Maximum number of rows per mini-batch; "auto" aims at 100 updates per epoch."""
+        """Maximum number of rows per mini-batch; "auto" aims at 100 updates per epoch.
+
+        It is then between `SMALLEST_BATCH` and `LARGEST_BATCH`.
+        """
         n_batch: int | str = self.model.rbm.batch_size
         if isinstance(n_batch, str):
             return min(max(self.n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)

@@ -135,7 +135,7 @@ class Recorder(ABC):
         machine : Machine
             Plain machine after the epoch.
         particles : ndarray of shape (n_particles, n_hidden)
-            Hidden states of the chains.
+            Hidden states of the persistent chains, at all temperatures.
         notes : dict of str to float
             Values of further columns of the history.
         rng : numpy.random.Generator
@@ -144,8 +144,9 @@ class Recorder(ABC):
         Returns
         -------
         score, std_error : float
-            Score for early stopping and its standard error, both in nats. The score includes a
-            correction that makes it comparable with the scores of earlier epochs.
+            Score for early stopping and its standard error, both in nats. If log-likelihoods are
+            tracked, the score includes a correction that makes it comparable with the scores of
+            earlier epochs.
         """
 
     @abstractmethod
@@ -154,7 +155,7 @@ class Recorder(ABC):
 
     @abstractmethod
     def warn(self, machine: Machine, particles: Array) -> None:
-        """Warn if the final machine of a fit is a poor model."""
+        """Warn if the final machine of a fit is worse than a model of independent features."""
 
 
 class ScoredRows(NamedTuple):
@@ -253,7 +254,7 @@ class RowRecorder(Recorder):
         return self._taken()
 
     def _taken(self) -> list[ScoredRows]:
-        """Training rows, and the held-out rows; if there are any, a subsample of the training rows."""
+        """Training rows and any held-out rows; with these, at most 1000 of the training rows."""
         learned = self.rows
         if self.learned is not None:
             learned = learned.take(every_kth_row(self.learned, MAX_RECORDED_ROWS))
@@ -261,7 +262,7 @@ class RowRecorder(Recorder):
 
     @cached_property
     def _log_jacobians(self) -> list[float]:
-        """Mean log-Jacobian in nats, for the training rows and for any held-out rows.
+        """Mean log-Jacobian in nats of some training rows, and of some of any held-out rows.
 
         The Jacobian is that of the map from the machine's columns to the user's values.
         """

@@ -25,13 +25,14 @@ from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.problem import Problem, Start
 
-# Largest number of weights, and of elements of the weights and states of an update, up to which double
-# precision costs nothing, as products take a small part of the time (tests/estimators/test_tabular.py).
+# Largest number of weights, and of elements of the weights and states of an update, up to which
+# double precision costs no time, as products take a small part of it
+# (tests/estimators/test_tabular.py).
 MAX_DOUBLE_WEIGHTS, MAX_DOUBLE_ELEMENTS = 2**12, 2**13
 
 
-# Names that experiments may leave out: parts, the mixed rows and anchors of `JumpToData`, the pretraining on
-# clusters in `start_fit`, and the kurtosis in the metric of `Preconditioner`.
+# Names that experiments may leave out: parts, the mixed rows and anchors of `JumpToData`, the
+# pretraining on clusters in `start_fit`, and the kurtosis in the metric of `Preconditioner`.
 LEAVABLE = frozenset(
     {"guard", "jumps", "mixed rows", "anchors", "damping", "average", "clusters", "kurtosis"}
 )
@@ -55,6 +56,12 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     -------
     trainer : Trainer
         Training algorithm. Its buffers can be used only with this machine.
+
+    Raises
+    ------
+    ValueError
+        If `_left_out` of the estimator has a name that is not in `LEAVABLE`, or if an added part
+        needs a feature that the algorithm does not offer.
     """
     model, rbm, phases = problem.model, problem.model.rbm, problem.objective(start.phase)
     unknown = rbm._left_out - LEAVABLE
@@ -102,7 +109,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         optimizer=optimizer,
         schedule=SCHEDULES[rbm.learning_rate_schedule],
         preconditioner=preconditioner,
-        parts=tuple(  # an added part that the phases cannot serve is an error
+        parts=tuple(  # an added part that the phases cannot serve raises a ValueError
             part
             for part in parts
             if part.name not in rbm._left_out

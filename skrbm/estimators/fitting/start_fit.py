@@ -41,8 +41,8 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 
-# Machine to train; statistics of all rows so far, without kurtosis; fields of the training state; and
-# the machine of the public arrays if training resumes from them.
+# Machine to train; entries of `Start.data`, without kurtosis; fields of the training state; and the
+# machine of the public arrays, or None if training does not resume from them.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 
@@ -65,8 +65,8 @@ def start_fit(problem: Problem) -> Start:
     Raises
     ------
     ValueError
-        If the rows do not match the model, or if parameters or rows have changed since the
-        checkpoint.
+        If the rows do not match the model, if the statistics of the rows exceed the range of their
+        data type, or if parameters or rows have changed since the checkpoint.
     """
     model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
     if checkpoint is not None:
@@ -138,7 +138,7 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
 
 
 def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
-    """Raise a ValueError if the public arrays would exceed the range of `dtype`."""
+    """Raise a ValueError if the public arrays would be infinite, or invalid, in `dtype`."""
     with np.errstate(over="ignore", under="ignore"):
         arrays = model.arrays(machine.astype(dtype))
     try:
@@ -163,13 +163,13 @@ def _pretrained(
 ) -> tuple[Machine, Clusters] | None:
     """Pretrain a machine of a few hidden units on the clusters of the data.
 
-    Training alone does not find modes that are far apart. Either the variances decrease before the
-    weights represent all modes, or the odds of the modes are so sensitive to the weights that
-    updates must be small.
+    From small random initial weights, modes that are far apart are learned late or never. Either
+    the variances decrease before the weights represent all modes, or the odds of the modes are so
+    sensitive to the weights that updates must be small.
 
-    The result is the machine and the clusters. It is None if pretraining does not support the
-    layers or is left out, if there are no clusters, if pretraining fails, or if `_is_allowed`
-    rejects the machine.
+    The result is the machine and the clusters. It is None if the `value_step` of the visible layer
+    is None, if the hidden units do not have two states, if `_left_out` contains "clusters", if
+    `find_clusters` or `pretrained_machine` returns None, or if `_is_allowed` rejects the machine.
     """
     rbm, model, n_hidden = problem.model.rbm, problem.model, problem.model.rbm.n_components
     n_samples, mean, variance = statistics
@@ -205,7 +205,11 @@ def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters)
 
 
 def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
-    """Machine with the public arrays of the estimator, and the state of training."""
+    """Machine that continues the training of the estimator, and the state of training.
+
+    If the variance bounds were set from fewer than `MIN_SCALE_ROWS` rows, and the public arrays are
+    unchanged since, the result is a new machine.
+    """
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
     statistics, width = problem.statistics, X.shape[1]
@@ -272,11 +276,14 @@ def _trained(
 
 
 def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
-    """Kurtosis of each column over all rows so far, but at least `least_kurtosis`."""
+    """Kurtosis of each column over all rows so far, but at least ``data["least_kurtosis"]``.
+
+    If the metric does not use the kurtosis, the result is this lower bound in all columns.
+    """
     (n_samples, mean, variance), before = data["all"], problem.data_before
     least = data.get("least_kurtosis", 0.0)
     is_left_out = "kurtosis" in problem.model.rbm._left_out
-    if machine.visible.is_signal_fixed or is_left_out:  # the metric does not depend on it
+    if machine.visible.is_signal_fixed or is_left_out:  # the metric does not use it
         return np.full_like(mean, least)
     kurtosis = column_kurtosis(problem.X, mean, variance, problem.sample_weight)
     share = problem.statistics[0] / n_samples

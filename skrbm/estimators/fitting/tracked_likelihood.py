@@ -37,8 +37,8 @@ class LikelihoodRecorder:
     rng : numpy.random.Generator
         Random stream of annealing. It is not advanced.
     n_rows, n_updates : int
-        Number of rows, and number of updates per epoch. The number of chains depends on `n_rows`,
-        and the number of Gibbs steps per epoch depends on `n_updates`.
+        Number of training rows, and number of updates per epoch. The number of chains depends on
+        `n_rows`, and the number of Gibbs steps per epoch depends on `n_updates`.
     dtype : dtype
         Floating-point type of the states of the chains.
     tracker : PartitionTracker, default=None
@@ -71,11 +71,12 @@ class LikelihoodRecorder:
         return self.raised + (0.0 if self.tracker is None else self.tracker.correction)
 
     def log_partition(self, machine: Machine, v: Any, free_energy: Array) -> LogPartition:
-        """Estimate the log-partition of a machine, or compute it exactly if this is cheaper.
+        """Log-partition of a machine: exact for at most `max_states` states, otherwise an estimate.
 
         Chains may jump to evenly spaced rows of the data, and to the rows with the lowest free
-        energies. The sum of exp(-F) over distinct rows is a lower bound of the partition function;
-        an estimate below this bound is raised to it.
+        energies. If all columns take the same few values (`support.values`), the sum of exp(-F)
+        over the distinct rows `v` is a lower bound of the partition function; an estimate below
+        this bound is raised to it.
         """
         n_steps = max(MIN_TRACKING_STEPS, self.n_updates // UPDATES_PER_STEP)
         if exact.smaller_discrete(machine).visible.n_states <= self.max_states:
@@ -116,14 +117,16 @@ class LikelihoodRecorder:
         machine : Machine
             Plain machine after the epoch.
         rows : dict of str to tuple
-            The keys are prefixes of column names in the history. Each value is a tuple of rows and
-            their weights; the weights are None if all are equal.
+            The keys are prefixes of column names in the history; the training rows have the prefix
+            "". Each value is a tuple of rows and their weights; the weights are None if all are
+            equal.
 
         Returns
         -------
         notes : dict of str to float
             Values of "log_likelihood" and "log_likelihood_std_error" for each prefix, which is
-            prepended to these names. Both values are NaN if the energies of the model overflow.
+            prepended to these names. A log-likelihood is NaN or infinite if the energies of the
+            model overflow.
         """
         notes = {}
         with np.errstate(all="ignore"):

@@ -54,10 +54,10 @@ def anneal(
     method : {"ais", "reverse_ais", "bar"}
         Annealed importance sampling, reverse annealing, or Bennett's acceptance ratio.
     n_chains : int
-        Number of chains.
+        Number of annealed chains or, for "bar", of sets of tempered chains.
     n_temperatures : int or "auto"
-        Number of temperatures. With "auto", the number is increased about fourfold until two
-        successive runs agree.
+        Number of temperatures. "auto" tries the numbers in `AUTO_TEMPERATURES` in turn, until two
+        successive runs agree (see `_is_settled`) or the last number is reached.
     X, init : {array-like, sparse matrix} or None
         As for `log_partition`.
     rng : numpy.random.Generator
@@ -141,14 +141,14 @@ def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> b
 
 
 def is_below(result: float | LogPartition, bound: float) -> bool:
-    """True if an estimate of the log-partition is significantly less than a lower bound."""
+    """True if an estimate of log Z is `N_BOUND_ERRORS` standard errors or more below a bound."""
     std_error = getattr(result, "std_error", 0.0)
     slack = N_BOUND_ERRORS * std_error + BOUND_ROUNDING * max(1.0, abs(bound))
     return float(result) < bound - slack
 
 
 def _warn_if_few(result: LogPartition) -> None:
-    """Warn if an annealed estimate has a small effective sample size."""
+    """Warn if the effective sample size is below `MIN_EFFECTIVE_CHAINS` and half the chains."""
     n_effective, n_chains = result.effective_sample_size, result.n_chains
     if n_effective is None or n_chains is None:
         return
@@ -162,7 +162,11 @@ def _warn_if_few(result: LogPartition) -> None:
 
 
 def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
-    """Warn if an estimate differs significantly from one by annealed importance sampling."""
+    """Warn if an estimate differs significantly from one by annealed importance sampling.
+
+    The difference is significant if it exceeds `N_BOUND_ERRORS` standard errors. Standard errors
+    above `MAX_KNOWN_ERROR` are unreliable and replaced by it.
+    """
     errors = np.minimum([result.std_error, forward.std_error], MAX_KNOWN_ERROR)
     tolerance = N_BOUND_ERRORS * np.hypot(*errors)
     if abs(result.value - forward.value) > tolerance + BOUND_ROUNDING * max(1.0, abs(result.value)):
@@ -176,7 +180,7 @@ def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
 def warn_if_too_likely(
     X: Any, free_energy: Array, log_partition: float | LogPartition, values: tuple[float, ...]
 ) -> None:
-    """Warn if a log-partition is significantly less than the lower bound computed from some rows.
+    """Warn if a log-partition is below the bound computed from some rows, according to `is_below`.
 
     The effective sample size does not reveal modes that no chain has visited. They are revealed by
     the free energies of rows in these modes. Rows with values between the states of the units have
@@ -194,12 +198,12 @@ def warn_if_too_likely(
 
 
 def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> float:
-    """Lower bound of the partition function: the sum of exp(-F) over distinct rows.
+    """Lower bound of log Z: the logarithm of the sum of exp(-F) over distinct rows.
 
     Parameters
     ----------
     X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Rows.
+        Rows, of which at most `MAX_BOUND_ROWS`, evenly spaced, are used.
     free_energy : ndarray of shape (n_samples,)
         Free energies of the rows, in nats.
     values : tuple of float
@@ -236,8 +240,9 @@ def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
 def _anneals_in_single(machine: Machine, min_weights: int) -> bool:
     """True if annealing in single precision is accurate and faster.
 
-    If a machine with discrete states has many weights and no large parameters, the rounding error
-    is far below the Monte Carlo error, and matrix products take half the time.
+    If a machine with discrete states has no parameter of magnitude `MAX_SINGLE_WEIGHT` or more, the
+    rounding error is far below the Monte Carlo error. If it has at least `min_weights` weights,
+    most of the time is spent on matrix products, which take half the time.
     """
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     largest = max(np.abs(array).max() for array in machine.parameters.values())

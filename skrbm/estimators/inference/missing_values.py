@@ -42,11 +42,14 @@ class ConditionalDraws:
         self._is_compared = False
 
     def draw(self, X: Array, n_gibbs_steps: int) -> Array:
-        """Draw the missing values of each row by a Gibbs chain."""
+        """Draw the missing values of each row by a Gibbs chain of `n_gibbs_steps` steps."""
         return self._advanced(self._start(X), n_gibbs_steps)
 
     def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
-        """Impute conditional means, averaged over the second half of the steps of all chains."""
+        """Impute conditional means, averaged over the second half of the steps of all chains.
+
+        The means of transformed columns of a table are means of the user's numbers.
+        """
         means, n_warm = np.zeros(()), n_gibbs_steps // 2
         values = self.model.rbm._row_format.expected_values(self.model.rbm)
         step = partial(clamped_mean, values=values)
@@ -58,7 +61,7 @@ class ConditionalDraws:
     def _advanced(
         self, X: Array, n_gibbs_steps: int, step: Callable[..., Array] = clamped_gibbs
     ) -> Array:
-        """Rows after some further Gibbs steps, which change only the missing values."""
+        """Result of `step` with `n_gibbs_steps` Gibbs steps; only missing values change."""
         result, rows = X.copy(), self._rows
         is_observed = self.is_observed[rows]
 
@@ -109,7 +112,7 @@ def average_over_draws(
 ) -> Array:
     """Average a function of complete rows over draws of their missing values.
 
-    Every call uses the same random numbers. Complete rows need none.
+    Every call with the same model uses the same random numbers. Complete rows need none.
 
     Parameters
     ----------

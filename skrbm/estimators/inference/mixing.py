@@ -40,11 +40,12 @@ def chain_diagnostics(
 ) -> ChainDiagnostics:
     """Run Gibbs chains and diagnose how well they mix.
 
-    By default, the initial states are overdispersed: they are drawn given hidden states that range
-    from all hidden units at their lowest values to all at their highest. Each chain first takes
-    n_steps / 2 Gibbs steps that are not recorded. The autocorrelation time is estimated with
-    Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of Vehtari and
-    others [2]_, who recommend values below 1.01.
+    By default, the initial states are overdispersed: they are drawn given hidden units whose total
+    input is the same for all units, and ranges from -8 nats in the first chain to 8 nats in the
+    last. Nearly all binary hidden units are thus off in the first chain and on in the last. Each
+    chain first takes n_steps / 2 Gibbs steps that are not recorded. The autocorrelation time is
+    estimated with Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of
+    Vehtari and others [2]_, who recommend values below 1.01.
 
     Parameters
     ----------
@@ -71,7 +72,8 @@ def chain_diagnostics(
     Raises
     ------
     TypeError
-        If `rbm` is not an RBM.
+        If `rbm` is not an instance of one of these classes, as for example an `RBMClassifier`; pass
+        its attribute `estimator_` instead.
     ValueError
         If `n_chains` is not the number of rows of `init`, or if `init` has a single row.
 
@@ -124,11 +126,13 @@ def chain_diagnostics(
 def warn_if_chains_stay(
     model: ArrayModel, machine: Machine, n_steps: int, cure: str = "Set n_temperatures=10."
 ) -> None:
-    """Warn if the Gibbs chains of a sample do not mix between modes.
+    """Warn if Gibbs chains of `n_steps` steps do not mix between modes.
 
-    During training, persistent chains also jump between modes, so that they cover all modes. Here,
-    copies of these chains are run with Gibbs steps alone. The correlation of their states with the
-    initial states shows how long a chain stays in a mode.
+    During training, persistent chains also jump between modes, so that they usually cover all
+    modes. Here, copies of these chains take `2 * LAG` Gibbs steps without jumps. A lower bound on
+    the correlation between the states before and after `n_steps` steps is extrapolated from them
+    (see `chain_memory`). A warning is issued if this bound exceeds `MAX_MEMORY`. With fewer than
+    `MIN_MEMORY_CHAINS` persistent chains, nothing is checked.
 
     Parameters
     ----------
@@ -137,7 +141,7 @@ def warn_if_chains_stay(
     machine : Machine
         Machine of the model.
     n_steps : int
-        Number of Gibbs steps of the sample. The check runs at least `2 * LAG` steps.
+        Number of Gibbs steps of the sample; smaller numbers are replaced by `2 * LAG`.
     cure : str, default="Set n_temperatures=10."
         Advice at the end of the warning.
     """

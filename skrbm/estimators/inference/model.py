@@ -51,7 +51,11 @@ class Model(ABC):
 
     @abstractmethod
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Build the machine from the public arrays, with the floating-point type of `X`, if any."""
+        """Build the machine from the public arrays.
+
+        Its precision is that of `X`, or that of the weights if `X` is None or not in single or
+        double precision. `varying` is the mask of the features that are not constant.
+        """
 
     @abstractmethod
     def arrays(self, machine: Machine) -> dict[str, Array]:
@@ -75,7 +79,7 @@ class Model(ABC):
         """Kurtosis of all visible columns."""
 
     def fill_unobserved_means(self, statistics: Statistics) -> Statistics:
-        """Replace means of columns without observed values by the mean of a unit without bias."""
+        """Replace means of columns without observed values by means at zero parameters."""
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
             return statistics
@@ -107,7 +111,11 @@ class ArrayModel(Model):
         self.owner = self.rbm = rbm
 
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Build the machine from the public arrays, with the floating-point type of `X`, if any."""
+        """Build the machine from the public arrays.
+
+        Its precision is that of `X`, or that of the weights if `X` is None or not in single or
+        double precision. `varying` is the mask of the features that are not constant.
+        """
         rbm = self.rbm
         check_is_fitted(rbm)
         rbm._validate_params()
@@ -175,10 +183,11 @@ class ArrayModel(Model):
         """Base distribution of annealing and tempering, and visible states in the model's modes.
 
         The base distribution has the means and variances of `X` or, without `X`, of the training
-        data. The states in the modes are rows of `X`. Without `X`, they are visible states drawn
-        given the persistent chains, together with the final states of Gibbs chains that start from
-        overdispersed states. If the training data or the persistent chains are missing, they are
-        replaced by a sample of the model from parallel tempering.
+        data. The states in the modes are at most 100 rows of `X`, evenly spaced. Without `X`, they
+        are visible states drawn given the persistent chains, together with the final states of
+        Gibbs chains that start from overdispersed states. If the statistics of the training data or
+        the persistent chains are missing, a sample of the model from parallel tempering takes their
+        place.
         """
         if X is not None:
             X = self.check_X(X)
@@ -193,7 +202,7 @@ class ArrayModel(Model):
         return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
 
     def base(self, machine: Machine, rng: np.random.Generator) -> Units:
-        """Base distribution alone; for a fitted model, it is computed without chains."""
+        """Base distribution alone; chains are run only if `_known_statistics` returns None."""
         statistics = self._known_statistics(machine)
         if statistics is None:
             v, _ = self._tempered_sample(machine, rng)
@@ -201,13 +210,13 @@ class ArrayModel(Model):
         return self.base_layer(statistics)
 
     def _known_statistics(self, machine: Machine) -> Statistics | None:
-        """Statistics of the training data, or None if they are missing or have other columns."""
+        """Statistics of the training data, or None if missing or of another number of columns."""
         statistics: Any = getattr(self.rbm, "_data", {}).get("all")
         is_observed = statistics is not None and len(statistics[1]) == machine.visible.n_columns
         return statistics if is_observed else None
 
     def chain_states(self, machine: Machine, rng: np.random.Generator) -> Array | None:
-        """Visible states drawn given `chain_hidden`, or None without persistent chains."""
+        """Visible states drawn given `chain_hidden`, or None if `chain_hidden` returns None."""
         h = self.chain_hidden(machine)
         return None if h is None else machine.sample_visible(h, rng)
 
@@ -228,10 +237,10 @@ class ArrayModel(Model):
         """Sample of a machine without training data or chains, and visible states in its modes.
 
         Parallel tempering is run twice, and the result is the second sample. The tempered chains
-        may jump to the final states of Gibbs chains with overdispersed initial states, so that
-        every mode has the correct weight. In the first run, the base distribution has the means and
-        variances of these initial states. In the second run, it has the means and variances of the
-        first sample, to which the chains may also jump.
+        may jump to the final states of Gibbs chains with overdispersed initial states, so that all
+        modes in which these chains end have the correct weights. In the first run, the base
+        distribution has the means and variances of these initial states. In the second run, it has
+        the means and variances of the first sample, to which the chains may also jump.
         """
         v, anchors = self._scattered_sample(machine, rng)
         for _ in range(2):
@@ -296,10 +305,11 @@ class ArrayModel(Model):
     def map_rows(
         self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
     ) -> Array:
-        """Apply a function to the machine and to checked rows, block by block.
+        """Apply a function to the machine and checked rows, block by block, and join the results.
 
-        Each block is converted to the precision of the machine. Blocks are processed sequentially
-        if the function draws random numbers, and otherwise in threads.
+        The arrays `others` have one row for each row of `X`. Each block is converted to the
+        precision of the machine. Blocks are processed sequentially if `is_random` is True, because
+        the function draws random numbers, and otherwise in threads.
         """
         n_rows, size = X.shape[0], self.block_rows
         with finite_results():
@@ -340,7 +350,8 @@ def model_of(rbm: Any) -> ArrayModel:
     Raises
     ------
     TypeError
-        If `rbm` is not an RBM, but for example a meta-estimator that contains one.
+        If the model of `rbm` is not an `ArrayModel`, as for `RBMClassifier` and other
+        meta-estimators.
     """
     model = getattr(rbm, "_model", None)
     if not isinstance(model, ArrayModel):

@@ -43,8 +43,10 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         features. The cost is proportional to n_components * n_columns**order and increases with the
         weights. "gaussian" approximates the contribution of all other features to the field of a
         hidden unit by a normal distribution. This approximation is inaccurate if a unit has only a
-        few large weights. "auto" is "exact" unless this would take minutes. For hidden units that
-        are not binary, only "gaussian" is available; it is exact for `hidden_units="gaussian"`.
+        few large weights. "auto" is "exact" unless this would take more than 1e13 multiplications,
+        that is, minutes; with numeric or interval columns, it is always "exact". For hidden units
+        that are not binary, only "gaussian" is available; it is exact for
+        `hidden_units="gaussian"`.
 
     Returns
     -------
@@ -53,20 +55,23 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         (n_columns, n_columns), and `triples` has the shape (n_columns, n_columns, n_columns) or is
         None. The attribute `method` is the method that was used. For tables, `columns` contains the
         names of the encoded columns. The array `strengths`, of shape (n_features, n_features),
-        contains the strengths of the interactions between columns of the table. The method
-        `between` returns the interactions between the values of two columns. The coefficients of a
-        category are averages over all values of the other columns, and they sum to zero over the
-        values of its column. The coefficients of a numeric column are the linear part of the
-        interactions, per standard deviation of the score. In the averages, scores have a standard
-        normal distribution, and numbers of interval columns a uniform distribution.
+        contains the root mean square of the interactions between two features, over all pairs of
+        their columns. The method `between` returns the interactions between the values of two
+        columns. The coefficients of a category are averages over all values of the other columns,
+        and they sum to zero over the values of its column. The coefficients of a numeric column are
+        the linear part of the interactions, per standard deviation of the score. In the averages,
+        scores have a standard normal distribution, and numbers of interval columns a uniform
+        distribution.
 
     Raises
     ------
     TypeError
-        If `rbm` is not an RBM.
+        If `rbm` is not an instance of one of these classes, as for example an `RBMClassifier`; pass
+        its attribute `estimator_` instead.
     ValueError
-        If there are numeric features that are not scaled, if there are numeric features and
-        `method` is "gaussian", or if the hidden units are not binary and `method` is "exact".
+        If the features are real-valued and not scaled, as in `GaussianBernoulliRBM`; if the table
+        has numeric or interval columns and `method` is "gaussian" or the hidden units are not
+        binary; or if the hidden units are not binary and `method` is "exact".
 
     References
     ----------

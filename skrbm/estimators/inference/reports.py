@@ -39,8 +39,8 @@ def hidden_unit_report(
     """Report the importance, mean activation, weights and inputs of every hidden unit.
 
     The importance of a unit is the decrease of the mean log-likelihood of the rows when the unit is
-    removed. The change of the partition function is estimated from samples of the model drawn by
-    parallel tempering.
+    removed and all other parameters are kept. The change of the partition function is estimated
+    from samples of the model drawn by parallel tempering.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def hidden_unit_report(
     n_samples : int, default=500
         Number of samples drawn from the model.
     n_gibbs_steps : int, default=100
-        Number of Gibbs steps of the chains that draw the samples.
+        Number of Gibbs steps of each chain; each sample is the last state of a separate chain.
     n_temperatures : int, default=10
         Number of temperatures of the chains, at least 2.
     random_state : int, Generator, RandomState or None, default=None
@@ -69,13 +69,14 @@ def hidden_unit_report(
     Raises
     ------
     TypeError
-        If `rbm` is not an RBM.
+        If `rbm` is not an instance of one of these classes, as for example an `RBMClassifier`; pass
+        its attribute `estimator_` instead.
     ValueError
-        If `n_temperatures` is 1.
+        If `n_temperatures` is 1, or if `X` has missing values.
 
     Examples
     --------
-    One hidden unit represents the equality of the first two features:
+    The two features that are equal have the largest weights of the hidden unit:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, hidden_unit_report

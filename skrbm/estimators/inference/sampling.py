@@ -89,16 +89,18 @@ class SamplingMixin(ModelMixin):
         init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Initial visible states, such as an earlier sample. If None, Gibbs sampling starts from
             states drawn without input from the hidden units, and parallel tempering from
-            independent features with the means and variances of the training data.
+            independent features with the means and variances of the training data or, if the arrays
+            were assigned by hand, of a sample of the model.
         n_temperatures : int, default=1
             Number of temperatures of parallel tempering. At the lowest temperature, the
-            distribution is the model; at the highest, the features are independent. Chains at
-            neighboring temperatures exchange their states, so that they can leave modes in which
-            Gibbs sampling would stay [1]_. With one temperature, the method is Gibbs sampling.
+            distribution is the sampled one (see `temperature`); at the highest, the features are
+            independent. Chains at neighboring temperatures exchange their states, so that they can
+            leave modes in which Gibbs sampling would stay [1]_. With one temperature, the method is
+            Gibbs sampling.
         temperature : float, default=1.0
-            Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. A temperature
-            below one makes likely states more likely, which is used to design sequences [2]_. A
-            temperature above one makes samples more diverse.
+            Temperature T of the sampled distribution :math:`p(v, h)^{1/T} / Z_T`. Compared with the
+            model, a temperature below one makes likely states even more likely, which is used to
+            design sequences [2]_, and a temperature above one makes samples more diverse.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.
@@ -106,20 +108,22 @@ class SamplingMixin(ModelMixin):
         Returns
         -------
         V : ndarray of shape (n_samples, n_features)
-            Last visible state of each chain.
+            Last visible state of each chain. A `TabularRBM` returns a table.
 
         Raises
         ------
         ValueError
-            If `n_samples` is not the number of rows of `init`, or if `temperature` is not positive
-            and finite.
+            If `n_samples` is not the number of rows of `init`, if `temperature` is not positive and
+            finite, or if it is not 1 and either the hidden units are not "binary" or
+            `numeric_scale` is "mixture".
 
         Warns
         -----
         ConvergenceWarning
-            If `init` is None, `n_temperatures` is 1 and Gibbs chains do not mix between modes. This
-            is checked with Gibbs chains that start from the persistent chains, which cover all
-            modes, and run for `n_gibbs_steps` steps, but at least 50.
+            If `init` is None, `n_temperatures` is 1 and Gibbs chains do not mix between modes. To
+            check this, Gibbs chains take 50 steps from the states of at most 100 persistent chains;
+            without at least 20 of these, nothing is checked. The warning is issued if the
+            correlation with the initial states, extrapolated to `n_gibbs_steps` steps, exceeds 0.5.
 
         References
         ----------
@@ -185,6 +189,8 @@ class SamplingMixin(ModelMixin):
         Gibbs chains run over the unobserved features of each row, with the observed features
         clamped. Each chain starts from the hidden state of a persistent chain, which is chosen with
         a probability proportional to the probability of the observed features given this state.
+        Without persistent chains, the unobserved features are first drawn independently of each
+        other.
 
         Parameters
         ----------
@@ -195,12 +201,13 @@ class SamplingMixin(ModelMixin):
         method : {"sample", "mean"}, default="sample"
             "sample" draws the unobserved features from their joint conditional distribution. "mean"
             returns their conditional means, averaged over the chains and over the second half of
-            their steps.
+            their steps; for a categorical or binary column of a table, it returns the most probable
+            category.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
         n_chains : int, default=10
             Number of chains per row for the method "mean". The conditional distribution often has
-            several modes, and a chain rarely leaves its mode.
+            several modes, and a single chain may stay in one of them.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of the estimator is continued, so that
             successive calls give different results.
@@ -208,7 +215,7 @@ class SamplingMixin(ModelMixin):
         Returns
         -------
         V : ndarray of shape (n_samples, n_features)
-            Rows with imputed values; observed values are unchanged.
+            Rows with imputed values; observed values are unchanged. A `TabularRBM` returns a table.
 
         Raises
         ------
@@ -245,8 +252,8 @@ class SamplingMixin(ModelMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Visible states, with NaN for missing values.
         method : {"mean", "sample"}, default="mean"
-            "mean" imputes conditional means. "sample" imputes draws from the joint conditional
-            distribution of the missing values.
+            "mean" imputes conditional means and, in tables, most probable categories. "sample"
+            imputes draws from the joint conditional distribution of the missing values.
         n_imputations : int, default=None
             Number of multiple imputations. Each imputation is a copy of the rows with independent
             draws of the missing values, so that analyses can account for the uncertainty of these
@@ -262,8 +269,9 @@ class SamplingMixin(ModelMixin):
         Returns
         -------
         V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
-            Rows with imputed values; observed values are unchanged. A `TabularRBM` that was fitted
-            to data frames returns a data frame or, with `n_imputations`, a list of data frames.
+            Rows with imputed values; observed values are unchanged. A `TabularRBM` returns a table
+            of the type to which it was fitted, a data frame or an array; with `n_imputations`, it
+            returns a list of data frames or one array.
 
         Raises
         ------
@@ -291,7 +299,7 @@ class SamplingMixin(ModelMixin):
     def _filler(
         self, X: Any, mask: Any, random_state: Any, n_gibbs_steps: int, n_chains: int
     ) -> Callable[[str], Any]:
-        """Function that imputes the unobserved values by the method "sample" or "mean"."""
+        """Function that imputes the unobserved values; its argument is "sample" or "mean"."""
         X = self._model.check_X(X, finite=False)
         is_observed, v = self._row_format.observed_units(self, X, mask), dense(X)
         draws = ConditionalDraws(self._model, is_observed, self._model.inference_rng(random_state))

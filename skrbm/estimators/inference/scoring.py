@@ -47,8 +47,8 @@ class LikelihoodMixin(ModelMixin):
 
         The result is deterministic. It is the expectation of the random estimate that
         ``sklearn.neural_network.BernoulliRBM`` returns. The cost is proportional to n_samples *
-        n_features * n_components and, for real-valued visible units, to the number of quadrature
-        nodes.
+        n_features * n_components and, for categories and real-valued features, to the number of
+        categories or quadrature nodes.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class LikelihoodMixin(ModelMixin):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute the mean log pseudo-likelihood, the default score of hyperparameter searches.
 
-        Without `y`, scikit-learn's cross-validation does not shuffle the rows.
+        By default, scikit-learn's cross-validation does not shuffle the rows.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class LikelihoodMixin(ModelMixin):
             Visible states.
         log_partition : float or LogPartition, default=None
             Log-partition function in nats. If None, it is computed by the method `log_partition`.
-            The computation may take a long time, and its result is not cached.
+            The computation takes seconds to minutes, and its result is not cached.
 
         Returns
         -------
@@ -161,7 +161,8 @@ class LikelihoodMixin(ModelMixin):
         AnnealingWarning
             If the probabilities of the distinct rows sum to more than one, and the logarithm of
             their sum exceeds five standard errors of `log_partition`. In that case, `log_partition`
-            is too low, because its chains missed the modes of these rows.
+            is too low, because its chains missed the modes of these rows. The sum is over at most
+            10,000 rows of `X` without grey values; it is not computed for tables and real numbers.
         """
         X = self._model.check_X(X)
         free_energy = self._model.map_rows(Machine.free_energy, X)
@@ -194,38 +195,40 @@ class LikelihoodMixin(ModelMixin):
         r"""Compute the logarithm of the partition function, exactly or by annealing.
 
         Annealed importance sampling (AIS) [1]_ starts from independent features with the means and
-        variances of the training data. Its estimate tends to be too low, and the estimate of
-        reverse annealing [2]_ tends to be too high. If the two estimates differ significantly, at
-        least one of them is wrong; if they agree, both may still have missed a mode. The chains may
-        jump to visible states in the modes of the model. These are rows of `X`. Without `X`, they
-        are states drawn given the persistent chains `h_samples_`, together with the final states of
-        Gibbs chains that start from overdispersed states. If arrays were assigned by hand or the
-        algorithm has no persistent chains, states drawn by parallel tempering replace the states
-        drawn given persistent chains.
+        variances of `X` or, without `X`, of the training data. Its estimate tends to be too low,
+        and the estimate of reverse annealing [2]_ tends to be too high. If the two estimates differ
+        by several standard errors, at least one of them is wrong; if they agree, both may still
+        have missed a mode. The chains may jump to visible states in the modes of the model. These
+        are at most 100 evenly spaced rows of `X`. Without `X`, they are states drawn given the
+        persistent chains `h_samples_`, together with the final states of Gibbs chains that start
+        from overdispersed states. If arrays were assigned by hand or the algorithm has no
+        persistent chains, states drawn by parallel tempering replace the states drawn given
+        persistent chains.
 
         Parameters
         ----------
         method : {"auto", "exact", "ais", "reverse_ais", "bar"}, default="auto"
             Method of computation:
 
-            - "exact": sum over all states of the smaller discrete layer, which may have at most 25
-              units.
+            - "exact": sum over all states of the discrete layer with fewer states, which may have
+              at most 2^25 states, as many as 25 binary units.
             - "ais": annealed importance sampling from independent features to the model.
             - "reverse_ais": reverse annealing from samples of the model to independent features.
             - "bar": Bennett's acceptance ratio [3]_ between neighboring temperatures of parallel
               tempering, which are chosen adaptively. Its errors may have either sign, but they are
               larger than those of "ais" if chains equilibrate slowly, as for 784 x 500 units.
-            - "auto": "exact" if it sums over no more states than the chains of "ais" visit in
-              total, and otherwise "ais".
+            - "auto": "exact" if it sums over at most `n_chains` times `n_temperatures` states, and
+              otherwise "ais". By default, these are a million states, so that the result is exact
+              if one layer has at most 19 binary units.
         n_chains : int, default=100
-            Number of annealed chains. For "bar", it is the number of independent sets of tempered
-            chains.
+            Number of annealed chains; with `init`, it is the number of rows of `init`. For "bar",
+            it is the number of independent sets of tempered chains.
         n_temperatures : int or "auto", default=10_000
             Number of inverse temperatures that each chain visits. For "bar", it is the total number
             of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in turn. It
             stops as soon as the standard error is at most 0.05 nats, the standard error of the
-            previous run is at most 0.2 nats, and the two estimates agree within three standard
-            errors of their difference.
+            previous run is at most 0.2 nats, the two estimates agree within three standard errors
+            of their difference, and the estimate is not below the lower bound (see Warns).
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances define the initial distribution, and to which chains may
             jump. If None, the training data are used or, if the arrays were assigned by hand, a
@@ -240,21 +243,23 @@ class LikelihoodMixin(ModelMixin):
         Returns
         -------
         log_partition : LogPartition
-            Estimate with attributes `value` and `std_error` in nats, and `method`.
+            Exact value or estimate, with the attributes `value` and `std_error` in nats, and
+            `method`.
 
         Raises
         ------
         ValueError
-            If `method` is "exact" and both layers are too large, if `init` has a single row, or if
-            `init` is given with a method other than "reverse_ais".
+            If `method` is "exact" and both layers have more than 2^25 states, if `init` has a
+            single row, or if `init` is given with a method other than "reverse_ais".
 
         Warns
         -----
         AnnealingWarning
-            If the effective sample size of "ais" or "reverse_ais" is less than ten, or less than half
-            the number of chains if there are fewer than 20; if the estimate is below a lower bound
-            computed from the states to which chains may jump; or if the estimate of "reverse_ais" or
-            "bar" differs significantly from one of "ais" with a quarter of the temperatures.
+            If the effective sample size of "ais" or "reverse_ais" is less than ten, or less than
+            half the number of chains if there are fewer than 20; if the estimate is more than five
+            standard errors below a lower bound computed from the states to which chains may jump;
+            or if the estimate of "reverse_ais" or "bar" differs by more than five standard errors
+            from one of "ais" with a quarter of the temperatures.
 
         References
         ----------
@@ -307,11 +312,12 @@ class LikelihoodMixin(ModelMixin):
 def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     """Score held-out rows by their mean log-likelihood, for example in hyperparameter searches.
 
-    Unlike pseudo-likelihoods, log-likelihoods are comparable between models of any kind. The
-    partition function is exact if the smaller layer is small. Otherwise it is estimated by annealed
-    importance sampling with ``n_temperatures="auto"``, usually with a standard error of at most
-    0.05 nats. The error of this estimate is the same for all rows. An `AnnealingWarning` is issued
-    if the estimate is not reliable.
+    Unlike pseudo-likelihoods, log-likelihoods are comparable between models of any kind with the
+    same features. The partition function is computed exactly if one layer has at most a million
+    states, as many as 19 binary units have. Otherwise it is estimated by annealed importance
+    sampling with ``n_temperatures="auto"``, usually with a standard error of at most 0.05 nats. The
+    error of this estimate is the same for all rows. An `AnnealingWarning` is issued if one of the
+    checks of `log_partition` fails.
 
     Parameters
     ----------
@@ -331,7 +337,7 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     Warns
     -----
     DomainWarning
-        If `X` has values between the states of the units.
+        If `X` has values other than the states of the units, such as grey values.
 
     Examples
     --------

@@ -188,7 +188,7 @@ def number_of_rows(sample_weight: Array) -> float:
 
 
 def floating_type(X: Any, fallback: Any) -> Any:
-    """Data type of `X` if `X` is in single or double precision, otherwise `fallback`."""
+    """Data type of `X` if it is single or double precision, otherwise the dtype `fallback`."""
     return X.dtype if X.dtype in FLOATS else np.dtype(fallback)
 
 
@@ -269,6 +269,12 @@ def check_domain(
     ------
     ValueError
         If a value is not finite, or if a value is outside the domain and `check_input` is "raise".
+
+    Warns
+    -----
+    DomainWarning
+        If a value is outside the domain and `check_input` is "warn". Data of spins that contain
+        only 0 and 1 are treated in the same way.
     """
     domain = compared_domain(units, estimator)
     if domain is None or (X.dtype == bool and domain[0] == 0):
@@ -393,7 +399,7 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
 
 @contextmanager
 def finite_results() -> Iterator[Callable[[Array], None]]:
-    """Context manager that suppresses floating-point warnings and checks that results are finite.
+    """Context manager that suppresses floating-point warnings, and yields a check of results.
 
     Yields
     ------
@@ -426,7 +432,8 @@ def generators(random_state: Any, n_generators: int) -> list[np.random.Generator
     Returns
     -------
     generators : list of numpy.random.Generator
-        Generators that do not share state with `random_state`.
+        Generators that do not share state with `random_state`. Unless it is an int, `random_state`
+        is advanced.
     """
     if isinstance(random_state, np.random.Generator):
         draw = random_state.integers

@@ -137,8 +137,8 @@ class LabelInferenceMixin:
         Warns
         -----
         ConvergenceWarning
-            If labels are drawn, `generative_weight` is not zero, and the chains do not mix between
-            modes.
+            If labels are drawn, `generative_weight` is not zero, and Gibbs chains do not mix
+            between modes. The check is that of the method `sample` of the estimators.
         """
         check_is_fitted(self)
         rbm = self.estimator_

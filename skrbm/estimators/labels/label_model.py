@@ -32,7 +32,7 @@ class LabelModel(Model):
         self.owner, self.rbm, self.label_weights = owner, owner.estimator_, label_weights
 
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Machine built from the public arrays, in the precision of `X` if `X` is floating-point.
+        """Machine built from the public arrays, in the precision of `X` if it is single or double.
 
         Raises
         ------

@@ -139,9 +139,10 @@ class LabelProblem(Problem):
         """Weighted sum of the log-probability of the labels and the log-likelihood of the rows.
 
         Both weights are multiplied by the ratio of the total weight of all rows to the total weight
-        of the labeled rows. The label term is therefore a mean over the labeled rows, and does
-        not decrease when unlabeled rows are added. The generative weight is not increased beyond
-        one, the weight of the likelihood in unsupervised training.
+        of the labeled rows. The label term is therefore a mean over the labeled rows, and does not
+        decrease when unlabeled rows are added. The generative weight is not increased beyond one,
+        the weight of the likelihood in unsupervised training; a parameter `generative_weight` above
+        one is used unchanged.
         """
         classifier, n_labelled = self.model.owner, self.counts["label_weights"].sum()
         n_rows = float(1 + self.counts["unlabeled_weight"] / n_labelled) if n_labelled else 1.0

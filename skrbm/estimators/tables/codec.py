@@ -42,7 +42,7 @@ class Table:
     container : {"pandas", "polars", "array"}
         Type of the table.
     names : list of length n_features
-        Names of the columns or, for an array, their numbers.
+        Names of the columns or, for an array, their indices.
     dtypes : list of str of length n_features
         Names of the data types of the columns.
     kinds : list of length n_features
@@ -167,7 +167,10 @@ class Table:
         return slice(begin, begin + len(self.groups["numeric"]))
 
     def types(self, learn_variance: Array) -> list[tuple[Any, int, dict[str, Any]]]:
-        """Unit type, number of encoded columns and options of each part of the visible layer."""
+        """Unit type, number of encoded columns and options of each part of the visible layer.
+
+        `learn_variance` is the mask of the numeric columns whose variance is learned.
+        """
         scales = [self.maps[j] for j in self.groups["numeric"]]
         numbers: dict[str, Any] = {"learn_variance": learn_variance}
         if any(scale is not None and scale.is_mixture for scale in scales):
@@ -202,7 +205,7 @@ class Table:
         return {end - 1: scores for end, j in ends if (scores := self.maps[j]) is not None}
 
     def number_of(self, column: Any) -> int:
-        """Index of the column with a given name or number."""
+        """Index of the column with a given name or index; a negative index counts from the end."""
         if column in self.names:
             return self.names.index(column)
         if isinstance(column, int | np.integer) and -len(self.names) <= column < len(self.names):

@@ -50,7 +50,7 @@ class ConditionalMixin(ModelMixin):
         X : DataFrame or array-like of shape (n_samples, n_features)
             Rows. The values of `column` are ignored and may be missing.
         column : str or int
-            Name or number of a binary or categorical column.
+            Name or index of a binary or categorical column.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps per draw.
         n_chains : int, default=10
@@ -113,7 +113,7 @@ class ConditionalMixin(ModelMixin):
         X : DataFrame or array-like of shape (n_samples, n_features)
             Rows. The values of `column` are ignored and may be missing.
         column : str or int
-            Name or number of a numeric or interval column.
+            Name or index of a numeric or interval column.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps per draw.
         n_chains : int, default=10
@@ -147,7 +147,7 @@ class ConditionalMixin(ModelMixin):
     def _conditional_mean(
         self, X: Any, number: int, n_gibbs_steps: int, n_chains: int, random_state: Any
     ) -> Array:
-        """Conditional mean of column `number` given the other columns.
+        """Conditional mean of the column with the index `number` given the other columns.
 
         The mean of a transformed column is in the unit of measurement of the column. For any other
         column, the result is the mean of its encoded columns.
@@ -181,9 +181,9 @@ class ConditionalMixin(ModelMixin):
 def _mean_of_smooth_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional means of a smooth function of a unit given the other units.
+    """Conditional means of the function `values` of one unit given the other units.
 
-    The result has the shape (n_samples, 1).
+    The function must be smooth, except at atoms. The result has the shape (n_samples, 1).
     """
     nodes, probability = conditional.conditional_distribution(machine, v, number)
     mean = (probability * values(nodes[:, :, 0])).sum(axis=0)
@@ -193,7 +193,7 @@ def _mean_of_smooth_values(
 def _mean_of_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional means of a discontinuous function of a unit given the other units.
+    """Conditional means of the function `values`, which may jump, of one unit given the others.
 
     The result has the shape (n_samples, 1). The density of the unit is smooth and is interpolated
     linearly between the quadrature nodes. The value of the function at a node is therefore replaced

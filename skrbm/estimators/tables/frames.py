@@ -25,7 +25,7 @@ def container_of(X: Any) -> str:
 
 
 def column_names(X: Any) -> list[Any]:
-    """Names of the columns of a table or, for an array, their numbers."""
+    """Names of the columns of a table or, for an array, their indices."""
     return list(range(X.shape[1])) if container_of(X) == "array" else list(X.columns)
 
 

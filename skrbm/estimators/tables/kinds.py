@@ -63,7 +63,7 @@ def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
     Raises
     ------
     ValueError
-        If a key is neither the name nor the number of a column.
+        If a key is neither the name nor the index of a column.
     """
     given: list[Any] = ["auto"] * len(names)
     for key, kind in ({} if isinstance(kinds, str) else kinds).items():

@@ -54,12 +54,13 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 class MixtureScale:
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A value that is much more frequent than the neighboring values, such as a debt of zero, is an
-    atom, that is, a value with a positive probability. A column with few distinct values, which are
-    repeated often, consists of atoms alone. All other values are transformed by one of Johnson's
-    transformations [1]_ and then have the density of a mixture of normal distributions. The
-    transformation and the number of components are chosen by the Bayesian information criterion
-    (BIC) [2]_.
+    A frequent value, such as a debt of zero, is an atom, that is, a value with a positive
+    probability: it is the value of at least a twentieth of the rows and at least five rows, and of
+    four times as many rows as either neighboring value. A column with at most 20 distinct values,
+    which occur at least five times on average, consists of atoms alone. All other values are
+    transformed by one of Johnson's transformations [1]_ and then have the density of a mixture of
+    normal distributions. The transformation and the number of components are chosen by the Bayesian
+    information criterion (BIC) [2]_.
 
     Parameters
     ----------
@@ -68,8 +69,8 @@ class MixtureScale:
     place, unit : float
         Location and scale of the column: the transformation is applied to ``(x - place) / unit``.
     origin, scale : float
-        Mean and standard deviation of the transformed column: a result y of the transformation is
-        scaled to ``(y - origin) / scale``.
+        Mean and standard deviation of the transformed column, atoms included: a result y of the
+        transformation is scaled to ``(y - origin) / scale``.
     log_weight, center, spread : ndarray of shape (n_atoms + n_components,)
         Log-weights, means and variances of the base distribution of the scaled numbers, as in
         :class:`skrbm.core.units.Mixture`. The atoms come first.
@@ -147,7 +148,10 @@ class MixtureScale:
         return cls("linear", 0.0, 1.0, mean, deviation, np.log(share), center, spread, x)
 
     def forward(self, x: Array) -> Array:
-        """Scaled numbers, with NaN for missing values."""
+        """Scaled numbers, with NaN for missing values.
+
+        Numbers outside the range of the transformation become -`OUTSIDE` or `OUTSIDE`.
+        """
         low, high = RANGES.get(self.kind, (-np.inf, np.inf))
         u = (x - self.place) / self.unit
         is_inside = (u > low) & (u < high)
@@ -189,7 +193,7 @@ class MixtureScale:
 
 
 def stacked_bases(scales: Sequence[MixtureScale | None]) -> dict[str, Array]:
-    """Base distributions of several columns, as arguments of `Mixture`.
+    """Base distributions of several columns, as arguments of :class:`skrbm.core.units.Mixture`.
 
     The base distribution of a column without a scale is standard normal.
     """
@@ -220,14 +224,14 @@ class Fit(NamedTuple):
     criterion: float
 
     def forward(self, x: Array) -> Array:
-        """Scaled numbers, of huge or infinite magnitude outside the range of the transformation."""
+        """Scaled numbers, with magnitudes of 1e300 or more outside the transformation's range."""
         with np.errstate(divide="ignore", invalid="ignore"):
             y = MAPS[self.kind].forward((x - self.place) / self.unit)
         return np.asarray(np.nan_to_num((y - self.origin) / self.scale, nan=-np.inf))
 
 
 def _fits(x: Array, weight: Array) -> Iterator[Fit]:
-    """Fit candidate mixtures to ascending values with weights.
+    """Fit candidate mixtures to ascending values with weights, and yield the fits.
 
     The criterion of a candidate is half its BIC, in nats.
     """

@@ -29,8 +29,9 @@ class NormalScores:
     map is linear within each bin. The first and the last bin have no outer edge: their slopes are
     chosen so that the mean of the values in the bin is mapped to the mean of a normal distribution
     truncated to the bin. The density of a number is the density of its score times the slope of the
-    map. The number of bins is at most the square root of the number of values. It is chosen by the
-    Akaike information criterion (AIC) [2]_; a single linear map is also a candidate.
+    map. The number of bins is one of `CANDIDATE_BINS`, and at most the square root of the number of
+    values. It is chosen by the Akaike information criterion (AIC) [2]_; a single linear map is also
+    a candidate.
 
     Parameters
     ----------
