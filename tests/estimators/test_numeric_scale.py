@@ -292,6 +292,18 @@ def test_a_mode_tells_its_category(numeric_scale):
     assert (proba[[0, 1], [1, 0]] > 0.98).all()
 
 
+def test_atoms_outside_of_the_range_of_the_map_keep_their_order():
+    # Slip: an atom above one, whose log-odds are undefined, at the low end.
+    rng = np.random.default_rng(0)
+    shares = 1 / (1 + np.exp(-2 * rng.normal(size=400)))
+    x = np.concatenate([shares, np.full(100, 2.0), np.full(100, -1.0)])
+    values, counts = np.unique(x, return_counts=True)
+    scale = MixtureScale.of(values, counts)
+    assert scale.kind == "logit"
+    scores = scale.forward(np.array([-1.0, 0.01, 0.99, 2.0]))
+    assert (np.diff(scores) > 0).all()
+
+
 def test_constant_column_is_drawn_as_it_is():
     """Slip: a column without variance as a normal law of deviation one."""
     X = pd.DataFrame({"x": np.full(50, 7.0), "y": np.random.default_rng(0).normal(size=50)})

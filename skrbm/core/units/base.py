@@ -328,7 +328,8 @@ class Units(ABC):
             If the unit type does not override this method.
         """
         raise ValueError(
-            f"{type(self).__name__} units have no distribution at another temperature."
+            f"{type(self).__name__} units have no distribution at another temperature than 1. "
+            f"Use temperature=1."
         )
 
     def zero_field(self, n_samples: int) -> Array:

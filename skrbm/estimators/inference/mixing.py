@@ -153,8 +153,8 @@ def warn_if_chains_stay(
     memory = chain_memory(machine, v, n_steps, rng)
     if memory > MAX_MEMORY:
         warn_user(
-            f"The chains do not mix: after {n_steps} Gibbs steps the correlation with their "
-            f"initial states is still {memory:.2f}, so that the frequencies of modes in the "
-            f"sample depend on these states. {cure}",
+            f"The chains do not mix: after {n_steps} Gibbs steps, the correlation with their "
+            f"initial states is still at least {memory:.2f}, extrapolated from {2 * LAG} steps. The "
+            f"frequencies of modes in the sample depend on these states. {cure}",
             ConvergenceWarning,
         )

@@ -152,12 +152,9 @@ class MixtureScale:
 
         Numbers outside the range of the transformation become -`OUTSIDE` or `OUTSIDE`.
         """
-        low, high = RANGES.get(self.kind, (-np.inf, np.inf))
-        u = (x - self.place) / self.unit
-        is_inside = (u > low) & (u < high)
-        y = MAPS[self.kind].forward(np.where(is_inside, u, 0.5))
+        y = _mapped(self.kind, (x - self.place) / self.unit)
         z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
-        z = np.where(is_inside, z, np.where(u <= low, -OUTSIDE, OUTSIDE))
+        z = np.where(np.isinf(y), np.copysign(OUTSIDE, y), z)
         z = np.where(np.isnan(x), np.nan, z)
         for atom, place in zip(self.atoms, self._places(x.dtype), strict=True):
             z = np.where(x == atom, place, z)
@@ -224,10 +221,17 @@ class Fit(NamedTuple):
     criterion: float
 
     def forward(self, x: Array) -> Array:
-        """Scaled numbers, with magnitudes of 1e300 or more outside the transformation's range."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            y = MAPS[self.kind].forward((x - self.place) / self.unit)
-        return np.asarray(np.nan_to_num((y - self.origin) / self.scale, nan=-np.inf))
+        """Scaled numbers, which are infinite outside the transformation's range."""
+        y = _mapped(self.kind, (x - self.place) / self.unit)
+        return np.asarray((y - self.origin) / self.scale)
+
+
+def _mapped(kind: str, u: Array) -> Array:
+    """Transform numbers; those below and above the range become -infinity and infinity."""
+    low, high = RANGES.get(kind, (-np.inf, np.inf))
+    is_inside = (u > low) & (u < high)
+    y = MAPS[kind].forward(np.where(is_inside, u, 0.5))
+    return np.where(is_inside, y, np.where(u <= low, -np.inf, np.inf))
 
 
 def _fits(x: Array, weight: Array) -> Iterator[Fit]:
