@@ -225,7 +225,7 @@ class UpdateBuffers:
         v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
             Mini-batch in the precision of states.
         """
-        if not isinstance(v, np.ndarray):
+        if not hasattr(v, "__array_function__"):  # sparse, or a container
             return self.cast(v[rows], machine)
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         batch = self._v.rows((n_rows, v.shape[1]), self.dtype or machine.dtype)

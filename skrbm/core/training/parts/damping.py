@@ -66,7 +66,7 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
         # all images.
         image = gram @ (size * x)
         image -= weight @ image
-        return np.asarray(size * image)
+        return size * image
 
     start = 2 * np.copysign(size, weights)  # weights / size
     values, vectors = _leading(covariance, start, total)

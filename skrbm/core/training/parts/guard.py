@@ -96,4 +96,4 @@ def _copied(record: Any) -> Any:
     """Copy of nested dictionaries of arrays; `deepcopy` would take half as long as an update."""
     if isinstance(record, dict):
         return {name: _copied(value) for name, value in record.items()}
-    return record.copy() if isinstance(record, np.ndarray) else record
+    return record.copy() if getattr(record, "ndim", 0) else record

@@ -118,4 +118,4 @@ class JumpToData(Part):
         if step.state.n_updates >= memory.get("next_choice", 0):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]
             memory["next_choice"] = step.state.n_updates + CHOICE_PAUSE
-        return np.asarray(anchors[memory["offered"]])
+        return anchors[memory["offered"]]
