@@ -90,7 +90,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_function__(self, func, types, args, kwargs):
         if func in CREATIONS:  # with `like=`, which is an explicit copy to the device
-            transfers["to device"] += func in (np.asarray, np.array)
+            transfers.update(["to device"] * (func in (np.asarray, np.array)))
             return _device(func(*args, **kwargs).copy())
         return _device(func(*_host(args), **_host(kwargs)))
 

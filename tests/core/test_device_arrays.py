@@ -41,6 +41,23 @@ from skrbm.core.likelihood.annealing import (
 )
 from skrbm.core.likelihood.exact import expected_gradient, log_partition
 from skrbm.core.numerics import to_host
+from skrbm.core.training.gradient import UpdateBuffers
+from skrbm.core.training.loop import run_epochs
+from skrbm.core.training.negative_phase import ALGORITHMS, Exact
+from skrbm.core.training.optimizer import OPTIMIZERS
+from skrbm.core.training.parts.average import Average, averaged
+from skrbm.core.training.parts.constraints import Constraints
+from skrbm.core.training.parts.damping import Damping
+from skrbm.core.training.parts.grey_values import GreyValues
+from skrbm.core.training.parts.guard import Guard
+from skrbm.core.training.parts.hidden_scale import HiddenScale
+from skrbm.core.training.parts.jump_to_data import JumpToData
+from skrbm.core.training.parts.normalization import Normalization
+from skrbm.core.training.parts.penalties import Penalties
+from skrbm.core.training.preconditioner import Preconditioner
+from skrbm.core.training.start.initialization import initial_particles
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.update import Trainer
 
 ALL_CASES = [case for case in CASES if case[0] != "count"] + REAL_HIDDEN_CASES  # it uses SciPy
 DRAWN = [sized(kind, 2, 2, 1) for kind in oracles.KINDS if kind != "count"]
@@ -205,6 +222,114 @@ def test_samplers_run_on_the_device_to_their_end(case, seed, rng):
     on_host(clamped_mean(machine, rows, is_observed, 2, rng))
     assert np.isfinite(attained_log_partition(path, rng))
     on_host(heated_machine(machine, 2.0).mean_hidden(rows))
+
+
+def particles_of(machine, n_particles, rng):
+    """Hidden states of chains, on the device of the machine."""
+    return initial_particles(machine, machine.visible, n_particles, rng)
+
+
+def trained(trainer, machine, v, particles, rng, sample_weight=None):
+    """Machine after two epochs, and its state of training."""
+    state = TrainingState(particles)
+    epochs = run_epochs(trainer, machine, state, v, 2, rng, sample_weight=sample_weight)
+    assert list(epochs) == [1, 2]
+    return machine, state
+
+
+@pytest.mark.every_kind
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("case", KINDS, ids=case_id)
+def test_exact_training_is_that_of_numpy_arrays(case, optimizer, seed, rng):
+    p, results = model(case, seed), []
+    rows, sample_weight = draw_rows(p, 7, rng), rng.uniform(0.5, 2, 7)
+    for place in (np.asarray, to_device):
+        machine = recenter(machine_from(p), None, None).astype(np.float64, copy=True)
+        particles = place(particles_of(machine, 6, np.random.default_rng(seed)))
+        machine, v = machine.map_arrays(place), place(rows)
+        preconditioner = Preconditioner(place(rows.var(axis=0) + 0.1), max_norm=0.5)
+        parts = (
+            Guard(),
+            Penalties(0.01, 0.01, 0.01),
+            Constraints(0.9),
+            *([HiddenScale(preconditioner)] if len(case) > 4 else ()),
+            *([Normalization()] if machine.lost_curvature else ()),
+            Average(),
+        )
+        trainer = Trainer(
+            Exact(),
+            0.05,
+            batch_size=3,
+            optimizer=OPTIMIZERS[optimizer](0.5),
+            preconditioner=preconditioner,
+            parts=parts,
+            shuffle=False,
+        )
+        machine, state = trained(trainer, machine, v, particles, rng, sample_weight)
+        results.append((dict(machine.parameters), dict(averaged(machine, state).parameters)))
+    for expected, actual in zip(results[0], on_host(results[1]), strict=True):
+        assert_same_arrays(actual, expected, atol=1e-10)
+
+
+@pytest.mark.every_kind
+@pytest.mark.parametrize("algorithm", ["cd", "pcd", "pt"])
+@pytest.mark.parametrize("case", DRAWN, ids=case_id)
+def test_phases_average_to_the_exact_gradient(case, algorithm, seed, rng):
+    """Chains that start in the model, whose rows are samples of it, give a gradient of zero."""
+    p, n_repeats, n_rows, n_particles = balanced_model(case, seed), 150, 21, 32
+    machine, base = device_model(p), uncoupled_like(p, rng)
+    ladder = Ladder(np.array([1.0, 0.0]))
+    options = {"base": visible_layer(base).map_arrays(to_device), "ladder": ladder}
+    phase = ALGORITHMS[algorithm].create(1, **options)
+    laws = [tempered_hidden_law(p, base, beta) for beta in ladder.betas[: phase.n_chains]]
+    buffers, gradients = UpdateBuffers(), []
+    for _ in range(n_repeats):
+        v, _ = oracles.sample_exact(p, n_rows, rng)
+        h = [draw_states(hidden_states(p), law, n_particles, rng) for law in laws]
+        particles = to_device(np.concatenate(h))
+        positive, negative, _ = phase(machine, to_device(v), particles, buffers, rng)
+        gradient = on_host((positive - negative).gradient(machine, buffers))
+        gradients.append(np.concatenate([array.ravel() for array in gradient.values()]))
+    assert_mean(gradients, 0)
+
+
+@pytest.mark.parametrize("algorithm", ["cd", "pcd"])
+@pytest.mark.parametrize("kind", ["bernoulli", "spin", "categorical", "cho"])
+def test_an_epoch_makes_no_transfer(kind, algorithm, seed, rng):
+    p = model(sized(kind, 3, 2, 0), seed)
+    machine, v = device_model(p), to_device(draw_rows(p, 30, rng))
+    phase = ALGORITHMS[algorithm].create(1, machine.visible, None)
+    trainer = Trainer(phase, 0.01, batch_size=4, parts=(Average(),))
+    state = TrainingState(particles_of(machine, 6, rng))
+    epochs = run_epochs(trainer, machine, state, v, 2, rng)
+    next(epochs)
+    with counted() as transfers:
+        next(epochs)
+    assert not transfers
+    assert state.n_updates == 16
+
+
+@pytest.mark.parametrize("algorithm", ["cd", "pcd", "pt"])
+@pytest.mark.parametrize("case", KINDS, ids=case_id)
+def test_parts_of_training_run_on_the_device_to_their_end(case, algorithm, seed, rng):
+    """They can only fail by an exception, or by an array that is not on the device."""
+    p = model(case, seed, scale=0.3)
+    machine, v = recenter(device_model(p), None, None), to_device(draw_rows(p, 30, rng))
+    base = machine.visible.astype(np.float64, copy=True)
+    phase = ALGORITHMS[algorithm].create(1, base, Ladder.of(3))
+    preconditioner = Preconditioner()
+    parts = Guard(), GreyValues(), JumpToData(phase.n_chains), Damping(preconditioner), Average()
+    trainer = Trainer(
+        phase,
+        0.01,
+        batch_size=4,
+        preconditioner=preconditioner,
+        parts=tuple(part for part in parts if part.needs <= phase.offers),
+    )
+    particles = particles_of(machine, 6 * phase.n_chains, rng)
+    machine, state = trained(trainer, machine, v, particles, rng)
+    for array in (*machine.parameters.values(), state.particles, state.hidden_offset):
+        assert np.isfinite(on_host(array)).all()
 
 
 def test_stand_in_refuses_what_a_device_refuses():

@@ -87,7 +87,9 @@ def _non_finite(machine: Machine) -> list[str]:
     numbers, visible = dict(machine.parameters), machine.visible
     field = visible.zero_field(1)
     mean = numbers["mean of the visible units"] = visible.mean(field)
-    for name, moment in visible.expected_moments(mean, field, np.ones(1, mean.dtype)).items():
+    for name, moment in visible.expected_moments(
+        mean, field, np.ones(1, mean.dtype, like=mean)
+    ).items():
         numbers[f"moment of visible_{name}"] = moment
     return [name for name, array in numbers.items() if not np.isfinite(array).all()]
 
