@@ -18,6 +18,7 @@ REDUCTIONS = {
     "reduceat": ("add",),
 }
 CREATIONS = (np.asarray, np.array, np.zeros, np.ones, np.empty, np.full, np.arange, np.eye)
+UNKNOWN = {"device", "subok", "where"}  # arguments of NumPy's functions that CuPy lacks
 METHODS = [
     "all",
     "any",
@@ -89,6 +90,8 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
         return _device(getattr(ufunc, method)(*_host(inputs), **kwargs))
 
     def __array_function__(self, func, types, args, kwargs):
+        if UNKNOWN & kwargs.keys():  # `numpy.full` and `numpy.ones` pass a device with `like=`
+            raise TypeError(f"The device's {func.__name__} has no arguments {sorted(kwargs)}.")
         if func in CREATIONS:  # with `like=`, which is an explicit copy to the device
             transfers.update(["to device"] * (func in (np.asarray, np.array)))
             return _device(func(*args, **kwargs).copy())

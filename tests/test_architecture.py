@@ -60,7 +60,7 @@ ON_HOST = (
     "training.parts.missing",
     "training.start",
 )
-OPTIONAL = {"matplotlib", "tqdm", "dask", "torch", "pandas", "polars"}
+OPTIONAL = {"cupy", "matplotlib", "tqdm", "dask", "torch", "pandas", "polars"}
 MAX_BODY_LINES = 60
 
 

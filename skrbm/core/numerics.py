@@ -215,7 +215,7 @@ def to_host(array: Any) -> Array:
 
 def like(values: Any, array: Any) -> Any:
     """Copy a NumPy array to the device of an array; NumPy arrays of the host are not copied."""
-    is_elsewhere = isinstance(values, np.ndarray) and is_array(array)
+    is_elsewhere = isinstance(values, np.ndarray) and hasattr(array, "__array_function__")
     return np.asarray(values, like=array) if is_elsewhere else values
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self, final
 
 import numpy as np
 
 from skrbm.core.chains.jumps import jump
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, like
 from skrbm.core.units import Units
 
 LADDER_JUMP_PAUSE = 10  # steps of parallel tempering between jumps to the anchors
@@ -90,12 +90,13 @@ class TemperedPath:
                 f"{type(machine.hidden).__name__} units, whose is_tempered_exactly is False."
             )
         natural, energy_shift = natural_machine(machine)
+        W = natural.weights
         return cls(
             natural,
-            visible_base.natural().astype(natural.dtype),
+            visible_base.natural().astype(natural.dtype).map_arrays(partial(like, array=W)),
             natural.hidden.map_arrays(np.zeros_like),
             energy_shift,
-            None if anchors is None else anchors.astype(natural.dtype, copy=False),
+            None if anchors is None else like(anchors.astype(natural.dtype, copy=False), W),
         )
 
     @property

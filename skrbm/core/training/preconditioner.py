@@ -101,6 +101,6 @@ class Preconditioner:
 def _square(array: Array, multiples: Any) -> float:
     """Sum of the squared entries of an array, each multiplied by its weight."""
     if not np.ndim(multiples):
-        multiples = np.full((), multiples, like=array)
+        multiples = np.full_like(array, multiples, np.float64, shape=())
     weights = np.broadcast_to(multiples, array.shape)
     return float(sum((array[rows] ** 2 * weights[rows]).sum() for rows in row_blocks(array)))
