@@ -39,6 +39,7 @@ from skrbm.core.likelihood.annealing import (
     reversed_log_partition,
     tempered_states,
 )
+from skrbm.core.likelihood.bar import bridged_log_partition
 from skrbm.core.likelihood.exact import expected_gradient, log_partition
 from skrbm.core.numerics import to_host
 from skrbm.core.training.gradient import UpdateBuffers
@@ -221,6 +222,7 @@ def test_samplers_run_on_the_device_to_their_end(case, seed, rng):
     on_host(clamped_gibbs(machine, rows, is_observed, 2, rng))
     on_host(clamped_mean(machine, rows, is_observed, 2, rng))
     assert np.isfinite(attained_log_partition(path, rng))
+    assert np.isfinite(bridged_log_partition(path, 3, 60, rng).value)
     on_host(heated_machine(machine, 2.0).mean_hidden(rows))
 
 

@@ -22,7 +22,7 @@ from skrbm.core.parallel import map_blocks
 from skrbm.core.training.negative_phase import ALGORITHMS, PERSISTENT_CHAINS
 from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.units import Units
-from skrbm.estimators.input.places import current_device, to_numpy
+from skrbm.estimators.input.places import on_current_device, to_numpy
 from skrbm.estimators.input.validation import (
     check_domain,
     check_parameter,
@@ -304,16 +304,16 @@ class ArrayModel(Model):
         """
         n_rows, size = X.shape[0], self.block_rows
         with finite_results():
-            machine = self.machine(X)
-        dtype, opening, device = machine.dtype, threading.Lock(), current_device()
-        if device is not None:
-            machine = machine.map_arrays(lambda array: like(array, device))
+            machine = on_current_device(self.machine(X))
+        dtype, opening = machine.dtype, threading.Lock()
         result: list[Array] = []
 
         def fill(rows: slice) -> None:
             with finite_results() as check:
                 arrays = (a[rows].astype(dtype, copy=False) for a in (X, *others))
-                part = to_host(function(machine, *(like(array, device) for array in arrays)))
+                part = to_host(
+                    function(machine, *(like(array, machine.weights) for array in arrays))
+                )
                 check(part)
             with opening:
                 if not result:  # the first part has the shape of all

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar, final
 
 import numpy as np
 from sklearn import config_context, get_config
 from sklearn.utils._array_api import device as device_of
 from sklearn.utils._array_api import get_namespace
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import like
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -94,9 +97,10 @@ def on_device(array: Any, place: Place | None) -> Any:
     return array if isinstance(place.library, str) else _cuda_rows(array)
 
 
-def current_device() -> Any:
-    """Array on the device on which the current method computes, or None for the host."""
-    return _DEVICE.get()
+def on_current_device(machine: Machine) -> Machine:
+    """Machine on the device of the user's arrays, while one of the estimator's methods runs."""
+    device = _DEVICE.get()
+    return machine if device is None else machine.map_arrays(partial(like, array=device))
 
 
 def follows_input(method: Method) -> Method:
