@@ -225,7 +225,7 @@ def is_sparse(rows: Any) -> bool:
 
 
 def dense(rows: Any) -> Array:
-    """Convert a sparse matrix to an array; arrays are returned without a copy.
+    """Convert a sparse matrix or a table to an array; arrays are returned without a copy.
 
     Parameters
     ----------
@@ -239,7 +239,9 @@ def dense(rows: Any) -> Array:
     """
     if isinstance(rows, np.ndarray):
         return np.asarray(rows)  # of a memory-mapped array, too
-    return rows.toarray() if is_sparse(rows) else rows
+    if is_array(rows):
+        return rows
+    return np.asarray(rows.toarray() if is_sparse(rows) else rows)
 
 
 def weighted_mean(values: Array, sample_weight: Array | None = None) -> float:

@@ -27,7 +27,8 @@ FURTHER_CHECKS = (
 )
 
 # Libraries of arrays, and their devices, that are not needed here: array-api-strict stands for them.
-FOREIGN = "torch", "PyTorch", "cupy", "dpnp"
+# array_api_compat is part of scikit-learn since version 1.8.
+FOREIGN = "torch", "PyTorch", "cupy", "dpnp", "array_api_compat"
 
 # The checks feed data outside the units' domain, tiny samples and constant features.
 pytestmark = pytest.mark.filterwarnings("ignore")
