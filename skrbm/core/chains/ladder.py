@@ -57,6 +57,7 @@ class Ladder:
     """
 
     _accepted: Array
+    _copy: Array
     _n_steps: int
 
     def __init__(self, betas: Array) -> None:
@@ -74,6 +75,12 @@ class Ladder:
         The array has shape (n_temperatures - 1,).
         """
         return to_host(self._accepted) / max(self._n_steps, 1)
+
+    def betas_like(self, array: Array) -> Array:
+        """Inverse temperatures on the device of an array, copied there once until they change."""
+        if not isinstance(self._copy, type(array)):
+            self._copy = like(self.betas, array)
+        return self._copy
 
     def record(self, accepted: Array) -> None:
         """Add the acceptance probabilities of one step, of shape (n_temperatures - 1,)."""
@@ -106,6 +113,6 @@ class Ladder:
         return float(acceptance.mean())
 
     def _reset(self, betas: Array) -> None:
-        self.betas = betas
+        self.betas = self._copy = betas
         self._accepted = np.zeros(len(betas) - 1)
         self._n_steps = 0

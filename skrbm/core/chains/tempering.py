@@ -51,8 +51,8 @@ def parallel_tempering(
        Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
     """
     n_temperatures, n_chains, n_hidden = h.shape
-    n_visible, betas = len(path.machine.weights), like(ladder.betas, h)
-    machine = path.at(like(np.repeat(ladder.betas, n_chains)[:, None].astype(h.dtype), h))
+    n_visible, betas = len(path.machine.weights), ladder.betas_like(h)
+    machine = path.at(np.repeat(betas, n_chains)[:, None].astype(h.dtype))
     h = h.reshape(-1, n_hidden)
     v, field, drawn = np.empty((len(h), n_visible), h.dtype, like=h), None, np.empty_like(h)
     for _ in range(n_gibbs_steps):
