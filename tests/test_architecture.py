@@ -47,7 +47,20 @@ SIBLINGS = {
 }
 ESTIMATORS_WORDS = ("components_", "n_components", "noise_variance_", "method=", "sklearn")
 FREE = {"skrbm", "skrbm.core"}  # namespaces without logic
-OPTIONAL = {"matplotlib", "tqdm", "dask", "torch", "pandas", "polars"}
+# Parts of core/ whose arrays are on the host; `numerics` and `draws` know both places.
+ON_HOST = (
+    "numerics",
+    "draws",
+    "couplings",
+    "diagnostics",
+    "labels",
+    "likelihood.conditional",
+    "likelihood.pseudo",
+    "training.discriminative",
+    "training.parts.missing",
+    "training.start",
+)
+OPTIONAL = {"cupy", "matplotlib", "tqdm", "dask", "torch", "pandas", "polars"}
 MAX_BODY_LINES = 60
 
 
@@ -202,6 +215,18 @@ def test_core_never_names_what_is_the_estimators(path):
     """Not even in a message: the estimators add the parameter to change."""
     if module_name(path).startswith("skrbm.core"):
         assert [word for word in ESTIMATORS_WORDS if word in path.read_text()] == []
+
+
+@pytest.mark.parametrize(("module", "tree"), trees())
+def test_arrays_of_a_layer_stay_on_their_device(module, tree):
+    """No conversion to a NumPy array in passing, no question for one: `to_host` and `is_on_host`."""
+    if not is_in(module, "core") or any(is_in(module, f"core.{name}") for name in ON_HOST):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            call = ast.unparse(node.func), {keyword.arg for keyword in node.keywords}
+            assert call[0] not in ("np.asarray", "np.ascontiguousarray") or "like" in call[1]
+            assert call[0] != "isinstance" or "np.ndarray" not in ast.unparse(node.args[1])
 
 
 @pytest.mark.parametrize(("module", "tree"), trees())

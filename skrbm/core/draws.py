@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from skrbm.core.numerics import Array, row_blocks
+from skrbm.core.numerics import Array, copy_into, is_array, row_blocks
 
 MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each is faster
 
@@ -15,8 +18,8 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
 
     Single and double precision use the same random numbers, and no probability is rounded. If there
     are at least `MIN_WORD_DRAWS` draws, each draw compares the probability with 16 random bits; the
-    few draws that these bits do not decide use 53 further bits. Otherwise, each draw compares the
-    probability with a random number in double precision.
+    few draws that these bits do not decide use 53 further bits. Otherwise, and on a device, each
+    draw compares the probability with a random number in double precision.
 
     Parameters
     ----------
@@ -33,6 +36,9 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     draws : ndarray of bool, or of the dtype of `out`
         Draws, of the same shape as `probability`.
     """
+    if not isinstance(probability, np.ndarray):
+        uniform = _device_generator(probability, rng).random(probability.shape)
+        return np.less(uniform, probability, out=out)
     out = np.empty(probability.shape, dtype=bool) if out is None else out
     size = probability.size
     if size < MIN_WORD_DRAWS:
@@ -84,6 +90,10 @@ def draw_normal(
     draws : ndarray of shape (n_samples, n_units)
         Draws. A new array has the dtype of `mean`.
     """
+    if not isinstance(mean, np.ndarray):
+        noise = _device_generator(mean, rng).standard_normal(mean.shape) * standard_deviation
+        noise += mean
+        return copy_into(noise.astype(mean.dtype, copy=False), out)
     out = np.empty_like(mean) if out is None else out
     deviation = np.broadcast_to(standard_deviation, mean.shape)
     for rows in row_blocks(mean):
@@ -91,6 +101,41 @@ def draw_normal(
         noise *= deviation[rows]
         np.add(mean[rows], noise, out=out[rows])
     return out
+
+
+def draw_uniform(shape: tuple[int, ...], rng: np.random.Generator, array: Array) -> Array:
+    """Draw uniform numbers in [0, 1), in double precision, on the device of an array.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the draws.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    array : ndarray
+        Array whose library draws.
+
+    Returns
+    -------
+    draws : ndarray
+        Draws.
+    """
+    generator = rng if isinstance(array, np.ndarray) else _device_generator(array, rng)
+    return generator.random(shape)
+
+
+def draw_exponential(shape: int | tuple[int, ...], rng: np.random.Generator, array: Array) -> Array:
+    """Draw exponential numbers with mean one; the arguments are those of `draw_uniform`."""
+    if isinstance(array, np.ndarray):
+        return rng.standard_exponential(shape)
+    return -np.log1p(-_device_generator(array, rng).random(shape))
+
+
+def draw_permutation(n_rows: int, rng: np.random.Generator, array: Any) -> Array:
+    """Draw a permutation of the first `n_rows` integers, on the device of an array."""
+    if isinstance(array, np.ndarray) or not is_array(array):  # rows in a container
+        return rng.permutation(n_rows)
+    return np.argsort(_device_generator(array, rng).random(n_rows))
 
 
 def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Generator]:
@@ -113,6 +158,18 @@ def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Gene
     """
     seeds = rng.integers(2**32, size=(n_streams, 4), dtype=np.uint64)
     return [np.random.default_rng(seed) for seed in seeds]
+
+
+def _device_generator(array: Any, rng: np.random.Generator) -> Any:
+    """Generator of the library of an array on a device, seeded by a draw from `rng`.
+
+    It serves one call. The state of `rng` is then the whole state of a run, and whatever copies,
+    stores or splits `rng` holds for draws on a device, too.
+    """
+    random = sys.modules[type(array).__module__.partition(".")[0]].random
+    seed = int(rng.integers(2**63))
+    philox = getattr(random, "Philox4x3210", None)  # CuPy's default generator is slow to seed
+    return random.default_rng(seed) if philox is None else random.Generator(philox(seed))
 
 
 def _random_bits(rng: np.random.Generator, n_words: int) -> NDArray[np.uint64]:

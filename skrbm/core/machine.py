@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -168,6 +169,11 @@ class Machine:
             self.weights.astype(dtype, order="C" if copy else "K", copy=copy),
         )
 
+    def map_arrays(self, function: Callable[[Array], Array]) -> Machine:
+        """Machine with `function` applied to every array, as to copy them to another device."""
+        layers = self.visible.map_arrays(function), self.hidden.map_arrays(function)
+        return Machine(*layers, function(self.weights))
+
     def hidden_field(self, v: Any, out: Array | None = None) -> Array:
         """Field of the visible units on the hidden units.
 
@@ -251,7 +257,7 @@ class Machine:
         """
         field = self.hidden_field(v) if field is None else field
         coupling = np.einsum("ij,ij->i", field, self.hidden.signal(h))
-        return np.asarray(self.visible.energy(v) + self.hidden.energy(h) - coupling)
+        return self.visible.energy(v) + self.hidden.energy(h) - coupling
 
     def free_energy(self, v: Any) -> Array:
         r"""Free energy of visible states: the negative log of their unnormalized probability.
@@ -314,7 +320,7 @@ class Machine:
         elif not (self.hidden.is_mean_sufficient and self.hidden.is_signal_fixed):
             field = self.hidden_field(v)
         if sample_weight is None:
-            sample_weight = np.full(len(mean), 1 / len(mean), dtype=mean.dtype)
+            sample_weight = np.full_like(mean, 1 / len(mean), shape=len(mean))
         visible = self.visible.moments(v, sample_weight)
         hidden = self.hidden.expected_moments(mean, field, sample_weight)
         buffer = None if out is None else mean
@@ -364,9 +370,9 @@ class Machine:
             signal = self.visible.signal(v, out=None if out is None else v)
             return np.matmul(signal.T, h, out=out)
         if self.visible.offset is None:
-            return copy_into(np.asarray(self.visible.signal(v).T @ h), out)
+            return copy_into(self.visible.signal(v).T @ h, out)
         origin, slope = self.visible.affine_signal
-        product = np.asarray(v.T @ h)
+        product = v.T @ h
         product *= slope[:, None]
         product += np.outer(origin, h.sum(axis=0))
         return copy_into(product, out)
@@ -403,11 +409,12 @@ def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
     product : ndarray of shape (n_rows, n_columns)
         Product, in the dtype of the factors.
     """
-    if is_sparse(rows):
+    if not hasattr(rows, "__array_function__"):  # sparse; `is_sparse` costs a call
         return copy_into(rows @ matrix, out)
     if 1 < len(rows) <= TURNED_ROWS and rows.dtype == np.float32 and not matrix.flags.c_contiguous:
         # OpenBLAS takes up to twice as long for these as for the transposed product.
-        out = np.empty((len(rows), matrix.shape[1]), rows.dtype) if out is None else out
+        shape = len(rows), matrix.shape[1]
+        out = np.empty(shape, rows.dtype, like=rows) if out is None else out
         out[...] = (matrix.T @ rows.T).T
         return out
     return np.matmul(rows, matrix, out=out)

@@ -45,7 +45,7 @@ def sum_log_two_cosh(x: Array) -> Array:
     magnitude *= -2
     factors = np.exp(magnitude, out=magnitude)
     factors += 1
-    return np.asarray(total + sum_log(factors))
+    return total + sum_log(factors)
 
 
 def sum_log(factors: Array) -> Array:
@@ -62,9 +62,11 @@ def sum_log(factors: Array) -> Array:
     sums : ndarray of shape (n_rows,)
         In double precision.
     """
+    if not isinstance(factors, np.ndarray):
+        return np.log(factors, out=factors).sum(axis=1, dtype=np.float64)
     first = range(0, factors.shape[1], SHARED_FACTORS)
     products = np.multiply.reduceat(factors, first, axis=1)
-    return np.asarray(np.log(products, out=products).sum(axis=1, dtype=np.float64))
+    return np.log(products, out=products).sum(axis=1, dtype=np.float64)
 
 
 def logistic(x: Array) -> Array:
@@ -132,7 +134,8 @@ def expm1(x: Array, largest: float) -> Array:
 def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
     """Split the rows of an array into blocks.
 
-    The number of rows of each block but the last is a multiple of four.
+    The number of rows of each block but the last is a multiple of four. An array on a device is one
+    block, since its library has no use for the processor's cache.
 
     Parameters
     ----------
@@ -147,7 +150,7 @@ def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
     blocks : list of slice
         Rows of each block, in order.
     """
-    if array.nbytes <= n_bytes:
+    if array.nbytes <= n_bytes or not isinstance(array, np.ndarray):
         return [slice(None)]
     row_bytes = array.itemsize * max(1, array[:1].size)
     n_rows = max(4, n_bytes // row_bytes // 4 * 4)  # a random word gives four 16-bit numbers
@@ -197,12 +200,41 @@ def log_sum_exp(values: Array, axis: int) -> Array:
     """
     # scipy.special.logsumexp takes ten times as long for small arrays, np.logaddexp.reduce three times.
     largest = values.max(axis=axis, keepdims=True)
-    return np.asarray(np.log(np.exp(values - largest).sum(axis=axis)) + largest.squeeze(axis))
+    return np.log(np.exp(values - largest).sum(axis=axis)) + largest.squeeze(axis)
 
 
 def last_rows(rows: Array, other: Array | None) -> Array:
     """Last `len(other)` of the rows, or all rows if `other` is None."""
     return rows if other is None else rows[len(rows) - len(other) :]
+
+
+def is_array(rows: Any) -> bool:
+    """Test for an array, on the host or on a device; it is false for sparse matrices."""
+    return hasattr(rows, "__array_function__")
+
+
+def is_on_host(array: Any) -> bool:
+    """Test for a NumPy array, for which kernels are laid out by the processor's cache.
+
+    Arrays of other libraries, on a device, run NumPy's functions by NumPy's protocols (NEP 13 and
+    18).
+    """
+    return isinstance(array, np.ndarray)
+
+
+def to_host(array: Any) -> Array:
+    """Copy an array from its device to a NumPy array; a NumPy array is returned as it is.
+
+    Work that stays on the host passes through this function, and nothing else copies arrays from a
+    device.
+    """
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+def like(values: Any, array: Any) -> Any:
+    """Copy a NumPy array to the device of an array; NumPy arrays of the host are not copied."""
+    is_elsewhere = isinstance(values, np.ndarray) and hasattr(array, "__array_function__")
+    return np.asarray(values, like=array) if is_elsewhere else values
 
 
 def is_sparse(rows: Any) -> bool:
@@ -211,7 +243,7 @@ def is_sparse(rows: Any) -> bool:
 
 
 def dense(rows: Any) -> Array:
-    """Convert a sparse matrix to an array; arrays are returned without a copy.
+    """Convert a sparse matrix or a table to an array; arrays are returned without a copy.
 
     Parameters
     ----------
@@ -223,6 +255,10 @@ def dense(rows: Any) -> Array:
     array : ndarray of shape (n_rows, n_columns)
         Same dtype as `rows`.
     """
+    if isinstance(rows, np.ndarray):
+        return np.asarray(rows)  # of a memory-mapped array, too
+    if is_array(rows):
+        return rows
     return np.asarray(rows.toarray() if is_sparse(rows) else rows)
 
 
@@ -243,7 +279,7 @@ def weighted_mean(values: Array, sample_weight: Array | None = None) -> float:
     """
     if sample_weight is None:
         return float(values.mean(dtype=np.float64))
-    return float(np.average(values, weights=sample_weight))
+    return float(np.average(values, weights=like(sample_weight, values)))
 
 
 def every_kth_row(rows: Any, n_rows: int) -> Any:

@@ -31,6 +31,7 @@ from skrbm.estimators.inference.model import Place, hidden_arrays
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
 from skrbm.estimators.input.formats import ArrayRows, RowFormat, observed_units
+from skrbm.estimators.input.places import follows_input
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     VersionWarning,
@@ -462,6 +463,7 @@ class BaseRBM(
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=False))
         return self
 
+    @follows_input
     def transform(self, X: Any) -> Array:
         """Compute the means of the hidden units given the visible units.
 
@@ -487,6 +489,7 @@ class BaseRBM(
             model, X, is_observed, lambda v, rows: model.map_rows(Machine.mean_hidden, v)
         )
 
+    @follows_input
     def inverse_transform(self, X: Any) -> Any:
         """Compute the means of the visible units given the hidden units.
 
@@ -506,7 +509,7 @@ class BaseRBM(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.components_)
+        return int(self.components_.shape[0])
 
     @property
     def _array_places(self) -> dict[str, Place]:
@@ -525,6 +528,7 @@ class BaseRBM(
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing == "marginalize"
         tags.input_tags.categorical = tags.input_tags.string = self._row_format.has_tables
+        tags.array_api_support = not self._row_format.has_tables
         tags.input_tags.sparse = bool(self._visible_type.support.values)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

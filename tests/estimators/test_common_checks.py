@@ -26,6 +26,10 @@ FURTHER_CHECKS = (
     "check_transformer_get_feature_names_out_pandas",
 )
 
+# Libraries of arrays, and their devices, that are not needed here: array-api-strict stands for them.
+# array_api_compat is part of scikit-learn since version 1.8.
+FOREIGN = "torch", "PyTorch", "cupy", "dpnp", "array_api_compat"
+
 # The checks feed data outside the units' domain, tiny samples and constant features.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -34,6 +38,8 @@ def run(check, *arguments):
     try:
         check(*arguments)
     except unittest.SkipTest as error:
+        if str(error).startswith(FOREIGN) and "array_api" in str(error):
+            return
         pytest.fail(f"A check must not skip: {error}")
 
 

@@ -46,7 +46,7 @@ WRITERS = {
 }
 CALLBACKS = "_callback_fit_ctx", "_skl_callbacks_to_teardown"  # of scikit-learn, during a fit
 OTHERS = {  # objects whose attributes are written that are no estimators
-    *("tags.input_tags", "tags.transformer_tags", "method", "unwrap(method)"),
+    *("tags", "tags.input_tags", "tags.transformer_tags", "method", "unwrap(method)"),
     *("state", "rows", "self.state", "self.recorder.history"),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense
+from skrbm.core.numerics import Array, dense, like
 
 MAX_INITIAL_FIELD = 8.0  # nats; fewer than one hidden unit in a thousand is then in the other state
 
@@ -57,7 +57,7 @@ def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator)
     """
     hidden = machine.hidden.map_arrays(np.zeros_like)
     field = np.linspace(-MAX_INITIAL_FIELD, MAX_INITIAL_FIELD, n_samples, dtype=machine.dtype)
-    h = hidden.sample(hidden.zero_field(n_samples) + field[:, None], rng)
+    h = hidden.sample(hidden.zero_field(n_samples) + like(field, machine.weights)[:, None], rng)
     return machine.sample_visible(h, rng)
 
 
@@ -197,7 +197,7 @@ def clamped_mean(
     mean : ndarray of shape (n_samples, n_visible)
         Averages in the unobserved units, and the given states in the observed units.
     """
-    total: Array = np.zeros((), v.dtype)
+    total: Array = np.zeros((), v.dtype, like=v)
     is_clamped = machine.visible.by_column(is_observed)
     for _ in range(n_gibbs_steps):
         field = machine.visible_field(machine.sample_hidden(v, rng))

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.numerics import Array, log_sum_exp
+from skrbm.core.draws import draw_exponential, draw_uniform
+from skrbm.core.numerics import Array, like, log_sum_exp
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -62,7 +63,7 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     states = np.concatenate([h, _draw(machine, field, n_chains, rng)])
     log_ratio = _log_ratio(machine, states, field)
     gain = log_ratio[n_chains:] - log_ratio[:n_chains]
-    has_jumped = -rng.standard_exponential(n_chains) < gain
+    has_jumped = -draw_exponential(n_chains, rng, gain) < gain
     return np.where(has_jumped[:, None], states[n_chains:], h), has_jumped
 
 
@@ -121,20 +122,22 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
         Visible states.
     """
     h = machine.sample_hidden(v, rng)
-    one = h[rng.integers(len(h), size=n_samples)]
+    one = h[like(rng.integers(len(h), size=n_samples), h)]
     other = h[np.abs(one[:, None] - h).sum(axis=2).argmax(axis=1)]
-    takes_other = machine.hidden.by_column(rng.random((n_samples, machine.hidden.n_units)) < 0.5)
-    return np.asarray(machine.sample_visible(np.where(takes_other, other, one), rng))
+    coins = draw_uniform((n_samples, machine.hidden.n_units), rng, h)
+    takes_other = machine.hidden.by_column(coins < 0.5)
+    return machine.sample_visible(np.where(takes_other, other, one), rng)
 
 
 def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
     """Draw hidden states given randomly chosen rows of `field`."""
-    rows = (len(field) * rng.random(n_samples)).astype(np.intp)  # rng.integers takes twice as long
-    return np.asarray(machine.hidden.sample(field[rows], rng))
+    # rng.integers takes twice as long
+    rows = (len(field) * draw_uniform((n_samples,), rng, field)).astype(np.intp)
+    return machine.hidden.sample(field[rows], rng)
 
 
 def _log_ratio(machine: Any, h: Array, field: Array) -> Array:
     """Logarithm of Z p(h) / q(h), where q is the proposal distribution given in `jump`."""
     log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
     log_target = machine.visible.log_partition(machine.visible_field(h))
-    return np.asarray(log_target - log_sum_exp(log_shares, axis=1) + math.log(len(field)))
+    return log_target - log_sum_exp(log_shares, axis=1) + math.log(len(field))

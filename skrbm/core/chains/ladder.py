@@ -6,7 +6,7 @@ from typing import Self, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, like, to_host
 
 MIN_REJECTION = 1e-3  # neighbors that are always swapped keep some distance
 
@@ -57,6 +57,10 @@ class Ladder:
         Inverse temperatures in descending order, in a full ladder from 1 to 0.
     """
 
+    _accepted: Array
+    _copy: Array
+    _n_steps: int
+
     def __init__(self, betas: Array) -> None:
         self._reset(betas)
 
@@ -72,11 +76,17 @@ class Ladder:
         The array has shape (n_temperatures - 1,). The means are over the steps since the last call
         of `adapt`. They are zero if no step was recorded.
         """
-        return self._accepted / max(self._n_steps, 1)
+        return to_host(self._accepted) / max(self._n_steps, 1)
+
+    def betas_like(self, array: Array) -> Array:
+        """Inverse temperatures on the device of an array, copied there once until they change."""
+        if not isinstance(self._copy, type(array)):
+            self._copy = like(self.betas, array)
+        return self._copy
 
     def record(self, accepted: Array) -> None:
         """Add the acceptance probabilities of one step, of shape (n_temperatures - 1,)."""
-        self._accepted += accepted
+        self._accepted = accepted + like(self._accepted, accepted)
         self._n_steps += 1
 
     def adapt(self) -> float:
@@ -105,6 +115,6 @@ class Ladder:
         return float(acceptance.mean())
 
     def _reset(self, betas: Array) -> None:
-        self.betas = betas
+        self.betas = self._copy = betas
         self._accepted = np.zeros(len(betas) - 1)
         self._n_steps = 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self, final
 
 import numpy as np
 
 from skrbm.core.chains.jumps import jump
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, like
 from skrbm.core.units import Units
 
 LADDER_JUMP_PAUSE = 10  # steps of parallel tempering between jumps to the anchors
@@ -91,12 +91,13 @@ class TemperedPath:
                 f"{type(machine.hidden).__name__} units, whose is_tempered_exactly is False."
             )
         natural, energy_shift = natural_machine(machine)
+        W = natural.weights
         return cls(
             natural,
-            visible_base.natural().astype(natural.dtype),
+            visible_base.natural().astype(natural.dtype).map_arrays(partial(like, array=W)),
             natural.hidden.map_arrays(np.zeros_like),
             energy_shift,
-            None if anchors is None else anchors.astype(natural.dtype, copy=False),
+            None if anchors is None else like(anchors.astype(natural.dtype, copy=False), W),
         )
 
     @property
@@ -109,7 +110,8 @@ class TemperedPath:
     def transposed(self) -> Machine:
         """Machine with its layers exchanged and the weights in C order, for fast products."""
         transposed = self.machine.transposed
-        return replace(transposed, weights=np.ascontiguousarray(transposed.weights))
+        weights = transposed.weights
+        return replace(transposed, weights=weights.astype(weights.dtype, order="C", copy=False))
 
     def at(self, beta: float | Array) -> TemperedMachine:
         r"""Return the distribution at an inverse temperature.
@@ -190,7 +192,7 @@ class TemperedPath:
             Derivative in nats.
         """
         base_energy = self.visible_base.energy(v) + self.hidden_base.energy(h)
-        return np.asarray(self.machine.energy(v, h, field=field) - base_energy)
+        return self.machine.energy(v, h, field=field) - base_energy
 
 
 @final
@@ -312,7 +314,7 @@ class PathChains:
         self.path, self.v = path, v.astype(path.machine.dtype)
         shape = len(v), path.machine.hidden.n_columns
         self._field, self._target_field, self._mean, self._h = (
-            np.empty(shape, self.v.dtype) for _ in range(4)
+            np.empty(shape, self.v.dtype, like=self.v) for _ in range(4)
         )
 
     def step(
@@ -401,7 +403,7 @@ def natural_machine(machine: Machine) -> tuple[Machine, float]:
     W = machine.weights
     visible = machine.visible.natural().recentered(None, v_slope * (W @ h_signal))
     hidden = machine.hidden.natural().recentered(None, h_slope * (v_signal @ W))
-    weights = np.multiply(v_slope[:, None] * W, h_slope, order="C")
-    natural = Machine(visible, hidden, weights)
-    origin: Any = [np.zeros((1, n), dtype=W.dtype) for n in W.shape]
+    weights = v_slope[:, None] * W * h_slope
+    natural = Machine(visible, hidden, weights.astype(weights.dtype, order="C", copy=False))
+    origin: Any = [np.zeros((1, n), W.dtype, like=W) for n in W.shape]
     return natural, float(natural.energy(*origin)[0] - machine.energy(*origin)[0])

@@ -6,7 +6,8 @@ import numpy as np
 
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.chains.path import LADDER_JUMP_PAUSE, TemperedPath
-from skrbm.core.numerics import Array
+from skrbm.core.draws import draw_exponential
+from skrbm.core.numerics import Array, like
 
 
 def parallel_tempering(
@@ -50,15 +51,16 @@ def parallel_tempering(
        Carlo for training of restricted Boltzmann machines", AISTATS, PMLR 9, 145-152.
     """
     n_temperatures, n_chains, n_hidden = h.shape
-    machine = path.at(np.repeat(ladder.betas, n_chains)[:, None].astype(h.dtype))
+    n_visible, betas = len(path.machine.weights), ladder.betas_like(h)
+    machine = path.at(np.repeat(betas, n_chains)[:, None].astype(h.dtype))
     h = h.reshape(-1, n_hidden)
-    v, field, drawn = np.empty((len(h), len(path.machine.weights)), h.dtype), None, np.empty_like(h)
+    v, field, drawn = np.empty((len(h), n_visible), h.dtype, like=h), None, np.empty_like(h)
     for _ in range(n_gibbs_steps):
         machine.sample_visible(h, rng, out=v)
         field = path.machine.hidden_field(v, out=field)
         machine.sample_hidden(v, rng, field=field, out=drawn)
         gap = path.energy_gap(v, drawn, field=field).reshape(n_temperatures, n_chains)
-        order, accepted = _swap(gap, ladder.betas, rng)
+        order, accepted = _swap(gap, betas, rng)
         h = drawn[order]
         ladder.record(accepted)
     v = v[order]
@@ -104,7 +106,7 @@ def sample_tempered(
         Visible states at inverse temperature 1 after the last step.
     """
     ladder, n_left, n_round = Ladder.of(n_temperatures), n_gibbs_steps, 1
-    betas = np.repeat(ladder.betas, len(v))[:, None].astype(v.dtype)
+    betas = like(np.repeat(ladder.betas, len(v))[:, None].astype(v.dtype), v)
     start = np.concatenate([v, path.sample_base((n_temperatures - 1) * len(v), rng)])
     h = path.at(betas).sample_hidden(start, rng).reshape(n_temperatures, len(v), -1)
     if n_warm_steps:
@@ -129,12 +131,12 @@ def _swap(gap: Array, betas: Array, rng: np.random.Generator) -> tuple[Array, Ar
     1,), is the mean acceptance probability of each pair.
     """
     gap = gap.astype(np.float64)
-    order = np.arange(gap.size).reshape(gap.shape)
-    acceptance = np.empty(len(betas) - 1)
+    order = np.arange(gap.size, like=gap).reshape(gap.shape)
+    acceptance = np.empty_like(betas[1:])
     for first in (0, 1):
         one, other = slice(first, len(betas) - 1, 2), slice(first + 1, None, 2)
         log_ratio = (betas[one] - betas[other])[:, None] * (gap[one] - gap[other])
-        swaps = -rng.standard_exponential(log_ratio.shape) < log_ratio
+        swaps = -draw_exponential(log_ratio.shape, rng, gap) < log_ratio
         acceptance[one] = np.exp(np.minimum(log_ratio, 0)).mean(axis=1)
         for array in (gap, order):
             array[one], array[other] = (

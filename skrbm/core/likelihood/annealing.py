@@ -12,12 +12,13 @@ from skrbm.core.chains.path import PathChains, TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.draws import new_streams
 from skrbm.core.likelihood.partition import BOUND_MARGIN, LogPartition, log_partition_at_least
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, is_on_host, to_host
 from skrbm.core.parallel import map_blocks
 
 Starts = list[tuple[Array, np.random.Generator]]
 
 N_BLOCK_CHAINS = 50  # chains of a block; it may depend on the model but not on n_jobs
+N_DEVICE_CHAINS = 2**14  # chains of a block on a device, whose library calls take long
 SMALL_LAYER = 128  # units; below, NumPy's overhead dominates and blocks have twice the chains
 SCHEDULE_POWER = 2.0  # of the distance to the end of the path; steps get smaller towards the model
 
@@ -53,6 +54,8 @@ def n_block_chains(path: TemperedPath) -> int:
     n_chains : int
         Number of chains.
     """
+    if not is_on_host(path.machine.weights):
+        return N_DEVICE_CHAINS
     is_small = max(path.machine.weights.shape) <= SMALL_LAYER
     return 2 * N_BLOCK_CHAINS if is_small else N_BLOCK_CHAINS
 
@@ -197,7 +200,7 @@ def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> floa
         return -np.inf
     machine = path.machine.astype(np.float64)
     h, log_weights = propose(machine, path.anchors, len(path.anchors), rng)
-    estimate = logsumexp(log_weights.astype(np.float64)) - np.log(len(h))
+    estimate = logsumexp(to_host(log_weights).astype(np.float64)) - np.log(len(h))
     return (
         max(log_partition_at_least(machine, h), float(estimate) - BOUND_MARGIN) + path.energy_shift
     )
@@ -253,12 +256,12 @@ def _estimate(
 
 def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Generator) -> Array:
     """Anneal chains and return their log-weights in double precision."""
-    chains, log_weights = PathChains(path, v), np.zeros(len(v))
+    chains, log_weights = PathChains(path, v), np.zeros(len(v), like=v)
     for number, (current, target) in enumerate(pairwise(map(path.at, betas)), 1):
         if number % path.annealing_jump_pause == 0:
             chains.v[...] = current.jump(chains.v, rng)
         log_weights -= chains.step(current, target, rng)
-    return log_weights
+    return to_host(log_weights)
 
 
 def _average(

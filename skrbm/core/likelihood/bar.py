@@ -10,7 +10,7 @@ from skrbm.core.chains.path import LADDER_JUMP_PAUSE, TemperedPath
 from skrbm.core.chains.tempering import parallel_tempering
 from skrbm.core.likelihood.annealing import chains_at_base
 from skrbm.core.likelihood.partition import LogPartition
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, like, to_host
 from skrbm.core.parallel import map_blocks
 
 N_FIRST_BETAS = 8  # temperatures of the first ladder
@@ -88,7 +88,7 @@ def bridged_log_partition(
         states, acceptance = zip(*map_blocks(_advance, blocks, n_jobs), strict=True)
         adapted = _adapted(betas, np.average(acceptance, axis=0, weights=sizes), max_betas)
         nearest = np.abs(betas - adapted[:, None]).argmin(axis=1)
-        h, betas = [block[nearest] for block in states], adapted
+        h, betas = [block[like(nearest, block)] for block in states], adapted
     n_steps = max(2, int((1 - sum(ADAPTATION_SHARES)) * n_temperatures) // len(betas))
     blocks = [(path, *block, betas, n_steps) for block in zip(h, streams, strict=True)]
     differences = np.concatenate(map_blocks(_sample, blocks, n_jobs), axis=-1)
@@ -153,7 +153,7 @@ def _sample(
                     beta * gap[k + side] - end.log_partition(beta * field[k + side])
                     for beta, end in zip(betas[k : k + 2], ends, strict=True)
                 )
-                differences[side, k, step] = lower - upper
+                differences[side, k, step] = to_host(lower - upper)
     return differences
 
 

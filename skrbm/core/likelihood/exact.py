@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, to_host
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import Units
 
@@ -187,7 +187,7 @@ def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
         first = units.states(block * n_low, block * n_low + 1)
         log_partition = marginal.hidden.log_partition(field + marginal.hidden_field(first))
         log_weights.append(log_partition - energy - units.energy(first))
-    return float(logsumexp(np.concatenate(log_weights)))
+    return float(logsumexp(to_host(np.concatenate(log_weights))))
 
 
 def exchange_layers(parameters: dict[str, Array]) -> dict[str, Array]:

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from skrbm.core.likelihood.exact import n_summed_rows
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, like, to_host
 
 # Nats. By Markov's inequality an unbiased estimate of Z is too large by a factor of e^7 with a
 # probability of at most 1/1000.
@@ -90,8 +90,8 @@ def log_partition_at_least(machine: Machine, h: Array) -> float:
     """
     if not machine.hidden.is_discrete:
         return -np.inf
-    states = np.unique(h, axis=0)
+    states = like(np.unique(to_host(h), axis=0), h)
     n_rows = n_summed_rows(machine)
     blocks = np.array_split(states, range(n_rows, len(states), n_rows))
     energies = [machine.transposed.free_energy(block) for block in blocks]
-    return float(logsumexp(-np.concatenate(energies)))
+    return float(logsumexp(-to_host(np.concatenate(energies))))

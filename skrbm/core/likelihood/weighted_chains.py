@@ -62,7 +62,7 @@ class Population:
     @property
     def shares(self) -> Array:
         """Normalized weights of shape (n_chains,), whose sum is one."""
-        return np.asarray(softmax(self.log_weights))
+        return softmax(self.log_weights)
 
     @property
     def effective_sample_size(self) -> float:

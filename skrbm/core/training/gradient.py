@@ -178,8 +178,8 @@ class Buffer:
     def __init__(self) -> None:
         self._array: Array | None = None
 
-    def rows(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Return the first rows of the array, with the given shape and dtype."""
+    def rows(self, shape: tuple[int, ...], dtype: Any, like: Array) -> Array:
+        """Return the first rows of the array, which is on the device of the array `like`."""
         array = self._array
         if (
             array is None
@@ -187,7 +187,7 @@ class Buffer:
             or array.shape[1:] != shape[1:]
             or array.dtype != dtype
         ):
-            array = self._array = np.empty(shape, dtype)
+            array = self._array = np.empty(shape, dtype, like=like)
         return array[: shape[0]]
 
 
@@ -229,10 +229,11 @@ class UpdateBuffers:
         v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
             Mini-batch in the precision of states.
         """
-        if not isinstance(v, np.ndarray):
+        if not hasattr(v, "__array_function__"):  # sparse, or a container
             return self.cast(v[rows], machine)
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        batch = self._v.rows((n_rows, v.shape[1]), self.dtype or machine.dtype)
+        dtype = self.dtype or machine.dtype
+        batch = self._v.rows((n_rows, v.shape[1]), dtype, machine.weights)
         if isinstance(rows, slice):
             batch[...] = v[rows]
         else:
@@ -285,29 +286,31 @@ class UpdateBuffers:
         states : PhaseStates
             States of both phases. Only the mini-batch is set; the other arrays are uninitialized.
         """
-        n_data, dtype = v.shape[0], machine.weights.dtype
-        mean = self._mean.rows((n_data + n_model, machine.weights.shape[1]), dtype)
+        n_data, weights = v.shape[0], machine.weights
+        dtype = weights.dtype
+        mean = self._mean.rows((n_data + n_model, weights.shape[1]), dtype, weights)
         if is_sparse(v):
-            model = self._v.rows((n_model, v.shape[1]), dtype)
+            model = self._v.rows((n_model, v.shape[1]), dtype, weights)
             return PhaseStates(v, model, None, mean, self)
-        rows = self._v.rows((n_data + n_model, v.shape[1]), dtype)
+        rows = self._v.rows((n_data + n_model, v.shape[1]), dtype, weights)
         if v.base is not rows.base:
             rows[:n_data] = v
         return PhaseStates(rows[:n_data], rows[n_data:], rows, mean, self)
 
     def hidden_states(self, like: Array) -> Array:
         """Array for hidden states, with the shape and dtype of `like`."""
-        return self._h.rows(like.shape, like.dtype)
+        return self._h.rows(like.shape, like.dtype, like)
 
     def product(self, number: int, machine: Machine, dtype: Any) -> Array:
         """Array for a product with the shape of the weights; `number` is 0 or 1."""
-        return self._products[number].rows(machine.weights.shape, dtype)
+        return self._products[number].rows(machine.weights.shape, dtype, machine.weights)
 
-    def equal_weights(self, n_rows: int, dtype: Any) -> Array:
-        """Array of `n_rows` equal weights that sum to one."""
+    def equal_weights(self, n_rows: int, like: Array) -> Array:
+        """Array of `n_rows` equal weights that sum to one, with the dtype and device of `like`."""
         weights = self._equal.get(n_rows)
-        if weights is None or weights.dtype != dtype:
-            weights = self._equal[n_rows] = np.full(n_rows, 1 / max(n_rows, 1), dtype)
+        if weights is None or weights.dtype != like.dtype:
+            share = 1 / max(n_rows, 1)
+            weights = self._equal[n_rows] = np.full_like(like, share, shape=n_rows)
         return weights
 
 
@@ -357,9 +360,9 @@ class PhaseStates:
     def samples(self) -> tuple[Samples, Samples]:
         """Positive and negative phase, as means over the mini-batch and over the model states."""
         joint = None if self.joint is None else (self.joint, self.mean)
-        n_data, n_model, dtype = self.v.shape[0], len(self.model), self.mean.dtype
+        n_data, n_model, mean = self.v.shape[0], len(self.model), self.mean
         equal = self.buffers.equal_weights
         return (
-            Samples(((self.v, self.mean[:n_data]),), equal(n_data, dtype), joint),
-            Samples(((self.model, self.mean[n_data:]),), equal(n_model, dtype), joint),
+            Samples(((self.v, mean[:n_data]),), equal(n_data, mean), joint),
+            Samples(((self.model, mean[n_data:]),), equal(n_model, mean), joint),
         )

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.centering import recenter
+from skrbm.core.draws import draw_permutation
 from skrbm.core.likelihood.exact import smaller_discrete
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, every_kth_row
+from skrbm.core.numerics import Array, every_kth_row, like
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.part import hooks
 from skrbm.core.training.parts.guard import DivergenceError
@@ -77,6 +78,7 @@ def run_epochs(
         weights or a distribution that cannot be normalized. Machine and state are restored to their
         values before the epoch.
     """
+    rows, sample_weight = like(rows, v), like(sample_weight, v)
     if trainer.centering and state.visible_offset is None:
         _initialize_offsets(machine, state, v, rows, sample_weight)
     n_batches = -(-_n_rows(v, rows) // trainer.batch_size)
@@ -84,6 +86,7 @@ def run_epochs(
     draw_rows, around_epoch = hooks(parts, "draw_rows"), hooks(parts, "around_epoch")
     counted = state.n_rows, state.total_weight
     weight = state.relative_weight(sample_weight, v.shape[0], rows, is_planned=is_planned)
+    weight = like(weight, v)
     if n_done:  # the rows were counted, and the parts prepared, before the first epoch
         state.n_rows, state.total_weight = counted
     else:
@@ -142,7 +145,7 @@ def _batches(
     bounds = np.arange(n_batches + 1) * n_rows // n_batches
     batches = map(slice, bounds[:-1], bounds[1:])
     if trainer.shuffle:
-        order = rng.permutation(n_rows)
+        order = draw_permutation(n_rows, rng, v)
         rows = order if rows is None else rows[order]
     return batches if rows is None else (rows[batch] for batch in batches)
 
@@ -163,7 +166,7 @@ def _initialize_offsets(
         every_kth_row(v, N_OFFSET_ROWS) if rows is None else v[every_kth_row(rows, N_OFFSET_ROWS)]
     )
     some = some.astype(machine.dtype, copy=False)
-    weight = np.ones(v.shape[0]) if sample_weight is None else sample_weight
+    weight = like(np.ones(v.shape[0]), v) if sample_weight is None else sample_weight
     share = every_kth_row(weight if rows is None else weight[rows], N_OFFSET_ROWS)
     share = (share / share.sum()).astype(machine.dtype)
     state.visible_offset = share @ some

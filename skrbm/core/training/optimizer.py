@@ -209,4 +209,4 @@ def _remembered(memory: Memory, name: str, like: Array) -> Array:
         array = memory[name] = np.zeros_like(like)
     elif array.dtype != like.dtype:
         array = memory[name] = array.astype(like.dtype)
-    return np.asarray(array)
+    return array

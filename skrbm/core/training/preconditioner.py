@@ -87,7 +87,7 @@ class Preconditioner:
         return visible, machine.hidden.metric(self._hidden_variance)
 
     def _multiples(self, machine: Machine, gradient: Gradient) -> dict[str, Any]:
-        """Factors of the metric by parameter; parameters whose factors are all 1 are omitted."""
+        """Factors of the metric by parameter; scalar factors of 1 are omitted."""
         visible, hidden = self.metrics(machine)
         signal: Any = visible.signal
         multiples: dict[str, Any] = {
@@ -96,10 +96,12 @@ class Preconditioner:
             **{f"hidden_{name}": multiple for name, multiple in hidden.parameters.items()},
         }
         multiples = {name: self.unit * multiples.get(name, 1.0) for name in gradient}
-        return {name: m for name, m in multiples.items() if np.any(m != 1)}
+        return {name: m for name, m in multiples.items() if np.ndim(m) or m != 1}
 
 
 def _square(array: Array, multiples: Any) -> float:
     """Sum of the squared entries of an array, each multiplied by its weight."""
+    if not np.ndim(multiples):
+        multiples = np.full_like(array, multiples, np.float64, shape=())
     weights = np.broadcast_to(multiples, array.shape)
     return float(sum((array[rows] ** 2 * weights[rows]).sum() for rows in row_blocks(array)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -130,6 +131,13 @@ class TrainingState:
                 "initialized. Run `run_epochs`, or set both offsets."
             )
         return self.visible_offset, self.hidden_offset
+
+
+def mapped(record: Any, function: Callable[[Array], Array]) -> Any:
+    """Nested dictionaries with a function applied to every array, as to copy or to move them."""
+    if isinstance(record, dict):
+        return {name: mapped(value, function) for name, value in record.items()}
+    return function(record) if getattr(record, "ndim", 0) else record
 
 
 def recent_success(before: float, last: float) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skrbm.core.numerics import Array, last_rows
+from skrbm.core.numerics import Array, last_rows, like
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
 Outs = tuple[Array | None, Array | None]
@@ -160,7 +160,7 @@ class Units(ABC):
         """Options with which `start` creates a layer of the same type and structure."""
         layer: Any = self
         values = {f.name: getattr(self, f.name) for f in fields(layer) if f.name != "offset"}
-        return {name: v for name, v in values.items() if not isinstance(v, np.ndarray)}
+        return {name: v for name, v in values.items() if getattr(v, "ndim", 0) == 0}
 
     @property
     def value_step(self) -> float | None:
@@ -195,7 +195,7 @@ class Units(ABC):
         The result has shape (width,) for a single index and (n_samples, width) for an array of
         indices, where width is the number of columns of the unit.
         """
-        return np.asarray(index)[..., None]
+        return np.expand_dims(index, -1)
 
     def by_column(self, values: Array) -> Array:
         """Repeat the value of each unit for all of its columns, along the last axis."""
@@ -208,7 +208,7 @@ class Units(ABC):
         belong to the same group.
         """
         columns = self.unit_columns(index)
-        return self.map_arrays(lambda array: np.asarray(array[columns]))
+        return self.map_arrays(lambda array: array[columns])
 
     def unit_values(self, index: int) -> Array | None:
         """Array (n_values, width) of all states of a unit, or None for a continuous unit."""
@@ -237,7 +237,8 @@ class Units(ABC):
         """
         tables: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
         digits = np.unravel_index(np.arange(begin, end), [*map(len, tables)])
-        return np.concatenate([t[digit] for t, digit in zip(tables, digits, strict=True)], axis=1)
+        states = [t[digit] for t, digit in zip(tables, digits, strict=True)]
+        return like(np.concatenate(states, axis=1), self.bias)
 
     @property
     def tail_curvature(self) -> Array:
@@ -259,13 +260,16 @@ class Units(ABC):
     def largest_variance(self) -> Array:
         """Upper bound on the variance of each column, which holds for every field."""
         low, high = self.column_bounds
-        return np.asarray(((high - low) / 2) ** 2)
+        return ((high - low) / 2) ** 2
 
     @property
     def column_bounds(self) -> tuple[Array, Array]:
         """Smallest and largest values of the columns, both of shape (n_columns,)."""
-        shape, dtype = self.bias.shape[-1:], self.bias.dtype
-        return np.full(shape, self.support.low, dtype), np.full(shape, self.support.high, dtype)
+        bias, shape = self.bias, self.bias.shape[-1:]
+        low, high = (
+            np.full_like(bias, end, shape=shape) for end in (self.support.low, self.support.high)
+        )
+        return low, high
 
     def field_bounds(self, weights: Array) -> tuple[Array, Array]:
         """Lower and upper bounds on the fields that this layer sends through the weights.
@@ -275,7 +279,7 @@ class Units(ABC):
         """
         low, high = (self.signal(bound[None])[0] for bound in self.column_bounds)
         if not np.isfinite(high - low).all():
-            infinite = np.full(len(weights), np.inf, dtype=weights.dtype)
+            infinite = np.full_like(weights, np.inf, shape=len(weights))
             return -infinite, infinite
         middle, half = weights @ ((low + high) / 2), np.abs(weights) @ (np.abs(high - low) / 2)
         return middle - half, middle + half
@@ -305,7 +309,7 @@ class Units(ABC):
         values = self.unit_values(0)
         if values is None:
             raise QuadratureError(f"{type(self).__name__} units have no quadrature.")
-        return values[:, None], np.zeros((1, 1), dtype=states.dtype)
+        return values[:, None], np.zeros((1, 1), states.dtype, like=states)
 
     # Methods with a default implementation.
 
@@ -334,7 +338,7 @@ class Units(ABC):
 
     def zero_field(self, n_samples: int) -> Array:
         """Field of a layer without coupling: zeros of shape (n_samples, n_columns)."""
-        return np.zeros((n_samples, self.n_columns), dtype=self.bias.dtype)
+        return np.zeros((n_samples, self.n_columns), self.bias.dtype, like=self.bias)
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:
@@ -455,8 +459,8 @@ class Units(ABC):
     def arrays(self) -> dict[str, Array]:
         """Arrays of the layer, not copied, with the attribute names as keys."""
         layer: Any = self  # `dataclasses.fields` takes as long as a product of small layers
-        values = {name: vars(self).get(name) for name in layer.__dataclass_fields__}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        values: dict[str, Any] = {n: vars(self).get(n) for n in layer.__dataclass_fields__}
+        return {name: value for name, value in values.items() if getattr(value, "ndim", 0)}
 
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:
         """Layer with `function` applied to every array."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
 
-from skrbm.core.numerics import IN_PLACE_BYTES, Array, row_blocks
+from skrbm.core.draws import draw_uniform
+from skrbm.core.numerics import IN_PLACE_BYTES, Array, is_on_host, like, row_blocks
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Support
@@ -85,17 +87,20 @@ class Categorical(WideUnits, LinearUnits):
         return replace(self, bias=self.bias / temperature)
 
     def gauge(self, rows: Array) -> Array:
-        totals = np.add.reduceat(rows, self.first_columns, axis=0)
-        means = totals / np.reshape(self.n_categories, (-1, 1))
-        return np.asarray(rows - means[self.unit_of_column])
+        if is_on_host(rows):
+            totals = np.add.reduceat(rows, self.first_columns, axis=0)
+        else:
+            totals = self._by_unit(rows.T, 0).sum(axis=2).T
+        means = totals / like(np.reshape(self.n_categories, (-1, 1)), rows)
+        return rows - self._spread(means.T).T
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         # Rolling a one-hot state gives all values; fractional states are rolled likewise.
         values = np.stack([np.roll(states, k, axis=1) for k in range(self.n_columns)])
-        return values, np.zeros((1, 1), dtype=states.dtype)
+        return values, np.zeros((1, 1), states.dtype, like=states)
 
     def log_normaliser(self, x: Array) -> Array:
-        result = np.empty(len(x))
+        result = np.empty(len(x), like=x)
         for rows in row_blocks(x, IN_PLACE_BYTES):
             top, total = self._exponentiate(x[rows])
             result[rows] = (top + np.log(total, out=total)).sum(axis=1, dtype=np.float64)
@@ -109,6 +114,8 @@ class Categorical(WideUnits, LinearUnits):
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        if not is_on_host(x):
+            return self._draw_on_device(x, rng)
         table = self._table
         for rows in row_blocks(x, TABLE_BYTES):
             block = x[rows]
@@ -127,12 +134,50 @@ class Categorical(WideUnits, LinearUnits):
 
     def _spread(self, values: Array) -> Array:
         """Repeat the value of each unit for all of its columns; faster than `by_column`."""
+        if not is_on_host(values):
+            return values[:, self._places[2]]
         return np.repeat(values, self._table.repeats, axis=1)
 
     def _exponentiate(self, x: Array) -> tuple[Array, Array]:
         """Subtract each unit's maximum and exponentiate, in place; return the maxima and sums."""
+        if not is_on_host(x):
+            top = self._by_unit(x, -np.inf).max(axis=2)
+            x -= self._spread(top)
+            return top, self._by_unit(np.exp(x, out=x), 0).sum(axis=2)
         first = self._table.first_columns
         top = np.maximum.reduceat(x, first, axis=1)
         x -= self._spread(top)
         np.exp(x, out=x)
         return top, np.add.reduceat(x, first, axis=1)
+
+    # Arrays on a device: `numpy.ufunc.reduceat` is not to be had there.
+
+    @cached_property
+    def _places(self) -> tuple[Array, Array, Array, Array]:
+        """Columns by unit and value, their mask, and the unit and value of each column."""
+        widths, columns = np.array(self.n_categories), np.arange(self.n_columns)
+        number = np.arange(widths.max())
+        is_value = number < widths[:, None]
+        by_unit = np.where(is_value, self.first_columns[:, None] + number, 0)
+        unit = self.unit_of_column
+        places = by_unit, is_value, unit, columns - self.first_columns[unit]
+        on_device: Any = tuple(like(array, self.bias) for array in places)
+        return on_device
+
+    def _by_unit(self, x: Array, fill: float) -> Array:
+        """Rearrange to (n_samples, n_units, n_values); values that a unit lacks are `fill`."""
+        if len(set(self.n_categories)) == 1:
+            return x.reshape(len(x), self.n_units, -1)
+        by_unit, is_value, _, _ = self._places
+        return np.where(is_value, x[:, by_unit], fill)
+
+    def _draw_on_device(self, x: Array, rng: np.random.Generator) -> Array:
+        """Draw the first value whose cumulated probability exceeds a uniform number, in place."""
+        log_odds = self._by_unit(x.astype(np.float64), -np.inf)
+        cumulated = np.exp(log_odds - log_odds.max(axis=2, keepdims=True)).cumsum(axis=2)
+        total = cumulated[:, :, -1]
+        target = draw_uniform((len(x), self.n_units), rng, x) * total
+        target = np.minimum(target, np.nextafter(total, 0))[:, :, None]
+        number = (cumulated <= target).sum(axis=2)
+        x[...] = self._places[3] == self._spread(number)
+        return x

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, like
 from skrbm.core.units.base import Units
 
 
@@ -40,7 +40,7 @@ class WideUnits(Units):
 
     def unit_columns(self, index: Any) -> Array:
         width = np.unique(np.take(self.widths, index)).item()
-        return np.asarray(self.first_columns[index][..., None] + np.arange(width))
+        return self.first_columns[index][..., None] + np.arange(width)
 
     def by_column(self, values: Array) -> Array:
-        return values[..., self.unit_of_column]
+        return values[..., like(self.unit_of_column, values)]

@@ -169,10 +169,10 @@ class Composite(WideUnits):
         return self._join(origins), self._join(slopes)
 
     def energy(self, states: Any) -> Array:
-        return np.asarray(sum(part.energy(s) for part, s in self._split(states)))
+        return sum(part.energy(s) for part, s in self._split(states))
 
     def log_partition(self, field: Array) -> Array:
-        return np.asarray(sum(part.log_partition(f) for part, f in self._split(field)))
+        return sum(part.log_partition(f) for part, f in self._split(field))
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
         out = np.empty_like(field) if out is None else out
@@ -234,7 +234,8 @@ class Composite(WideUnits):
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         metrics = [part.metric(*arrays) for part, *arrays in self._split(variance, kurtosis)]
-        signal = np.empty(self.n_columns, self.parts[0].bias.dtype)
+        bias = self.parts[0].bias
+        signal = np.empty(self.n_columns, bias.dtype, like=bias)
         for metric, columns in zip(metrics, self._columns, strict=True):
             signal[columns] = metric.signal
         return Metric(signal, _named(metric.parameters for metric in metrics))

@@ -147,13 +147,13 @@ class Gaussian(Units):
         return self.signal(self.zero_field(1))[0], 1 / self._scale
 
     def energy(self, states: Any) -> Array:
-        return np.asarray((self._residual(states) ** 2 / (2 * self._variance)).sum(axis=1))
+        return (self._residual(states) ** 2 / (2 * self._variance)).sum(axis=1)
 
     def log_partition(self, field: Array) -> Array:
         drift = 0.0 if self._kind.subtracts_bias else self.bias / self._scale
         constant = 0.5 * (math.log(2 * math.pi) + self.log_variance)
         terms = constant + field * (drift + 0.5 * self._gain * field / self._scale)
-        return np.asarray(terms.sum(axis=1))
+        return terms.sum(axis=1)
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
         mean = np.multiply(field, self._gain, out=out)
@@ -166,7 +166,7 @@ class Gaussian(Units):
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
         signal, spread = self.signal(self.mean(field)), 0.5 * self._gain / self._scale
-        return lambda d: np.asarray(d @ signal.T + (spread * d**2).sum(axis=1)[:, None])
+        return lambda d: d @ signal.T + (spread * d**2).sum(axis=1)[:, None]
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         return self._moments(states, 0.0, sample_weight)
@@ -296,4 +296,4 @@ class Gaussian(Units):
         return self.bias if self.offset is None else self.bias + self.offset
 
     def _residual(self, states: Any) -> Array:
-        return np.asarray(states - self._location)
+        return dense(states) - self._location

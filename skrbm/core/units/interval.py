@@ -9,6 +9,7 @@ from typing import Any, Self, final
 import numpy as np
 from scipy.special import roots_legendre
 
+from skrbm.core.draws import draw_uniform
 from skrbm.core.numerics import Array
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import QuadratureError, Support
@@ -54,7 +55,7 @@ class Interval(LinearUnits):
 
     def log_normaliser(self, x: Array) -> Array:
         size = np.maximum(np.abs(x, dtype=np.float64), SMALLEST_SLOPE)
-        return np.asarray((np.maximum(x, 0) + np.log(-np.expm1(-size) / size)).sum(axis=1))
+        return (np.maximum(x, 0) + np.log(-np.expm1(-size) / size)).sum(axis=1)
 
     def expectation(self, x: Array) -> Array:
         is_small = np.abs(x) < MAX_SERIES_SLOPE
@@ -66,7 +67,7 @@ class Interval(LinearUnits):
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         size = np.maximum(np.abs(x, dtype=np.float64), SMALLEST_SLOPE)
         # Distance from the end of highest density; log1p keeps the digits of small distances.
-        distance = -np.log1p(rng.random(x.shape) * np.expm1(-size)) / size
+        distance = -np.log1p(draw_uniform(x.shape, rng, x) * np.expm1(-size)) / size
         x[:] = np.where(x > 0, 1 - distance, distance)
         return x
 

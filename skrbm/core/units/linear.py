@@ -17,8 +17,10 @@ from skrbm.core.numerics import (
     copy_into,
     dense,
     expm1,
+    is_on_host,
     is_sparse,
     last_rows,
+    like,
     logistic,
     row_blocks,
     sum_log,
@@ -129,7 +131,7 @@ class LinearUnits(Units):
         return states if states is x else copy_into(states, out)
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
-        total = np.asarray(sample_weight @ states)
+        total = sample_weight @ states
         if self.offset is not None:
             total -= self.offset * sample_weight.sum()
         return {"bias": total}
@@ -183,7 +185,7 @@ class TwoStateUnits(LinearUnits):
 
     def log_normaliser(self, x: Array) -> Array:
         linear = self.middle * x.sum(axis=1, dtype=np.float64)
-        return np.asarray(linear + sum_log_two_cosh(_scaled(x, self.distance / 2)))
+        return linear + sum_log_two_cosh(_scaled(x, self.distance / 2))
 
     def heated(self, temperature: float) -> Self:
         return replace(self, bias=self.bias / temperature)
@@ -238,11 +240,13 @@ class TwoStateUnits(LinearUnits):
     def states(self, begin: int, end: int) -> Array:
         shape = (2,) * self.n_units
         digits = np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1)
-        return np.array(self.support.values, dtype=self.bias.dtype)[digits]
+        return like(np.array(self.support.values, dtype=self.bias.dtype)[digits], self.bias)
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         # A value between the states, such as a grey pixel, is paired with its mirror image.
-        return np.stack([states, 2 * self.middle - states]), np.zeros((1, 1), dtype=states.dtype)
+        return np.stack([states, 2 * self.middle - states]), np.zeros(
+            (1, 1), states.dtype, like=states
+        )
 
     def log_partition_change(
         self, other: Self, field: Array, other_field: Array, other_mean: Array
@@ -263,6 +267,8 @@ class TwoStateUnits(LinearUnits):
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
         distance, far_changes = self.high - self.low, super().log_partition_shifts(field)
+        if not is_on_host(field):
+            return far_changes
         bits = JointStates((field + self.bias) * distance)
         origin = np.full_like(self.bias, self.low)
         if self.offset is not None:
@@ -336,4 +342,4 @@ def row_dots(rows: Any, vectors: Array) -> Array:
     products : ndarray of shape (n_rows,)
         Inner products, in the dtype of the inputs.
     """
-    return np.asarray(rows @ vectors if vectors.ndim == 1 else (rows * vectors).sum(axis=1))
+    return rows @ vectors if vectors.ndim == 1 else (rows * vectors).sum(axis=1)

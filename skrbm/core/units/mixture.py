@@ -138,10 +138,10 @@ class Mixture(Units):
         precision = np.full_like(self.spread, np.inf)
         is_normal = (self.spread > 0) & np.isfinite(self.log_weight)
         np.divide(1, self.spread, out=precision, where=is_normal)
-        return np.asarray(precision.min(axis=-1) + self._tilt)
+        return precision.min(axis=-1) + self._tilt
 
     def unit_atoms(self, index: int) -> Array:
-        return np.asarray(self.center[index][self._is_atom[index]])
+        return self.center[index][self._is_atom[index]]
 
     def signal(self, states: Any, out: Array | None = None) -> Any:
         signal = dense(states)
@@ -157,14 +157,14 @@ class Mixture(Units):
     def energy(self, states: Any) -> Array:
         s = dense(states)
         terms = self._tilt * s**2 / 2 - self.signal(s) * self.bias - self._log_base(s)
-        return np.asarray(terms.sum(axis=1))
+        return terms.sum(axis=1)
 
     def log_partition(self, field: Array) -> Array:
         x = self._coefficient(field)
         total = _log_sums(self._components(x).weight)
         if self.offset is not None:
             total = total - self.offset * x
-        return np.asarray(total.sum(axis=1, dtype=np.float64).astype(field.dtype))
+        return total.sum(axis=1, dtype=np.float64).astype(field.dtype)
 
     def mean(self, field: Array, out: Array | None = None) -> Array:
         return copy_into(self._moments_given(field)[0], out)
@@ -270,7 +270,7 @@ class Mixture(Units):
 
     @property
     def _is_atom(self) -> Array:
-        return np.asarray((self.spread == 0) & np.isfinite(self.log_weight))
+        return (self.spread == 0) & np.isfinite(self.log_weight)
 
     @property
     def _tilt(self) -> Array:
@@ -316,10 +316,10 @@ class Mixture(Units):
         densities = self.log_weight - (distance**2 / spread + np.log(2 * np.pi * spread)) / 2
         of_rest = _log_sums(np.where(is_normal, densities, -np.inf))
         of_atom = np.where(is_here, self.log_weight, -np.inf).max(axis=-1)
-        return np.asarray(np.where(is_here.any(axis=-1), of_atom, of_rest))
+        return np.where(is_here.any(axis=-1), of_atom, of_rest)
 
 
 def _log_sums(exponents: Array) -> Array:
     """Log-sum-exp along the last axis; each sum must contain at least one finite exponent."""
     top = exponents.max(axis=-1, keepdims=True)
-    return np.asarray(np.log(np.exp(exponents - top).sum(axis=-1)) + top[..., 0])
+    return np.log(np.exp(exponents - top).sum(axis=-1)) + top[..., 0]

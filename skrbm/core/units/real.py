@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -9,14 +10,18 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
-from scipy.special import erfcx, expit, ndtr, ndtri
+from scipy import special
 
-from skrbm.core.draws import draw_normal
+from skrbm.core.draws import draw_normal, draw_uniform
 from skrbm.core.numerics import Array, copy_into, dense, last_rows
 from skrbm.core.units.base import Outs
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
+# The ufuncs themselves, which follow the protocol of the arrays: if SCIPY_ARRAY_API is set, SciPy
+# wraps them and knows some libraries only.
+_UFUNCS: Any = map(inspect.unwrap, (special.erfcx, special.expit, special.ndtr, special.ndtri))
+erfcx, expit, ndtr, ndtri = _UFUNCS
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 # Means of a normal variable, before truncation to positive values and in standard deviations, below
 # which its truncated mean is computed by a continued fraction, and its draws by a fixed-point
@@ -40,7 +45,7 @@ class RealUnits(LinearUnits):
 
     def energy(self, states: Any) -> Array:
         square = np.square(dense(states)).sum(axis=1)
-        return np.asarray(super().energy(states) + square / 2)
+        return super().energy(states) + square / 2
 
     @property
     def tail_curvature(self) -> Array:
@@ -95,17 +100,17 @@ class StandardGaussian(RealUnits):
 
     def log_normaliser(self, x: Array) -> Array:
         square = np.einsum("ij,ij->i", x, x, dtype=np.float64)
-        return np.asarray(x.shape[1] * HALF_LOG_TWO_PI + 0.5 * square)
+        return x.shape[1] * HALF_LOG_TWO_PI + 0.5 * square
 
     def expectation(self, x: Array) -> Array:
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        return draw_normal(x, np.ones(x.shape[1]), rng, out=x)
+        return draw_normal(x, np.ones_like(self.bias), rng, out=x)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
         signal = self.signal(field + self.bias)
-        return lambda d: np.asarray(d @ signal.T + 0.5 * np.square(d).sum(axis=1)[:, None])
+        return lambda d: d @ signal.T + 0.5 * np.square(d).sum(axis=1)[:, None]
 
 
 @final
@@ -146,14 +151,14 @@ class ReLU(RealUnits):
     support = Support(0.0, np.inf)
 
     def log_normaliser(self, x: Array) -> Array:
-        return np.asarray(half_normal(x.astype(np.float64))[0].sum(axis=1))
+        return half_normal(x.astype(np.float64))[0].sum(axis=1)
 
     def expectation(self, x: Array) -> Array:
         _, x[...] = half_normal(x.astype(np.float64))
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        x[...] = half_normal_quantile(x.astype(np.float64), 1 - rng.random(x.shape))
+        x[...] = half_normal_quantile(x.astype(np.float64), 1 - draw_uniform(x.shape, rng, x))
         return x
 
 
@@ -228,15 +233,15 @@ class DReLU(RealUnits):
         up, down = sides.second_moments
         variance = up + down - np.square(sides.mean)
         largest = np.maximum(variance.max(axis=0), super().largest_variance)
-        return np.asarray(VARIANCE_GRID_MARGIN * largest, dtype=self.bias.dtype)
+        return (VARIANCE_GRID_MARGIN * largest).astype(self.bias.dtype, copy=False)
 
     def energy(self, states: Any) -> Array:
         size = np.abs(dense(states))
         terms = size * (self.threshold + 0.5 * self.asymmetry * states)
-        return np.asarray(super().energy(states) + terms.sum(axis=1))
+        return super().energy(states) + terms.sum(axis=1)
 
     def log_normaliser(self, x: Array) -> Array:
-        return np.asarray(np.logaddexp(*self._sides(x).log_normalisers).sum(axis=1))
+        return np.logaddexp(*self._sides(x).log_normalisers).sum(axis=1)
 
     def expectation(self, x: Array) -> Array:
         x[...] = self._sides(x).mean
@@ -257,7 +262,7 @@ class DReLU(RealUnits):
         size = np.abs(dense(states))
         derivatives = {"threshold": -size, "asymmetry": -0.5 * size * states}
         return super().moments(states, sample_weight) | {
-            name: np.asarray(sample_weight @ values) for name, values in derivatives.items()
+            name: sample_weight @ values for name, values in derivatives.items()
         }
 
     def expected_moments(
@@ -267,7 +272,7 @@ class DReLU(RealUnits):
         size, (up, down) = sides.magnitudes.sum(axis=0), sides.second_moments
         derivatives = {"threshold": -size, "asymmetry": -0.5 * (up - down)}
         return super().moments(mean, sample_weight) | {
-            name: np.asarray(sample_weight @ values).astype(mean.dtype)
+            name: (sample_weight @ values).astype(mean.dtype)
             for name, values in derivatives.items()
         }
 
@@ -319,24 +324,22 @@ class Sides:
     @property
     def magnitudes(self) -> Array:
         """Expected magnitude on each side of zero; states on the other side count as zero."""
-        return np.asarray(self.probabilities * self._scale * self._means)
+        return self.probabilities * self._scale * self._means
 
     @property
     def mean(self) -> Array:
         """Expected states, (n_samples, n_columns)."""
         up, down = self.magnitudes
-        return np.asarray(up - down)
+        return up - down
 
     @property
     def second_moments(self) -> Array:
         """Expected square on each side of zero; states on the other side count as zero."""
-        return np.asarray(
-            self.probabilities * np.square(self._scale) * (1 + self._scores * self._means)
-        )
+        return self.probabilities * np.square(self._scale) * (1 + self._scores * self._means)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Draw states, (n_samples, n_columns)."""
-        u = 1 - rng.random(self._scores.shape)
+        u = 1 - draw_uniform(self._scores.shape, rng, self._scores)
         is_up = u[0] <= self.probabilities[0]
         size = half_normal_quantile(np.where(is_up, self._scores[0], self._scores[1]), u[1])
         size *= np.where(is_up, self._scale[0], self._scale[1])
@@ -398,4 +401,4 @@ def half_normal_quantile(z: Array, u: Array) -> Array:
             left = 2 * np.maximum(depth + remainder, 0)
             solution = left / (far + np.sqrt(far**2 + left))
         states[is_far] = solution
-    return np.asarray(states)
+    return states

@@ -39,7 +39,7 @@ class JointStates:
     @staticmethod
     def is_near(shifts: Array) -> Array:
         """Mask of the `shifts` that are small enough for `log_mean_exponentials`."""
-        return np.asarray((_spans(_grouped(shifts)) <= RANGE).all(axis=0))
+        return np.all(_spans(_grouped(shifts)) <= RANGE, axis=0)
 
     def log_mean_exponentials(self, shifts: Array) -> Array:
         r"""Logarithms of expected exponentials, for all pairs of a row and a shift.
@@ -98,7 +98,7 @@ def _grouped(values: Array) -> Array:
 
 def _spans(shifts: Array) -> Array:
     """Bounds on the exponents of each group, in nats, of shape (n_groups, n_shifts)."""
-    return np.asarray(np.abs(shifts).sum(axis=1))
+    return np.abs(shifts).sum(axis=1)
 
 
 def _blocks(spans: Array) -> Iterator[slice]:

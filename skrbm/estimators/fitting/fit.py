@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, final
 
@@ -12,6 +13,7 @@ import numpy as np
 from skrbm.core.centering import in_zero_sum_gauge
 from skrbm.core.interrupts import Interrupts, deferred_interrupts
 from skrbm.core.machine import Machine
+from skrbm.core.numerics import Array, like, to_host
 from skrbm.core.training.loop import run_epochs
 from skrbm.core.training.monitoring import EarlyStopping, Plateau
 from skrbm.core.training.part import without_data
@@ -20,7 +22,7 @@ from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.parts.normalization import hold_normalizable
-from skrbm.core.training.state import TrainingState
+from skrbm.core.training.state import TrainingState, mapped
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.callbacks import FitTask
 from skrbm.estimators.fitting.checkpoint import fixed_settings
@@ -65,7 +67,7 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
             raise result.error
         task.end(fit.snapshot)
         if problem.is_planned:
-            fit.recorder.warn(result.machine, fit.state.particles)
+            fit.recorder.warn(result.machine, to_host(fit.state.particles))
         try:
             interrupts.check()
         except KeyboardInterrupt:
@@ -119,12 +121,17 @@ class Fit:
         is_small = start.machine.weights.size <= MAX_DOUBLE_WEIGHTS
         machine = start.machine.astype(np.float64 if is_small else start.dtype)
         rows = problem.rows(start, start.rng if checkpoint is None else deepcopy(start.rng))
+        recorded = rows
+        if problem.device_rows is not None:
+            rows = problem.device_rows
+            machine, start = _moved(start, machine, partial(like, array=rows))
         if checkpoint is not None and checkpoint["draws"] is not None:
             rows.imputed, rows.is_initial = deepcopy(checkpoint["draws"])
         n_done = 0 if checkpoint is None else checkpoint["n_done"]
         trainer, state = trainer_of(problem, start, machine, rows), start.state
         state.particles = state.particles.astype(trainer.buffers.dtype)
-        recorder = problem.recorder(start, rows, _history(problem, n_done), trainer.buffers.dtype)
+        history = _history(problem, n_done)
+        recorder = problem.recorder(start, recorded, history, trainer.buffers.dtype)
         stopping = _stopping(problem, start, recorder)
         return cls(problem, start, machine, state, rows, trainer, recorder, stopping, n_done)
 
@@ -189,7 +196,8 @@ class Fit:
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
             return False
         machine, state, stopping = self._averaged(), self.state, self.stopping
-        score, std_error = self.recorder.record(machine, state.particles, notes, self.start.rng)
+        particles = to_host(state.particles)
+        score, std_error = self.recorder.record(machine, particles, notes, self.start.rng)
         return stopping is not None and stopping.add(score, machine, state, std_error)
 
     @property
@@ -208,7 +216,10 @@ class Fit:
         """Machine for the public arrays, with averaged parameters if averages are computed."""
         if self.latest is None or self.latest[0] != self.state.n_updates:
             machine = averaged(self.machine, self.state)
-            if machine is not self.machine:  # an average may violate constraints
+            is_average = machine is not self.machine
+            if self.problem.device_rows is not None:
+                machine = machine.map_arrays(to_host)
+            if is_average:  # an average may violate constraints
                 Constraints(self.problem.model.rbm.max_norm).enforce(machine.parameters)
                 hold_normalizable(machine)
             self.latest = self.state.n_updates, in_zero_sum_gauge(machine)
@@ -228,11 +239,12 @@ class Fit:
         """
         start, model, state = self.start, self.problem.model, self.state
         machine = self._averaged().astype(start.dtype)
-        arrays, particles = model.arrays(machine), state.particles.astype(start.dtype)
+        arrays = model.arrays(machine)
+        particles = to_host(state.particles).astype(start.dtype)
         n_particles = len(particles) // start.phase.n_chains
         is_hidden = "average" in state.parts or checkpoint is not None
-        training_state = vars(state) | {
-            "parameters": self.machine.parameters if is_hidden else None,
+        training_state = mapped(vars(state), to_host) | {
+            "parameters": mapped(self.machine.parameters, to_host) if is_hidden else None,
             "fingerprint": fingerprint(arrays),
             "n_components": model.rbm.n_components,
         }
@@ -272,6 +284,14 @@ class Fit:
             "draws": (rows.imputed, rows.is_initial) if isinstance(rows, ImputedRows) else None,
         }
         return deepcopy(self.problem.attributes(self.result(checkpoint=checkpoint)))
+
+
+def _moved(start: Start, machine: Machine, move: Callable[[Array], Array]) -> tuple[Machine, Start]:
+    """Move the machine, the state of training and the base of the chains to a device."""
+    state = TrainingState(**mapped(vars(start.state), move))
+    phase, base = type(start.phase), getattr(start.phase, "base", start.base)
+    moved = phase.create(start.phase.n_gibbs_steps, base.map_arrays(move), start.ladder)
+    return machine.map_arrays(move), replace(start, state=state, phase=moved)
 
 
 def _history(problem: Problem, n_done: int) -> History:

@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense
+from skrbm.core.numerics import Array, dense, like
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, NegativePhase
 from skrbm.core.training.parts.guard import DivergenceError
@@ -32,6 +32,7 @@ from skrbm.estimators.inference.model import (
     open_streams,
 )
 from skrbm.estimators.input.formats import observed_units
+from skrbm.estimators.input.places import Place, on_device, place_of, to_numpy
 from skrbm.estimators.input.validation import (
     check_weights,
     number_of_rows,
@@ -146,6 +147,11 @@ class Problem(ABC):
         Indices of the rows that may be held out. If None, any row may be held out.
     counts : dict, default={}
         Statistics of all rows so far that do not depend on the features, such as label counts.
+    place : Place, default=None
+        Library and device of the user's rows, to which the public arrays are converted. If None,
+        they are NumPy arrays.
+    device_rows : ndarray, default=None
+        Rows `X` on the device on which training runs. If None, it runs on the host.
     """
 
     model: Model
@@ -155,6 +161,8 @@ class Problem(ABC):
     resumes: bool
     candidates: Array | None = None
     counts: Data = field(default_factory=dict)
+    place: Place | None = None
+    device_rows: Any = None
 
     scores: ClassVar[tuple[str, ...]]  # columns of an empty history
 
@@ -268,6 +276,8 @@ class RowProblem(Problem):
         """Create a problem from the arguments of `fit` or `partial_fit`, which are validated."""
         model, form = ArrayModel(copy(rbm)), rbm._row_format
         resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
+        place, given, sample_weight = place_of(X), X, to_numpy(sample_weight)
+        X = X if place is None else to_numpy(X)
         X, weight = present_rows(X, check_weights(sample_weight, X))
         reset = not (resumes and form.is_known_to(rbm))
         X = model.check_X(X, reset=reset, missing=True, sample_weight=weight)
@@ -279,7 +289,11 @@ class RowProblem(Problem):
                 f"{MIN_SCALE_ROWS} rows in the first call.",
                 UserWarning,
             )
-        problem = cls(model, X, weight, is_planned, resumes)
+        device_rows = on_device(given, place)
+        if device_rows is not None and (len(given) > len(X) or rbm.missing == "marginalize"):
+            device_rows = None if np.isnan(X).any() else like(X, device_rows)
+        places = {"place": place, "device_rows": device_rows}
+        problem = cls(model, X, weight, is_planned, resumes, **places)
         if not resumes and np.isnan(problem.statistics[1]).all():
             raise ValueError(
                 f"X of shape {X.shape} expected to have an observed value in some feature, got none. "
@@ -322,6 +336,9 @@ class RowProblem(Problem):
     def attributes(self, result: FitResult) -> dict[str, Any]:
         history = {"n_iter_": result.n_iter, "history_": result.history}
         attributes = machine_attributes(self.model.rbm, result)
+        if self.place is not None:
+            for name in (*self.model.rbm._public_names, "h_samples_"):
+                attributes[name] = self.place.back(attributes[name])
         return attributes | history | {"_training_state": result.training_state}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, like
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.part import Part
@@ -79,8 +79,8 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     buffers = UpdateBuffers(np.float32 if is_rounded else machine.dtype)
     optimizer = OPTIMIZERS[rbm.optimizer](rbm.momentum)
     preconditioner = Preconditioner(
-        variance.astype(machine.dtype),
-        kurtosis.astype(machine.dtype),
+        like(variance.astype(machine.dtype), machine.weights),
+        like(kurtosis.astype(machine.dtype), machine.weights),
         rbm._metric_unit,
         rbm.max_gradient_norm,
     )
@@ -126,7 +126,8 @@ def _bounds(machine: Machine, variance: Array) -> dict[str, tuple[Array, Array]]
 
     The bounds are widened to include the current values of the parameters.
     """
-    hidden_variance = np.ones(machine.hidden.n_columns)
+    variance = like(variance, machine.weights)
+    hidden_variance = np.ones_like(machine.weights, np.float64, shape=machine.hidden.n_columns)
     ranges = {f"visible_{name}": ends for name, ends in machine.visible.bounds(variance).items()}
     ranges |= {
         f"hidden_{name}": ends for name, ends in machine.hidden.bounds(hidden_variance).items()

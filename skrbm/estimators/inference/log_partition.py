@@ -17,8 +17,9 @@ from skrbm.core.likelihood.annealing import (
 from skrbm.core.likelihood.bar import bridged_log_partition
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row
+from skrbm.core.numerics import Array, dense, every_kth_row, like
 from skrbm.estimators.inference.model import ArrayModel
+from skrbm.estimators.input.places import on_current_device
 from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, warn_user
 
 MAX_SINGLE_WEIGHT = 1e3  # nats: rounding in single precision is too large for larger weights
@@ -75,7 +76,8 @@ def anneal(
     """
     if _anneals_in_single(machine, model.min_single_weights):
         machine = machine.astype(np.float32)
-    path = TemperedPath.to(machine, *model.base_and_anchors(machine, rng, X))
+    ends = model.base_and_anchors(machine, rng, X)
+    path = TemperedPath.to(on_current_device(machine), *ends)
     previous = None
     for size in AUTO_TEMPERATURES if n_temperatures == "auto" else (n_temperatures,):
         result = _estimate(model, path, method, n_chains, int(size), init, rng)
@@ -125,7 +127,7 @@ def _estimate(
             raise ValueError(
                 f"init expected to have at least 2 rows for a standard error, got shape {v.shape}."
             )
-    return reversed_log_partition(path, v, *size)
+    return reversed_log_partition(path, like(v, path.machine.weights), *size)
 
 
 def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:

@@ -17,11 +17,12 @@ from skrbm.core.chains.gibbs import gibbs, sample_scattered
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row
+from skrbm.core.numerics import Array, dense, every_kth_row, like, to_host
 from skrbm.core.parallel import map_blocks
 from skrbm.core.training.negative_phase import ALGORITHMS, PERSISTENT_CHAINS
 from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.units import Units
+from skrbm.estimators.input.places import on_current_device, to_numpy
 from skrbm.estimators.input.validation import (
     check_domain,
     check_parameter,
@@ -150,7 +151,7 @@ class ArrayModel(Model):
     @property
     def public(self) -> dict[str, Array]:
         """Public arrays of the estimator."""
-        return {name: getattr(self.rbm, name) for name in self.rbm._public_names}
+        return {name: to_numpy(getattr(self.rbm, name)) for name in self.rbm._public_names}
 
     def inference_rng(self, random_state: Any = None) -> np.random.Generator:
         """Generator created from `random_state` or, if None, the estimator's "inference" stream.
@@ -313,13 +314,16 @@ class ArrayModel(Model):
         """
         n_rows, size = X.shape[0], self.block_rows
         with finite_results():
-            machine = self.machine(X)
+            machine = on_current_device(self.machine(X))
         dtype, opening = machine.dtype, threading.Lock()
         result: list[Array] = []
 
         def fill(rows: slice) -> None:
             with finite_results() as check:
-                part = function(machine, *(a[rows].astype(dtype, copy=False) for a in (X, *others)))
+                arrays = (a[rows].astype(dtype, copy=False) for a in (X, *others))
+                part = to_host(
+                    function(machine, *(like(array, machine.weights) for array in arrays))
+                )
                 check(part)
             with opening:
                 if not result:  # the first part has the shape of all

@@ -20,6 +20,7 @@ from skrbm.estimators.inference.missing_values import ConditionalDraws
 from skrbm.estimators.inference.mixing import warn_if_chains_stay
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.formats import RowFormat
+from skrbm.estimators.input.places import follows_input
 from skrbm.estimators.input.validation import RANDOM_STATE, public_methods_of
 
 WARM_STEPS = 100  # steps of chains at other temperatures before exchanges with given states
@@ -33,6 +34,7 @@ class SamplingMixin(ModelMixin):
     _row_format: ClassVar[RowFormat]
     _state_dtype: ClassVar[type | None] = None
 
+    @follows_input
     def gibbs(self, v: Any) -> Any:
         """Perform one Gibbs step: draw the hidden units, and then the visible units given them.
 
@@ -56,6 +58,7 @@ class SamplingMixin(ModelMixin):
 
         return self._row_format.write(self, self._model.map_rows(step, v, is_random=True), given=v)
 
+    @follows_input
     @validate_params(
         {
             "n_samples": [*COUNT, None],
@@ -163,6 +166,7 @@ class SamplingMixin(ModelMixin):
 
         return self._row_format.write(self, model.map_rows(run, chains, is_random=True))
 
+    @follows_input
     @validate_params(
         {
             "X": ["array-like", "sparse matrix"],
@@ -224,6 +228,7 @@ class SamplingMixin(ModelMixin):
         """
         return self._filler(X, mask, random_state, n_gibbs_steps, n_chains)(method)
 
+    @follows_input
     @validate_params(
         {
             "X": ["array-like", "sparse matrix"],

@@ -25,6 +25,7 @@ from skrbm.estimators.inference.log_partition import (
 from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.formats import RowFormat, observed_units
+from skrbm.estimators.input.places import follows_input
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     check_weights,
@@ -42,6 +43,7 @@ class LikelihoodMixin(ModelMixin):
     _row_format: ClassVar[RowFormat]
     _visible_type: Any
 
+    @follows_input
     def score_samples(self, X: Any) -> Array:
         """Compute the exact log pseudo-likelihood of each row.
 
@@ -76,6 +78,7 @@ class LikelihoodMixin(ModelMixin):
         log_jacobian = self._row_format.log_jacobian(self, X, is_observed)
         return np.asarray(result - log_jacobian, dtype=result.dtype)
 
+    @follows_input
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute the mean log pseudo-likelihood, the default score of hyperparameter searches.
 
@@ -98,6 +101,7 @@ class LikelihoodMixin(ModelMixin):
         scores = self.score_samples(X)
         return weighted_mean(scores, check_weights(sample_weight, scores))
 
+    @follows_input
     def free_energy(self, X: Any) -> Array:
         r"""Compute the free energy of each row, :math:`F(v) = -\log p(v) - \log Z`.
 
@@ -117,6 +121,7 @@ class LikelihoodMixin(ModelMixin):
         X = self._model.check_X(X)
         return self._per_unit(self._model.map_rows(Machine.free_energy, X), X)
 
+    @follows_input
     def energy(self, X: Any, H: Any) -> Array:
         """Compute the energy of each pair of a visible and a hidden state.
 
@@ -136,6 +141,7 @@ class LikelihoodMixin(ModelMixin):
         check_consistent_length(X, H)
         return self._per_unit(self._model.map_rows(Machine.energy, X, H), X)
 
+    @follows_input
     def log_likelihood(self, X: Any, log_partition: float | LogPartition | None = None) -> Array:
         r"""Compute the log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
 
@@ -171,6 +177,7 @@ class LikelihoodMixin(ModelMixin):
             warn_if_too_likely(X, free_energy, normalizer, self._visible_type.support.values)
         return np.asarray(-self._per_unit(free_energy, X) - float(normalizer))
 
+    @follows_input
     @validate_params(
         {
             "method": [StrOptions({"auto", "exact", "ais", "reverse_ais", "bar"})],

@@ -21,6 +21,7 @@ from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.likelihood.exact import TooManyStatesError
 from skrbm.core.numerics import Array
 from skrbm.core.units import QuadratureError, Units
+from skrbm.estimators.input.places import to_numpy
 
 T = TypeVar("T")
 RANDOM_STATE = ["random_state", np.random.Generator]
@@ -215,7 +216,7 @@ def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
         If the attribute is not a finite array with `ndim` dimensions.
     """
     parameter_shape(estimator, name, ndim)
-    value = getattr(estimator, name)
+    value = to_numpy(getattr(estimator, name))
     return np.asarray(check_array(value, dtype=FLOATS, ensure_2d=ndim == 2, input_name=name))
 
 

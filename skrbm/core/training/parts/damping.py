@@ -10,7 +10,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, copy_into, dense
+from skrbm.core.numerics import Array, copy_into, dense, like, to_host
 from skrbm.core.training.gradient import Buffer, Samples
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS
 from skrbm.core.training.part import Part, Step
@@ -67,7 +67,7 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
         # all images.
         image = gram @ (size * x)
         image -= weight @ image
-        return np.asarray(size * image)
+        return size * image
 
     start = 2 * np.copysign(size, weights)  # weights / size
     values, vectors = _leading(covariance, start, total)
@@ -154,12 +154,15 @@ class Damping(Part):
         is_due = rate > 0 and n_updates >= memory.get("next_check", 0)
         if not is_due or len(weights) > MAX_DAMPED_ROWS:
             return difference
-        change, diverges = self.correction(rate, weights, self._gram_matrix(machine, difference))
+        gram = to_host(self._gram_matrix(machine, difference))  # of a few rows, often looked into
+        change, diverges = self.correction(rate, to_host(weights), gram)
         memory["divergent_share"] = recent_success(memory.get("divergent_share", 1.0), diverges)
         memory["next_check"] = n_updates + pause(
             memory["divergent_share"], RARE_DIVERGENCE, 1, MAX_CHECK_PAUSE
         )
-        return difference if change is None else difference.weighted(weights + change)
+        if change is None:
+            return difference
+        return difference.weighted(weights + like(change, weights))
 
     def _gram_matrix(self, machine: Machine, difference: Samples) -> Array:
         """Gram matrix of the rows' gradients with respect to weights and biases, in the metric.
@@ -185,7 +188,7 @@ def _layer_gram(
 ) -> Array:
     """Gram matrix of the signals of all rows, computed in the metric of the layer."""
     n_rows, dtype = sum(block.shape[0] for block in blocks), blocks[-1].dtype
-    signal = buffers.signals.rows((n_rows, layer.n_columns), dtype)
+    signal = buffers.signals.rows((n_rows, layer.n_columns), dtype, layer.bias)
     begin = 0
     for block in blocks:
         out = signal[begin : begin + block.shape[0]]
@@ -193,7 +196,7 @@ def _layer_gram(
         begin += block.shape[0]
     if np.any(multiple != 1):
         signal *= np.sqrt(multiple)
-    return np.matmul(signal, signal.T, out=buffers.gram.rows((n_rows, n_rows), dtype))
+    return np.matmul(signal, signal.T, out=buffers.gram.rows((n_rows, n_rows), dtype, signal))
 
 
 def _leading(

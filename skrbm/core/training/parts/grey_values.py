@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, is_array
 from skrbm.core.training.part import Part
 
 
@@ -24,7 +24,7 @@ class GreyValues(Part):
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
         """True unless `v` is an array without values between the two states."""
-        return not isinstance(v, np.ndarray) or machine.visible.has_means(v)
+        return not is_array(v) or machine.visible.has_means(v)
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -12,8 +13,9 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import every_kth_row
 from skrbm.core.training.part import Part
-from skrbm.core.training.state import TrainingState
+from skrbm.core.training.state import TrainingState, mapped
 
+COPY = methodcaller("copy")
 N_GUARD_ROWS = 16  # largest number of rows whose hidden fields are checked after an epoch
 MAX_FIELD = 1e8  # nats, from the mean field; outliers of narrow clusters can cause 1e6
 
@@ -48,7 +50,8 @@ class Guard(Part):
             field of a row on a hidden unit differs by `MAX_FIELD` nats or more from the mean over
             at most `N_GUARD_ROWS` rows, or if `Machine.lost_curvature` is at least 1.
         """
-        last, last_state = _copied(machine.parameters), _copied(vars(state))
+        # `deepcopy` would take half as long as an update.
+        last, last_state = (mapped(r, COPY) for r in (machine.parameters, vars(state)))
         try:
             yield
         finally:
@@ -88,13 +91,6 @@ def _non_finite(machine: Machine) -> list[str]:
     numbers, visible = dict(machine.parameters), machine.visible
     field = visible.zero_field(1)
     mean = numbers["mean of the visible units"] = visible.mean(field)
-    for name, moment in visible.expected_moments(mean, field, np.ones(1, mean.dtype)).items():
+    for name, moment in visible.expected_moments(mean, field, np.ones_like(mean, shape=1)).items():
         numbers[f"moment of visible_{name}"] = moment
     return [name for name, array in numbers.items() if not np.isfinite(array).all()]
-
-
-def _copied(record: Any) -> Any:
-    """Copy of nested dictionaries of arrays; `deepcopy` would take half as long as an update."""
-    if isinstance(record, dict):
-        return {name: _copied(value) for name, value in record.items()}
-    return record.copy() if isinstance(record, np.ndarray) else record

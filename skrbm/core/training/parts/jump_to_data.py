@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.chains.jumps import jump, mixed_rows
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row
+from skrbm.core.numerics import Array, dense, every_kth_row, like, to_host
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
 from skrbm.core.training.part import Part, Step
@@ -83,9 +83,10 @@ class JumpToData(Part):
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds
-        memory, searched = self.memory(state), dense(searched_rows(v, v.shape[1]))
+        memory, searched = self.memory(state), to_host(dense(searched_rows(v, v.shape[1])))
         with one_blas_thread():  # products of a few megabytes with a vector
-            memory["anchors"] = far_rows(searched, high - low, self.n_anchors)
+            anchors = far_rows(searched, to_host(high - low), self.n_anchors)
+        memory["anchors"] = like(anchors, low)
         if np.max(memory.get("offered", 0)) >= len(memory["anchors"]):  # chosen from other anchors
             memory["next_choice"] = 0
 
@@ -113,7 +114,7 @@ class JumpToData(Part):
             step.machine, state.particles[members], rows, rng
         )
         if not is_mixed:
-            share = np.count_nonzero(has_jumped) / len(has_jumped)
+            share = int(np.count_nonzero(has_jumped)) / len(has_jumped)
             memory["acceptance"] = recent_success(memory.get("acceptance", 1.0), share)
         acceptance, least = memory.get("acceptance", 1.0), 0.5 * MIN_TRY_PAUSE
         memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)
@@ -124,4 +125,4 @@ class JumpToData(Part):
         if step.state.n_updates >= memory.get("next_choice", 0):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]
             memory["next_choice"] = step.state.n_updates + CHOICE_PAUSE
-        return np.asarray(anchors[memory["offered"]])
+        return anchors[memory["offered"]]

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, like
 from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
 
@@ -103,7 +103,8 @@ def hold_normalizable(machine: Machine) -> float:
 def _random_directions(machine: Machine, n_directions: int) -> Array:
     """Random matrix of shape (n_hidden, n_directions), which is the same in every run."""
     shape = len(machine.hidden.bias), n_directions
-    return np.random.default_rng(shape).standard_normal(shape).astype(machine.weights.dtype)
+    directions = np.random.default_rng(shape).standard_normal(shape)
+    return like(directions.astype(machine.weights.dtype), machine.weights)
 
 
 def _iterated(machine: Machine, directions: Array) -> Array:
@@ -128,7 +129,7 @@ def _hold_within(machine: Machine, directions: Array) -> Array:
     image = left[:, None] * (machine.weights @ (right[:, None] * directions))
     U, values, V = np.linalg.svd(image, full_matrices=False)
     excess = np.maximum(values - np.sqrt(MAX_LOST_CURVATURE), 0)
-    n_beyond = np.count_nonzero(excess)
+    n_beyond = int(np.count_nonzero(excess))
     if n_beyond == len(values):
         hold_normalizable(machine)
     elif n_beyond:
@@ -139,9 +140,11 @@ def _hold_within(machine: Machine, directions: Array) -> Array:
 
 def _inverse(scales: Array) -> Array:
     """Reciprocal of the scales; zero where a scale is zero."""
-    return np.divide(1, scales, out=np.zeros_like(scales), where=scales > 0)
+    is_positive = scales > 0
+    return np.where(is_positive, 1 / np.where(is_positive, scales, 1), 0)
 
 
 def _ratio(before: Array, after: Array) -> Array:
     """Ratio of the scales before and after a step; one where the scale is zero."""
-    return np.divide(before, after, out=np.ones_like(after), where=after > 0)
+    is_positive = after > 0
+    return np.where(is_positive, before / np.where(is_positive, after, 1), 1)

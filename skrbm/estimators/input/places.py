@@ -1,0 +1,162 @@
+"""Arrays of other libraries: from the user's library and device to the core's, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from typing import Any, TypeVar, final
+
+import numpy as np
+from sklearn import config_context, get_config
+from sklearn.utils._array_api import device as device_of
+from sklearn.utils._array_api import get_namespace
+
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import like
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+# Array on the device on which the current method computes, or None for the host.
+_DEVICE: ContextVar[Any] = ContextVar("device", default=None)
+
+
+@final
+@dataclass(frozen=True)
+class Place:
+    """Library and device of an array.
+
+    Parameters
+    ----------
+    library : object
+        Namespace of the array API, or the name of a library that follows NumPy's protocols (NEP 13
+        and 18), as CuPy does.
+    device : object
+        Device, as the library names it.
+    example : ndarray, default=None
+        Array of the library that computes on the device: the user's, or CuPy's for CUDA tensors of
+        PyTorch. None if the arrays are in the host's memory, where NumPy computes.
+    """
+
+    library: Any
+    device: Any
+    example: Any = field(default=None, compare=False, repr=False)
+
+    def back(self, values: Any) -> Any:
+        """Convert a NumPy array to the user's library and device; other objects are unchanged."""
+        if not isinstance(values, np.ndarray):
+            return values
+        if isinstance(self.library, str):
+            return np.asarray(values, like=self.example)
+        return self.library.asarray(np.ascontiguousarray(values), device=self.device)
+
+
+def place_of(array: Any) -> Place | None:
+    """Library and device of an array that is not NumPy's.
+
+    Parameters
+    ----------
+    array : object
+        Any argument of a method.
+
+    Returns
+    -------
+    place : Place or None
+        None for NumPy arrays and whatever is no array. Without array API dispatch, it is None for
+        all arrays: scikit-learn then converts them to NumPy arrays.
+    """
+    if not get_config()["array_api_dispatch"] or isinstance(array, np.ndarray):
+        return None
+    if hasattr(array, "__array_function__") and hasattr(array, "get"):
+        library = type(array).__module__.partition(".")[0]
+        return Place(library, getattr(array, "device", None), array)
+    if not hasattr(array, "__dlpack__"):
+        return None
+    place = Place(get_namespace(array)[0], device_of(array))
+    return Place(place.library, place.device, _cuda_rows(array))
+
+
+def to_numpy(array: Any) -> Any:
+    """Convert an array of another library to a NumPy array; other objects are unchanged."""
+    if isinstance(array, np.ndarray):
+        return array
+    if hasattr(array, "__array_function__") and hasattr(array, "get"):
+        return array.get()
+    if not hasattr(array, "__dlpack__"):
+        return array
+    if hasattr(array, "detach"):  # a tensor of PyTorch
+        return array.detach().cpu().numpy()
+    return np.from_dlpack(array)
+
+
+def on_device(array: Any, place: Place | None) -> Any:
+    """Rows as the device's library takes them, without a copy; None if NumPy computes."""
+    if place is None or place.example is None:
+        return None
+    return array if isinstance(place.library, str) else _cuda_rows(array)
+
+
+def on_current_device(machine: Machine) -> Machine:
+    """Machine on the device of the user's arrays, while one of the estimator's methods runs."""
+    device = _DEVICE.get()
+    return machine if device is None else machine.map_arrays(partial(like, array=device))
+
+
+def follows_input(method: Method) -> Method:
+    """Let a method take arrays of other libraries, and return arrays of the same library.
+
+    The decorated method sees NumPy arrays. Without array API dispatch, nothing changes.
+
+    Parameters
+    ----------
+    method : callable
+        Method of a fitted estimator, whose first argument may be an array.
+
+    Returns
+    -------
+    method : callable
+        Method that raises a ValueError if the first array and the public arrays of the estimator
+        are not in the same library and on the same device.
+    """
+
+    @wraps(method)
+    def following(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not get_config()["array_api_dispatch"]:
+            return method(self, *args, **kwargs)
+        place = place_of(getattr(self, "components_", None))
+        for given in (*args[:1], *(kwargs.get(name) for name in ("X", "v", "init"))):
+            if not (given is None or np.isscalar(given)) and hasattr(self, "components_"):
+                _check_same(place, place_of(given), self, method.__name__)
+        args = tuple(map(to_numpy, args))
+        kwargs = {name: to_numpy(value) for name, value in kwargs.items()}
+        token = _DEVICE.set(None if place is None else place.example)
+        try:
+            with config_context(array_api_dispatch=False):
+                result = method(self, *args, **kwargs)
+        finally:
+            _DEVICE.reset(token)
+        return result if place is None else place.back(result)
+
+    decorated: Any = following
+    return decorated
+
+
+def _check_same(fitted: Place | None, given: Place | None, estimator: Any, name: str) -> None:
+    """Raise a ValueError unless both places are equal."""
+    if fitted == given:
+        return
+    words = ["NumPy" if p is None else f"{p.library} on {p.device}" for p in (fitted, given)]
+    raise ValueError(
+        f"{type(estimator).__name__}.{name}() must use the same namespace and device as the fitted "
+        f"arrays, which are in {words[0]}, got {words[1]}. Convert the rows or fit again."
+    )
+
+
+def _cuda_rows(array: Any) -> Any:
+    """CuPy's view of a CUDA tensor; None for arrays in the host's memory."""
+    if getattr(getattr(array, "device", None), "type", None) != "cuda":
+        return None
+    import cupy
+
+    return cupy.from_dlpack(array.detach())

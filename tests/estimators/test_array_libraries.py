@@ -1,0 +1,169 @@
+"""Arrays of other libraries under array API dispatch: results follow X, wherever it is."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from device_arrays import DeviceArray, counted, to_device
+from sklearn import config_context
+from sklearn.base import clone
+
+from skrbm import BernoulliRBM, GaussianBernoulliRBM, SpinRBM, TabularRBM, effective_couplings
+from skrbm.core.numerics import to_host
+
+ESTIMATORS = [BernoulliRBM, SpinRBM, GaussianBernoulliRBM]
+PUBLIC = ("components_", "intercept_hidden_", "intercept_visible_", "h_samples_")
+dispatched = partial(config_context, array_api_dispatch=True)
+
+try:
+    with dispatched():
+        pass
+except (
+    ImportError
+) as error:  # scikit-learn below 1.8 with an old SciPy, or without array-api-compat
+    pytest.skip(f"No array API dispatch here: {error}", allow_module_level=True)
+
+
+@pytest.fixture
+def strict():
+    """Library that has the array API standard's functions alone."""
+    return pytest.importorskip("array_api_strict")
+
+
+def rows_for(kind, n_samples=60):
+    """Rows in the domain of an estimator, in two clusters."""
+    rng = np.random.default_rng(0)
+    bits = (rng.random((n_samples, 6)) < 0.3).astype(float)
+    bits[::2, :3] = 1
+    return {SpinRBM: 2 * bits - 1, GaussianBernoulliRBM: bits + rng.normal(0, 0.5, bits.shape)}.get(
+        kind, bits
+    )
+
+
+def same_results(estimator, X, like):
+    """Names of methods with their results for rows that `like` converts, as NumPy arrays."""
+    rows = like(X)
+    H = estimator.transform(rows)
+    return {
+        "transform": H,
+        "inverse_transform": estimator.inverse_transform(H),
+        "score_samples": estimator.score_samples(rows),
+        "free_energy": estimator.free_energy(rows),
+        "energy": estimator.energy(rows, H),
+        "log_likelihood": estimator.log_likelihood(rows),
+        "log_partition": np.array(float(estimator.log_partition())),
+        "score": np.array(estimator.score(rows, sample_weight=like(np.ones(len(X))))),
+    }
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("device", ["CPU_DEVICE", "device1"])
+def test_results_of_a_library_on_the_host_are_those_of_numpy_arrays(strict, kind, dtype, device):
+    X, weights = rows_for(kind).astype(dtype), np.linspace(0, 2, 60)
+    expected = kind(3, n_iter=2, random_state=0).fit(X, sample_weight=weights)
+    like = partial(strict.asarray, device=strict.Device(device))
+    with dispatched():
+        rbm = clone(expected).fit(like(X), sample_weight=like(weights))
+        results = same_results(rbm, X, like) | {name: getattr(rbm, name) for name in PUBLIC}
+    numbers = same_results(expected, X, np.asarray) | {n: getattr(expected, n) for n in PUBLIC}
+    for name, array in results.items():
+        if not isinstance(array, np.ndarray):  # as the number of a score
+            assert array.device == strict.Device(device), name
+        np.testing.assert_array_equal(np.from_dlpack(array), numbers[name], err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_draws_are_in_the_library_of_the_fitted_arrays(strict, kind):
+    X = rows_for(kind)
+    options = {"n_gibbs_steps": 3, "random_state": 0}
+    expected = kind(3, n_iter=1, random_state=0).fit(X)
+    with dispatched():
+        rbm = clone(expected).fit(strict.asarray(X))
+        for actual, numbers in (
+            (rbm.sample(4, **options), expected.sample(4, **options)),
+            (rbm.gibbs(strict.asarray(X)), expected.gibbs(X)),
+            (
+                rbm.inpaint(strict.asarray(X), strict.asarray(X > 0), **options),
+                expected.inpaint(X, X > 0, **options),
+            ),
+        ):
+            assert type(actual) is type(strict.asarray(1))
+            np.testing.assert_array_equal(np.from_dlpack(actual), numbers)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_exact_fit_on_a_device_is_that_on_the_host(kind):
+    # Without draws in training, whatever the library, the numbers agree.
+    X = rows_for(kind)
+    options = {"algorithm": "exact", "shuffle": False, "random_state": 0, "n_iter": 3}
+    options |= {} if kind is GaussianBernoulliRBM else {"draw_states": False}
+    expected = kind(3, **options).fit(X)
+    with dispatched():
+        rbm = kind(3, **options).fit(to_device(X))
+        for name in PUBLIC:
+            array = getattr(rbm, name)
+            assert isinstance(array, DeviceArray), name
+            np.testing.assert_allclose(to_host(array), getattr(expected, name), atol=1e-9)
+        results = same_results(rbm, X, to_device)
+    for name, numbers in same_results(expected, X, np.asarray).items():
+        array = results[name]
+        assert isinstance(array, DeviceArray) or array.ndim == 0, name
+        np.testing.assert_allclose(to_host(array), numbers, atol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize("algorithm", ["pcd", "cd", "pt"])
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_fits_and_draws_run_on_a_device_to_their_end(kind, algorithm):
+    """They can only fail by an exception, or by an array that is not on the device."""
+    X = rows_for(kind)
+    rbm = kind(3, n_iter=2, algorithm=algorithm, random_state=0)
+    with dispatched():
+        rbm.fit(to_device(X), sample_weight=np.linspace(0, 2, len(X))).partial_fit(to_device(X))
+        drawn = rbm.sample(3, n_gibbs_steps=5), rbm.sample(3, n_gibbs_steps=5, n_temperatures=2)
+        for array in (*drawn, rbm.gibbs(to_device(X))):
+            assert np.isfinite(to_host(array)).all()
+        for method in ("ais", "reverse_ais", "bar"):
+            rbm.log_partition(method=method, n_chains=10, n_temperatures=40, random_state=0)
+    if kind is not GaussianBernoulliRBM:
+        assert np.isfinite(effective_couplings(rbm).pairs).all()  # computed on the host
+
+
+def test_rows_are_not_copied_to_the_device_again(seed):
+    X = rows_for(BernoulliRBM, 600)
+    sizes = []
+    with dispatched():
+        for n_iter in (2, 12):
+            rbm = BernoulliRBM(3, n_iter=n_iter, batch_size=300, random_state=seed)
+            rbm._left_out = frozenset({"jumps"})
+            with counted() as transfers:
+                rbm.fit(to_device(X))
+            sizes.append(dict(transfers))
+    assert sizes[0]["to device"] == sizes[1]["to device"]
+    assert sizes[0]["to host"] == sizes[1]["to host"]  # both record two epochs
+
+
+def test_results_that_cannot_follow_are_refused_by_name(strict):
+    X = rows_for(BernoulliRBM)
+    with dispatched():
+        rbm = BernoulliRBM(3, n_iter=1, random_state=0).fit(strict.asarray(X))
+        for rows, place in ((X, "NumPy"), (to_device(X), "device_arrays")):
+            with pytest.raises(ValueError, match=rf"transform\(\) must use the same .* {place}"):
+                rbm.transform(rows)
+        rbm.fit(X)
+        with pytest.raises(ValueError, match=r"fitted arrays, which are in NumPy, got .*strict"):
+            rbm.score_samples(strict.asarray(X))
+
+
+def test_a_failed_fit_leaves_arrays_where_they_are():
+    X = rows_for(BernoulliRBM)
+    rbm = BernoulliRBM(3, n_iter=1, random_state=0).fit(X)
+    before = rbm.components_
+    with dispatched(), pytest.raises(ValueError, match="NaN"):
+        rbm.fit(to_device(np.full_like(X, np.nan)))
+    assert rbm.components_ is before
+
+
+def test_tables_say_that_they_do_not_take_arrays_of_other_libraries():
+    assert not TabularRBM().__sklearn_tags__().array_api_support
+    assert all(kind().__sklearn_tags__().array_api_support for kind in ESTIMATORS)
