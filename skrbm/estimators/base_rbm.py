@@ -163,20 +163,23 @@ class BaseRBM(
         constrained.
     early_stopping : bool
         Hold out validation rows in `fit`, stop when their score no longer improves, and keep the
-        parameters of the best epoch.
+        parameters of the best epoch, or of the last epoch whose score is lower by at most half a
+        standard error. The standard error of a difference between two epochs is computed from the
+        differences of the rows.
     validation_fraction : float
         Fraction of the rows held out for `early_stopping`.
     n_iter_no_change : int
-        Number of epochs without improvement after which `early_stopping` ends the fit.
+        Number of epochs without improvement after which `early_stopping` ends the fit. An epoch
+        counts only if a paired t-test over the validation rows excludes an improvement by `tol`
+        with a confidence of 95 %.
     tol : float
         Smallest increase of the score that counts as an improvement, in nats per row.
     track_likelihood : bool
         Record the log-likelihood and its standard error in `history_`. They are estimated with
         chains that are annealed from the model after each epoch to the model after the next epoch.
         Missing values then raise a ValueError, and the score of `early_stopping` is the
-        log-likelihood of the validation rows. An epoch counts as one without improvement only if
-        its score plus one standard error is at most the best score plus `tol`. Apart from
-        the score, tracking does not affect training.
+        log-likelihood of the validation rows, whose comparisons include the standard error of the
+        estimate. Apart from the score, tracking does not affect training.
     warm_start : bool
         Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}

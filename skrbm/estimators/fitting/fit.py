@@ -140,7 +140,7 @@ class Fit:
         Returns
         -------
         result : FitResult
-            Result with the last machine or, with `early_stopping`, the best machine. If training
+            Result with the last machine or, with `early_stopping`, the preferred one. If training
             diverged, the last machine is the last one with finite parameters, and the result
             contains the error.
         """
@@ -188,8 +188,8 @@ class Fit:
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
             return False
         machine, state, stopping = self._averaged(), self.state, self.stopping
-        score, std_error = self.recorder.record(machine, state.particles, notes, self.start.rng)
-        return stopping is not None and stopping.add(score, machine, state, std_error)
+        score = self.recorder.record(machine, state.particles, notes, self.start.rng)
+        return stopping is not None and stopping.add(score, machine, state)
 
     @property
     def _is_due(self) -> bool:
