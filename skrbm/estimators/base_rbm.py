@@ -172,12 +172,15 @@ class BaseRBM(
         constrained.
     early_stopping : bool
         Hold out validation rows in `fit`, stop when their score no longer improves, and keep the
-        parameters of the best epoch.
+        parameters of the best epoch, or of the last epoch whose score is lower by at most half a
+        standard error. The standard error of a difference between two epochs is computed from the
+        differences of the rows.
     validation_fraction : float
         Fraction of the rows held out for `early_stopping`.
     n_iter_no_change : int
         Number of epochs without improvement after which `early_stopping` ends the fit, or the
-        schedule "adaptive" lowers the learning rate.
+        schedule "adaptive" lowers the learning rate. If rows are held out, an epoch counts only if
+        a paired t-test over these rows excludes an improvement by `tol` with a confidence of 95 %.
     tol : float
         Increase over the best score, in nats per row, that an improvement must exceed.
     track_likelihood : bool
@@ -185,9 +188,8 @@ class BaseRBM(
         if one layer has at most 2000 states, as many as ten binary units have. Otherwise, it is
         estimated with chains that are annealed from the model after each epoch to the model after
         the next epoch. Missing values then raise a ValueError, and the score of `early_stopping` is
-        the log-likelihood of the validation rows. An epoch counts as one without improvement only
-        if its score plus one standard error is at most the best score plus `tol`. Apart from the
-        score, tracking does not affect training.
+        the log-likelihood of the validation rows; comparisons of epochs include the standard error
+        of the estimate. Apart from the score, tracking does not affect training.
     warm_start : bool
         Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}

@@ -216,7 +216,7 @@ def test_dates_are_refused_with_advice(X, kinds):
 def test_known_whole_numbers_of_arrays_stay_as_they_are():
     """Slip: columns stacked in floating point."""
     X = np.column_stack([2**62 + 1001 * COUNTS, COUNTS])
-    rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    rbm = TabularRBM(2, n_iter=2, kinds={1: "numeric"}, random_state=0).fit(X)
     filled = rbm.inpaint(X, ~np.column_stack([GAPS, GAPS]), n_gibbs_steps=2)
     np.testing.assert_array_equal(filled[~GAPS], X[~GAPS])
     assert filled.dtype == X.dtype

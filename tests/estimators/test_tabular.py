@@ -599,3 +599,20 @@ def test_identifiers_warn():
     TabularRBM(2, n_iter=0, kinds={"id": ("categorical", list(X["id"]))}).fit(X)
     rbm.fit(X.assign(id=X["id"].str[:-1]))
     rbm.fit(X[:15])
+
+
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_numbers_of_rows_warn(has_missing):
+    """Slips: 400 numbers that are learned as quantities; prices, counts and levels that warn."""
+    rng, X = np.random.default_rng(0), pd.concat([mixed()] * 2, ignore_index=True)
+    numbers = 1000 + rng.permutation(800)[:400]
+    column = pd.Series(numbers, dtype="Int64").mask(rng.random(400) < 0.2 * has_missing)
+    rbm = TabularRBM(2, n_iter=0, missing="marginalize")
+    message = r"'id' expected .* different ones between 1\d\d\d and 1\d\d\d.*'id': 'numeric'"
+    with pytest.warns(UserWarning, match=message):
+        rbm.fit(X.assign(id=column))
+    clone(rbm).set_params(kinds={"id": "numeric"}).fit(X.assign(id=column))
+    rbm.fit(X.assign(id=column + 0.5))
+    rbm.fit(X.assign(id=rng.integers(10**6, size=400)))  # prices: chance gives .08 equal pairs
+    rbm.fit(X.assign(id=rng.permutation(np.append(np.arange(399), 7))))
+    rbm.fit(X[:15].assign(id=np.arange(15)))

@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from skrbm import AnnealingWarning, BernoulliRBM, TrainingCurveDisplay
 from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.tracking import PartitionTracker
+from skrbm.core.training.monitoring import Plateau
 from skrbm.estimators.fitting.recording import RowRecorder
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 
@@ -79,7 +80,9 @@ def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
     # Slips: the pseudo-likelihood, which here rises for ever, still decides; the model of the last
     # pass kept; a warm start that forgets what was best.
     rising = itertools.count()
-    monkeypatch.setattr(RowRecorder, "_pseudo_likelihood", lambda *args: next(rising))
+    monkeypatch.setattr(
+        RowRecorder, "_pseudo_likelihoods", lambda *args: (np.full(100, float(next(rising))), None)
+    )
     held_out, record = [], LikelihoodRecorder.record
 
     def noted(self, machine, rows):
@@ -87,11 +90,12 @@ def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
         return record(self, machine, rows)
 
     monkeypatch.setattr(LikelihoodRecorder, "record", noted)
+    monkeypatch.setattr(Plateau, "kept_errors", -1.0)  # the best is kept, not one about as good
     rng = np.random.default_rng(0)
     bits = np.repeat(rng.random((200, 2)) < 0.5, 4, axis=1)
     X = (bits ^ (rng.random(bits.shape) < 0.2)).astype(float)
     rbm = BernoulliRBM(6, learning_rate=2, n_iter=300, early_stopping=True, random_state=0)
-    rbm.set_params(n_iter_no_change=5, track_likelihood=True).fit(X)
+    rbm.set_params(n_iter_no_change=5, track_likelihood=True, validation_fraction=0.5).fit(X)
     history = rbm.history_["validation_log_likelihood"]
     assert 0 < np.argmax(history) < len(history) - 1 < 299
     best = oracles.log_likelihood(parameters(rbm), held_out[0]).mean()

@@ -147,6 +147,33 @@ def monitor(
 ) -> float:
     """Estimate the mean log pseudo-likelihood for a training curve, at bounded cost.
 
+    Parameters
+    ----------
+    machine, v, n_samples, sample_weight, is_scored, evaluations
+        As for `monitored_rows`.
+
+    Returns
+    -------
+    score : float
+        Mean log pseudo-likelihood per row, in nats; NaN in the cases that `monitored_rows` names.
+    """
+    scores, weight = monitored_rows(
+        machine, v, n_samples, sample_weight, is_scored, evaluations=evaluations
+    )
+    return weighted_mean(scores, weight)
+
+
+def monitored_rows(
+    machine: Machine,
+    v: Any,
+    n_samples: int | None = None,
+    sample_weight: Array | None = None,
+    is_scored: Array | None = None,
+    *,
+    evaluations: tuple[int, int] = MONITOR_EVALUATIONS,
+) -> tuple[Array, Array | None]:
+    """Estimate the log pseudo-likelihoods of some rows for a training curve, at bounded cost.
+
     For discrete visible units, the same rows and units are used in every call with the same data,
     so that the curve is smooth. For continuous units, their number depends on the number of
     quadrature nodes, which changes with the machine. The rows and units do not depend on the random
@@ -171,10 +198,12 @@ def monitor(
 
     Returns
     -------
-    score : float
-        Mean log pseudo-likelihood per row, in nats. It is NaN if a sum over the values of a unit
-        other than the current one, or over its atoms and quadrature nodes, would have more than
+    scores : ndarray of shape (n_rows,)
+        Log pseudo-likelihoods in nats. A single NaN if a sum over the values of a unit other than
+        the current one, or over its atoms and quadrature nodes, would have more than
         `MONITOR_NODES` terms, or if `estimate_pseudo_likelihood` raises one of its errors.
+    weight : ndarray of shape (n_rows,) or None
+        Weights of these rows, or None if all rows have a weight of one.
     """
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
@@ -182,7 +211,7 @@ def monitor(
         n_evaluations = np.clip(work, *evaluations)
         n_others = _most_others(machine, _bounds(machine, v))
         if n_others > MONITOR_NODES:
-            return float("nan")
+            return np.full(1, np.nan), None
         n_pairs = int(n_evaluations // (n_hidden * n_others + MONITOR_OVERHEAD))
         n_rows = int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS))
         rows = every_kth_row(v, n_rows)
@@ -191,9 +220,8 @@ def monitor(
         counted = None if is_scored is None else every_kth_row(is_scored, n_rows)
         scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, is_scored=counted)
     except (QuadratureError, UnknownRangeError):
-        return float("nan")
-    weight = None if sample_weight is None else every_kth_row(sample_weight, n_rows)
-    return weighted_mean(scores, weight)
+        return np.full(1, np.nan), None
+    return scores, None if sample_weight is None else every_kth_row(sample_weight, n_rows)
 
 
 class _Rows:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
+from scipy.special import stdtrit
 
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.machine import Machine
@@ -16,6 +17,10 @@ N_ACTIVATION_ROWS = 100  # rows, and chains, whose activations and free energies
 # Bounds of the largest number of compared rows, and number of rows in an epoch per compared row.
 GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50
 RATE_DIVISOR = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
+# Confidence with which a paired t-test excludes an improvement in an epoch that uses up patience.
+# Level and epochs by rule: benchmarks/results/early_stopping_rows.json.
+CONFIDENCE = 0.95
+MIN_PAIRED_ROWS = 1.5  # effective number of rows above which a standard error is computed
 MIN_RATE = 1e-6  # learning rate at which "adaptive" stops, as in scikit-learn
 
 
@@ -120,6 +125,58 @@ def free_energy_gap(
     return means[0] - means[1]
 
 
+class Score(NamedTuple):
+    """Score of a machine for early stopping, in nats.
+
+    Parameters
+    ----------
+    mean : float
+        Mean score of the rows.
+    std_error : float, default=0.0
+        Standard error of a term that all rows share, such as the log-partition function.
+    rows : ndarray of shape (n_rows,), default=None
+        Scores of validation rows up to a shared term. If None, the sampling error of the rows is
+        ignored.
+    weight : ndarray of shape (n_rows,), default=None
+        Weights of the rows. If None, all rows have equal weights.
+    """
+
+    mean: float
+    std_error: float = 0.0
+    rows: Array | None = None
+    weight: Array | None = None
+
+    def error_of_gain(self, other: Score) -> tuple[float, float]:
+        """Standard error of the difference from another score, and its number of standard errors.
+
+        Both machines score the same rows. The sampling error of the difference is therefore
+        computed from the differences of each row, which vary much less between two epochs than the
+        scores vary between rows.
+
+        Returns
+        -------
+        std_error : float
+            Standard error of the difference between the means, in nats.
+        quantile : float
+            Number of standard errors that the true difference exceeds with a probability of 1 -
+            `CONFIDENCE`, from Student's t-distribution. One if the rows are not known.
+        """
+        if self.rows is None or other.rows is None:
+            return self.std_error, 1.0
+        differences = np.subtract(self.rows, other.rows, dtype=np.float64)
+        weight = np.ones(len(differences)) if self.weight is None else self.weight
+        n_rows = weight.sum() ** 2 / np.square(weight).sum()
+        if not n_rows > MIN_PAIRED_ROWS:
+            return self.std_error, 1.0
+        residuals = differences - np.average(differences, weights=weight)
+        variance = np.average(np.square(residuals), weights=weight) / (n_rows - 1)
+        quantile = float(stdtrit(n_rows - 1, CONFIDENCE))
+        return float(np.hypot(np.sqrt(variance), self.std_error)), quantile
+
+
+NO_SCORE = Score(-np.inf)  # below every score
+
+
 @final
 @dataclass
 class Plateau:
@@ -131,43 +188,53 @@ class Plateau:
         Increase over the best score which an improvement must exceed.
     patience : int
         Value of `n_stale` at which the plateau is reached.
-    best : float, default=-inf
+    best : Score, default=Score(-inf)
         Best score so far.
     n_stale : int, default=0
-        Number of scores since the last improvement, not counting scores whose standard error leaves
-        open whether they are improvements.
+        Number of scores since the last improvement, not counting scores that leave open whether
+        they are improvements.
+    is_resumed : bool, default=False
+        Whether the best score is that of an earlier fit.
     """
 
     tol: float
     patience: int
-    best: float = -np.inf
+    best: Score = NO_SCORE
     n_stale: int = 0
+    is_resumed: bool = False
 
-    def add(self, score: float, std_error: float = 0.0) -> bool:
+    # Of the epochs at most this number of standard errors below the best one, the last is kept.
+    kept_errors: ClassVar[float] = 0.5
+
+    def add(self, score: Score) -> bool:
         """Add a score.
+
+        `n_stale` is reset by an improvement. It is increased only if an improvement is excluded
+        with a confidence of `CONFIDENCE`.
 
         Parameters
         ----------
-        score : float
-            New score. NaN does not count as an improvement.
-        std_error : float, default=0.0
-            Standard error of the score. If the score plus its standard error would be an
-            improvement, `n_stale` is not increased.
+        score : Score
+            New score. A mean of NaN does not count as an improvement.
 
         Returns
         -------
-        is_best : bool
-            Whether the score is the best so far.
+        is_kept : bool
+            Whether the machine with this score is preferable to earlier machines. It is if its
+            score is the best so far, or lower by at most `kept_errors` standard errors: training
+            raises the likelihood on average, so the latest of about equal machines is preferred. A
+            machine of an earlier fit is replaced only by one with a higher score.
         """
-        least = self.best + self.tol
-        if score > least:
+        gain = score.mean - self.best.mean
+        std_error, quantile = score.error_of_gain(self.best)
+        if gain > self.tol:
             self.n_stale = 0
-        elif not score + std_error > least:
+        elif not gain + quantile * std_error > self.tol:
             self.n_stale += 1
-        is_best = score > self.best
-        if is_best:
-            self.best = score
-        return is_best
+        if gain > 0:
+            self.best, self.is_resumed = score, False
+        is_about_equal = score.rows is not None and gain + self.kept_errors * std_error >= 0
+        return bool(gain > 0 or (is_about_equal and not self.is_resumed))
 
     @property
     def is_reached(self) -> bool:
@@ -188,9 +255,9 @@ class EarlyStopping:
         If True, the learning rate is divided by `RATE_DIVISOR` on a plateau while it exceeds
         `MIN_RATE`, and training continues.
     restores_best : bool
-        Whether to keep the machine with the best score.
+        Whether to keep the preferred machine.
     best : Machine, default=None
-        Copy of the machine with the best score so far, or None if no machine is kept yet.
+        Copy of the preferred machine so far (see `Plateau.add`), or None if none is kept yet.
     """
 
     plateau: Plateau
@@ -198,41 +265,37 @@ class EarlyStopping:
     restores_best: bool
     best: Machine | None = None
 
-    def resume(self, score: float, machine: Machine) -> None:
+    def resume(self, score: Score, machine: Machine) -> None:
         """Set the score that training has to exceed, and the machine with this score.
 
         Parameters
         ----------
-        score : float
+        score : Score
             Score of the machine.
         machine : Machine
             Machine to keep until an epoch has a better score. It is copied.
         """
-        self.plateau.best = score
+        self.plateau.best, self.plateau.is_resumed = score, True
         self.best = machine.astype(machine.dtype, copy=True)
 
-    def add(
-        self, score: float, machine: Machine, state: TrainingState, std_error: float = 0.0
-    ) -> bool:
+    def add(self, score: Score, machine: Machine, state: TrainingState) -> bool:
         """Add the score of an epoch.
 
         Parameters
         ----------
-        score : float
-            Score of the machine. NaN does not count as an improvement.
+        score : Score
+            Score of the machine. A mean of NaN does not count as an improvement.
         machine : Machine
             Plain machine after the epoch.
         state : TrainingState
             State of training, whose `rate_factor` may be lowered.
-        std_error : float, default=0.0
-            Standard error of the score.
 
         Returns
         -------
         is_over : bool
             Whether training should end.
         """
-        if self.plateau.add(score, std_error) and self.restores_best:
+        if self.plateau.add(score) and self.restores_best:
             self.best = machine.astype(machine.dtype, copy=True)
         if not self.plateau.is_reached:
             return False

@@ -148,7 +148,7 @@ class Fit:
         Returns
         -------
         result : FitResult
-            Result with the last machine or, with `early_stopping`, the best machine. If training
+            Result with the last machine or, with `early_stopping`, the preferred one. If training
             diverged, the last machine is the last one with finite parameters, and the result
             contains the error.
         """
@@ -197,8 +197,8 @@ class Fit:
             return False
         machine, state, stopping = self._averaged(), self.state, self.stopping
         particles = to_host(state.particles)
-        score, std_error = self.recorder.record(machine, particles, notes, self.start.rng)
-        return stopping is not None and stopping.add(score, machine, state, std_error)
+        score = self.recorder.record(machine, particles, notes, self.start.rng)
+        return stopping is not None and stopping.add(score, machine, state)
 
     @property
     def _is_due(self) -> bool:

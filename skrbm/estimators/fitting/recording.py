@@ -13,14 +13,14 @@ from numpy.random import Generator
 from sklearn.exceptions import ConvergenceWarning
 
 from skrbm.core.likelihood.deficit import likelihood_deficit
-from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.likelihood.pseudo import monitored_rows
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, weighted_mean
-from skrbm.core.training.monitoring import epoch_scores, free_energy_gap
+from skrbm.core.training.monitoring import Score, epoch_scores, free_energy_gap
 from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.units import Units
-from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
+from skrbm.estimators.fitting.tracked_likelihood import MAX_LIKELIHOOD_ROWS, LikelihoodRecorder
 from skrbm.estimators.input.validation import warn_user
 
 MAX_RECORDED_ROWS = 1000  # training rows that are scored after an epoch
@@ -29,7 +29,7 @@ HELD_OUT_EFFORT = 2  # cost of a held-out score relative to a training score
 
 Columns = dict[str, list[float]]
 Notes = dict[str, float]
-Score = tuple[float, float]  # score and its standard error, in nats
+RowScores = tuple[Array, Array | None]  # scores in nats and weights of rows
 
 
 def empty_history(*scores: str) -> Columns:
@@ -143,15 +143,14 @@ class Recorder(ABC):
 
         Returns
         -------
-        score, std_error : float
-            Score for early stopping and its standard error, both in nats. If log-likelihoods are
-            tracked, the score includes a correction that makes it comparable with the scores of
-            earlier epochs.
+        score : Score
+            Score for early stopping. Its mean includes a correction that makes it comparable with
+            the scores of earlier epochs.
         """
 
     @abstractmethod
-    def score(self, machine: Machine) -> float:
-        """Score of a machine for early stopping, in nats."""
+    def score(self, machine: Machine) -> Score:
+        """Score of a machine for early stopping."""
 
     @abstractmethod
     def warn(self, machine: Machine, particles: Array) -> None:
@@ -221,21 +220,23 @@ class RowRecorder(Recorder):
             if self.held_out is not None:  # training redraws the training rows alone
                 self.rows.v.redraw(machine, self.held_out, rng)
             self._scored = self._taken()
-        notes = notes | self._measure(machine.astype(self.dtype), particles)
+        rounded = machine.astype(self.dtype)
+        held_out = None if self.held_out is None else self._held_out_scores(rounded)
+        notes = notes | self._measure(rounded, particles, held_out)
         notes |= self._likelihoods(machine)
         self.history.add(notes, self._line(notes))
-        correction = 0.0 if self.likelihood is None else self.likelihood.correction
-        std_error = notes.get(f"{self._deciding}_std_error", 0.0)
-        return notes[self._deciding] + correction, std_error
+        return self._deciding_score(machine, notes, held_out)
 
-    def score(self, machine: Machine) -> float:
+    def score(self, machine: Machine) -> Score:
         if self.likelihood is not None:
-            return self._likelihoods(machine)[self._deciding]
+            return self._deciding_score(machine, self._likelihoods(machine), None)
         rounded = machine.astype(self.dtype)
-        if self.held_out is not None:
-            return self._held_out_score(rounded)
-        score = self._pseudo_likelihood(rounded, self._scored[0], self.n_samples)
-        return score - self._log_jacobians[0]
+        if self.held_out is None:
+            scored = self._pseudo_likelihoods(rounded, self._scored[0], self.n_samples)
+            return Score(weighted_mean(*scored) - self._log_jacobians[0])
+        held_out = self._held_out_scores(rounded)
+        notes = {self._deciding: self._held_out_mean(held_out)}
+        return self._deciding_score(machine, notes, held_out)
 
     def warn(self, machine: Machine, particles: Array) -> None:
         rows, rbm = self._scored[0], self.rbm
@@ -282,7 +283,34 @@ class RowRecorder(Recorder):
         prefix = "" if self.held_out is None else "validation_"
         return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
 
-    def _measure(self, machine: Machine, particles: Array) -> Notes:
+    def _deciding_score(self, machine: Machine, notes: Notes, held_out: RowScores | None) -> Score:
+        """Score for early stopping.
+
+        Parameters
+        ----------
+        machine : Machine
+            Plain machine after the epoch.
+        notes : dict of str to float
+            Values of the history, at least that of the column `_deciding` and its standard error.
+        held_out : tuple or None
+            Pseudo-likelihoods and weights of the held-out rows, or None if there are no such rows.
+        """
+        mean = notes[self._deciding]
+        if self.likelihood is None:
+            return Score(mean, 0.0, *(held_out or ()))
+        std_error = notes[f"{self._deciding}_std_error"]
+        mean += self.likelihood.correction
+        if self.held_out is None:
+            return Score(mean, std_error)
+        v, weight, _ = self._scored[1].take(
+            every_kth_row(np.arange(len(self.held_out)), MAX_LIKELIHOOD_ROWS)
+        )
+        with np.errstate(all="ignore"):
+            return Score(mean, std_error, -machine.free_energy(v.astype(machine.dtype)), weight)
+
+    def _measure(
+        self, machine: Machine, particles: Array, held_out_scores: RowScores | None
+    ) -> Notes:
         """Pseudo-likelihoods and free energies of a machine with the data type of the states."""
         learned, *held_out = self._scored
         chains = particles if self.is_persistent else None
@@ -291,7 +319,7 @@ class RowRecorder(Recorder):
         )
         notes["pseudo_likelihood"] -= self._log_jacobians[0]
         for rows in held_out:
-            notes["validation_pseudo_likelihood"] = self._held_out_score(machine)
+            notes["validation_pseudo_likelihood"] = self._held_out_mean(held_out_scores)
             notes["free_energy_gap"] = free_energy_gap(
                 machine,
                 rows.v,
@@ -302,15 +330,18 @@ class RowRecorder(Recorder):
             )
         return notes
 
-    def _held_out_score(self, machine: Machine) -> float:
-        """Pseudo-likelihood of the held-out rows, in nats."""
+    def _held_out_scores(self, machine: Machine) -> RowScores:
+        """Pseudo-likelihoods of the held-out rows in nats of the machine's columns, and weights."""
         n_samples = HELD_OUT_EFFORT * self.n_samples
-        score = self._pseudo_likelihood(machine, self._scored[1], n_samples)
-        return score - self._log_jacobians[1]
+        return self._pseudo_likelihoods(machine, self._scored[1], n_samples)
 
-    def _pseudo_likelihood(self, machine: Machine, rows: ScoredRows, n_samples: int) -> float:
-        """Estimate the pseudo-likelihood in nats; `n_samples` limits the cost."""
-        return monitor(machine, rows.v, n_samples, rows.weight, rows.is_scored)
+    def _held_out_mean(self, scores: Any) -> float:
+        """Mean pseudo-likelihood of the held-out rows, in nats of the user's values."""
+        return weighted_mean(*scores) - self._log_jacobians[1]
+
+    def _pseudo_likelihoods(self, machine: Machine, rows: ScoredRows, n_samples: int) -> RowScores:
+        """Estimate pseudo-likelihoods of rows in nats; `n_samples` limits the cost."""
+        return monitored_rows(machine, rows.v, n_samples, rows.weight, rows.is_scored)
 
     def _likelihoods(self, machine: Machine) -> Notes:
         """Log-likelihoods of training and held-out rows in nats; empty if they are not tracked."""

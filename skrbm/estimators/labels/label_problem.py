@@ -14,9 +14,10 @@ from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.discriminative import LabelObjective
+from skrbm.core.training.monitoring import Score
 from skrbm.core.training.negative_phase import NegativePhase
 from skrbm.estimators.fitting.problem import FitResult, Problem, Start, machine_attributes
-from skrbm.estimators.fitting.recording import History, Notes, Recorder, Score, empty_history
+from skrbm.estimators.fitting.recording import History, Notes, Recorder, empty_history
 from skrbm.estimators.input.formats import RowFormat
 from skrbm.estimators.input.validation import write_attributes
 from skrbm.estimators.labels.label_model import LABEL_ARRAYS, LabelModel
@@ -204,26 +205,29 @@ class LabelRecorder(Recorder):
     tracker = None
 
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
-        loss = accuracy = float("nan")
+        score, line = Score(float("nan")), "log-loss = nan, accuracy = nan"
         if len(self.learned):
-            loss, accuracy = self._scores(machine, every_kth_row(self.learned, MAX_SCORED_ROWS))
-            notes = notes | {"log_loss": loss, "accuracy": accuracy}
-        deciding, line = loss, f"log-loss = {loss:.4f}, accuracy = {accuracy:.4f}"
+            score, accuracy = self._scores(machine, every_kth_row(self.learned, MAX_SCORED_ROWS))
+            notes = notes | {"log_loss": -score.mean, "accuracy": accuracy}
+            line = f"log-loss = {-score.mean:.4f}, accuracy = {accuracy:.4f}"
+        score = Score(score.mean)
         if self.held_out is not None:
-            deciding, share = self._scores(machine, self.held_out)
-            notes = notes | {"validation_log_loss": deciding, "validation_accuracy": share}
-            line += f", validation = {deciding:.4f}, {share:.4f}"
+            score, share = self._scores(machine, self.held_out)
+            notes = notes | {"validation_log_loss": -score.mean, "validation_accuracy": share}
+            line += f", validation = {-score.mean:.4f}, {share:.4f}"
         self.history.add(notes, line)
-        return -deciding, 0.0
+        return score
 
-    def score(self, machine: Machine) -> float:
-        return -self._scores(machine, self.learned if self.held_out is None else self.held_out)[0]
+    def score(self, machine: Machine) -> Score:
+        if self.held_out is None:
+            return Score(self._scores(machine, self.learned)[0].mean)
+        return self._scores(machine, self.held_out)[0]
 
     def warn(self, machine: Machine, particles: Array) -> None:
         """Do not warn, since training on the labels may decrease the likelihood of the rows."""
 
-    def _scores(self, machine: Machine, rows: Array) -> tuple[float, float]:
-        """Log-loss in nats and accuracy for the labeled rows with given indices."""
+    def _scores(self, machine: Machine, rows: Array) -> tuple[Score, float]:
+        """Negative log-loss in nats and accuracy for the labeled rows with given indices."""
         v, labels = self.data[rows].astype(machine.dtype), self.data.labels[rows]
         distribution, indicators = Labels(machine), np.eye(self.data.n_labels, dtype=machine.dtype)
         field = distribution.without(indicators[labels], machine.hidden_field(v))
@@ -231,4 +235,5 @@ class LabelRecorder(Recorder):
         weight = None if self.weight is None else self.weight[rows]
         of_labels = log_proba[np.arange(len(labels)), labels]
         is_right = (log_proba.argmax(axis=1) == labels).astype(np.float64)
-        return -weighted_mean(of_labels, weight), weighted_mean(is_right, weight)
+        score = Score(weighted_mean(of_labels, weight), 0.0, of_labels, weight)
+        return score, weighted_mean(is_right, weight)

@@ -14,6 +14,9 @@ from skrbm.estimators.tables.mixtures import MixtureScale
 from skrbm.estimators.tables.scores import NormalScores
 
 MIN_IDENTIFIERS = 20  # a column with more categories may consist of identifiers
+# Expected number of pairs of equal integers, if integers between the extremes were drawn at random, at
+# which a column without such a pair consists of identifiers: the probability of none is at most e^-10.
+MIN_EXPECTED_TIES = 10
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 COLUMN_KINDS = (*DISCRETE, *REAL)
 # Transformations of numeric columns by `numeric_scale`; "standard" has none.
@@ -103,7 +106,10 @@ def column_kind(
         If the kind is unknown or does not match the values.
     """
     kind, *options = (given,) if isinstance(given, str) else given
-    kind = kind_of(column) if kind == "auto" else kind
+    is_chosen = kind != "auto"
+    kind = kind if is_chosen else kind_of(column)
+    if kind == "numeric" and not is_chosen:
+        _warn_if_numbered(name, checked_numbers(name, column))
     n_options = {"numeric": (0,), "interval": (0, 2)}.get(kind, (0, 1))
     if kind in REAL and len(options) in n_options:
         return _real(name, column, kind, options, numeric_scale, counts)
@@ -151,6 +157,28 @@ def checked_numbers(name: Any, column: Any) -> Array:
             f"Column {name!r} expected finite numbers or missing values, got infinity."
         )
     return numbers
+
+
+def _warn_if_numbered(name: Any, numbers: Array) -> None:
+    """Warn if a column numbers the rows: its values are integers that should repeat, but do not.
+
+    Integers drawn independently from any distribution between the extremes have at least as many
+    pairs of equal values, in expectation, as from the uniform distribution.
+    """
+    observed = numbers[~np.isnan(numbers)].astype(np.float64)
+    n_rows = len(observed)
+    if n_rows <= MIN_IDENTIFIERS or (observed % 1 != 0).any():
+        return
+    n_values = observed.max() - observed.min() + 1
+    expected_ties = n_rows * (n_rows - 1) / 2 / n_values
+    if expected_ties >= MIN_EXPECTED_TIES and len(np.unique(observed)) == n_rows:
+        warn_user(
+            f"Column {name!r} expected to have integers that describe the rows, got {n_rows} "
+            f"different ones between {observed.min():.0f} and {observed.max():.0f}, like row numbers "
+            f"and identifiers. They carry no information about new rows, and samples resemble them. "
+            f"Drop the column, or set kinds={{{name!r}: 'numeric'}}.",
+            UserWarning,
+        )
 
 
 def _real(

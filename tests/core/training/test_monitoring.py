@@ -15,7 +15,13 @@ from core.models import (
 )
 from scipy import sparse, stats
 
-from skrbm.core.training.monitoring import EarlyStopping, Plateau, epoch_scores, free_energy_gap
+from skrbm.core.training.monitoring import (
+    EarlyStopping,
+    Plateau,
+    Score,
+    epoch_scores,
+    free_energy_gap,
+)
 from skrbm.core.training.state import TrainingState
 
 N_ROWS = 100  # no more than are looked at
@@ -58,14 +64,77 @@ def test_chains_of_the_model_itself_are_as_likely_as_its_data(kind, seed, rng):
 
 def test_plateau_counts_scores_that_do_not_rise_enough():
     plateau = Plateau(tol=0.5, patience=2)
-    assert [plateau.add(score) for score in (1.0, 2.0, 2.1, np.nan)] == [True, True, True, False]
+    scores = [Score(mean) for mean in (1.0, 2.0, 2.1, np.nan)]
+    assert [plateau.add(score) for score in scores] == [True, True, True, False]
     assert plateau.is_reached
-    assert plateau.best == 2.1
-    assert plateau.add(3.0)
+    assert plateau.best == Score(2.1)
+    assert plateau.add(Score(3.0))
     assert not plateau.is_reached
     # Slips: patience used up, or renewed, by what may be a rise; by its error on the other side.
-    assert [plateau.add(2.5, std_error) for std_error in (0.1, 1.5, 0.9, np.nan)] == [False] * 4
+    errors = (0.1, 1.5, 0.9, np.nan)
+    assert [plateau.add(Score(2.5, std_error)) for std_error in errors] == [False] * 4
     assert plateau.n_stale == 3
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_error_of_a_gain_is_that_of_a_paired_test(is_weighted, rng):
+    # Slips: the error of one of the scores, which is ten times larger; weights as numbers of rows.
+    one = 10 * rng.normal(size=12)
+    other = one + rng.normal(size=12)
+    weight = np.repeat([3.0, 0.0], [8, 4]) if is_weighted else None
+    std_error, quantile = Score(0.0, 0.0, one, weight).error_of_gain(Score(0.0, 0.0, other, weight))
+    differences = (one - other)[: 8 if is_weighted else 12]
+    test = stats.ttest_1samp(differences, 0.0)
+    np.testing.assert_allclose(std_error, abs(differences.mean() / test.statistic))
+    interval = test.confidence_interval(0.9)  # a two-sided one: 5 % on either side
+    np.testing.assert_allclose(differences.mean() + quantile * std_error, interval.high)
+    both, _ = Score(0.0, 2.0, one, weight).error_of_gain(Score(0.0, 0.0, other, weight))
+    np.testing.assert_allclose(both, np.hypot(2.0, std_error))
+
+
+def test_few_rows_end_a_rising_run_rarely_and_a_falling_one_soon(rng):
+    """A row's score wanders: of 500 rising runs, means of ten rows alone end 91."""
+    n_runs, n_epochs, n_rows, patience = 500, 40, 10, 5
+
+    def lengths(slope):
+        for _ in range(n_runs):
+            noise = rng.normal(size=(n_epochs, n_rows)).cumsum(axis=0)
+            rows = slope * np.arange(n_epochs)[:, None] + noise
+            plateau = Plateau(tol=0.0, patience=patience)
+            n_seen = 0
+            while n_seen < n_epochs and not plateau.is_reached:
+                plateau.add(Score(rows[n_seen].mean(), 0.0, rows[n_seen]))
+                n_seen += 1
+            yield n_seen
+
+    is_ended = np.array(list(lengths(0.3))) < n_epochs
+    # Each of the tests errs in 5 % of the cases; only the steepest fall of a run matters.
+    assert is_ended.mean() < 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_runs)
+    assert np.median(list(lengths(-1.0))) < 15
+
+
+def test_the_last_of_about_equal_machines_is_kept(rng):
+    # Slips: the best of ten rows kept though the last is as good; a fall that adds up unseen; a
+    # machine of an earlier fit replaced by one that is hardly worse.
+    noise = rng.normal(size=10)
+    noise -= noise.mean()
+    half = 0.5 * noise.std(ddof=1) / np.sqrt(10)
+    plateau = Plateau(tol=0.0, patience=9)
+    kept = [
+        plateau.add(Score(mean, 0.0, rows))
+        for mean, rows in (
+            (0.0, np.zeros(10)),
+            (-0.9 * half, noise - 0.9 * half),
+            (-1.1 * half, noise - 1.1 * half),
+            (-0.5 * half, noise - 0.5 * half),
+        )
+    ]
+    assert kept == [True, True, False, True]
+    assert plateau.best.mean == 0.0
+    plateau.is_resumed = True
+    assert not plateau.add(Score(-0.5 * half, 0.0, noise))
+    assert plateau.add(Score(0.1, 0.0, noise))
+    assert plateau.add(Score(0.1 - 0.5 * half, 0.0, np.zeros(10)))
 
 
 @pytest.mark.parametrize("restores_best", [False, True])
@@ -79,12 +148,12 @@ def test_judge_slows_down_before_it_ends_training(restores_best, seed):
     )
     factors = []
     for _ in range(5):
-        assert not judge.add(-float(len(factors)), machine, state)
+        assert not judge.add(Score(-float(len(factors))), machine, state)
         machine.weights[:] += 1
         factors.append(state.rate_factor)
     np.testing.assert_allclose(factors, [1, 1, 0.2, 0.2, 0.04])
     state.learning_rate = 1e-7
-    assert [judge.add(-9.0, machine, state) for _ in range(2)] == [False, True]
+    assert [judge.add(Score(-9.0), machine, state) for _ in range(2)] == [False, True]
     assert (judge.best is not None) == restores_best
     if judge.best is not None:
         np.testing.assert_array_equal(judge.best.weights, best)
