@@ -248,8 +248,8 @@ class BaseRBM(
         - "mean_activation": mean of the hidden units given at most 100 training rows, averaged over
           units and rows.
         - "time": seconds since the previous record, or since the beginning of the training loop.
-        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains (with
-          "pt", at all temperatures) minus the mean free energy of training rows, in nats.
+        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains at
+          temperature 1 minus the mean free energy of training rows, in nats.
         - "swap_acceptance", with "pt": mean acceptance probability of exchanges between
           neighboring temperatures.
         - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean

@@ -496,7 +496,7 @@ def test_samples_from_chains_that_stay_are_warned_of(seed):
     rbm = BernoulliRBM(5, n_iter=20, random_state=seed)
     classifier = RBMClassifier(rbm, generative_weight=1.0).fit(*far_classes())
     with pytest.warns(
-        ConvergenceWarning, match=r"after 100 Gibbs steps .*Condition on labels by y="
+        ConvergenceWarning, match=r"after 100 Gibbs steps, .*Condition on labels by y="
     ):
         classifier.sample(10, n_gibbs_steps=100)
     classifier.sample(10, 1, n_gibbs_steps=100)

@@ -601,6 +601,13 @@ def test_identifiers_warn():
     rbm.fit(X[:15])
 
 
+def test_categories_of_many_values_are_scored():
+    # Slip: the bound on quadrature nodes, which are those of real values, on categories.
+    X = np.repeat(np.arange(1100), 2)[:, None]
+    rbm = TabularRBM(2, kinds={0: "categorical"}, n_iter=1, random_state=0).fit(X)
+    assert np.isfinite(rbm.history_["pseudo_likelihood"]).all()
+
+
 @pytest.mark.parametrize("has_missing", [False, True])
 def test_numbers_of_rows_warn(has_missing):
     """Slips: 400 numbers that are learned as quantities; prices, counts and levels that warn."""

@@ -25,6 +25,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM
 from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.training.monitoring import epoch_scores
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.update import Trainer
@@ -377,6 +378,14 @@ def test_gap_of_chains_is_recorded_where_they_move(algorithm):
     """Catches the free energy of chains that rest where they started, taken for the model's."""
     rbm = BernoulliRBM(3, algorithm=algorithm, n_iter=2, random_state=0).fit(draw("bernoulli"))
     assert ("chain_gap" in rbm.history_) == (algorithm in ("pcd", "pt"))
+
+
+def test_gap_of_tempered_chains_is_that_at_temperature_one():
+    # Slip: the chains of all temperatures, whose free energies are higher.
+    X = draw("bernoulli", 60)
+    rbm = BernoulliRBM(3, algorithm="pt", n_iter=1, average=False, random_state=0).fit(X)
+    expected = epoch_scores(rbm._model.machine(), X, rbm.h_samples_)["chain_gap"]
+    np.testing.assert_allclose(rbm.history_["chain_gap"], expected, atol=1e-5)
 
 
 def test_early_stopping_keeps_the_best_of_an_earlier_fit(kind):

@@ -199,9 +199,9 @@ def monitored_rows(
     Returns
     -------
     scores : ndarray of shape (n_rows,)
-        Log pseudo-likelihoods in nats. A single NaN if a sum over the values of a unit other than
-        the current one, or over its atoms and quadrature nodes, would have more than
-        `MONITOR_NODES` terms, or if `estimate_pseudo_likelihood` raises one of its errors.
+        Log pseudo-likelihoods in nats. A single NaN if a sum over the atoms and quadrature nodes of
+        a continuous unit would have more than `MONITOR_NODES` terms, or if
+        `estimate_pseudo_likelihood` raises one of its errors.
     weight : ndarray of shape (n_rows,) or None
         Weights of these rows, or None if all rows have a weight of one.
     """
@@ -209,9 +209,7 @@ def monitored_rows(
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
     try:
         n_evaluations = np.clip(work, *evaluations)
-        n_others = _most_others(machine, _bounds(machine, v))
-        if n_others > MONITOR_NODES:
-            return np.full(1, np.nan), None
+        n_others = _most_others(machine, _bounds(machine, v), MONITOR_NODES)
         n_pairs = int(n_evaluations // (n_hidden * n_others + MONITOR_OVERHEAD))
         n_rows = int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS))
         rows = every_kth_row(v, n_rows)
@@ -378,7 +376,7 @@ def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
     return (low, high) if low.ndim == 1 else (low.min(axis=0), high.max(axis=0))
 
 
-def _most_others(machine: Machine, bounds: tuple[Array, Array]) -> int:
+def _most_others(machine: Machine, bounds: tuple[Array, Array], max_nodes: float = np.inf) -> int:
     """Largest number of values of a unit other than the current one, or of atoms and nodes."""
     counts = []
     for group in machine.visible.unit_groups:
@@ -387,5 +385,7 @@ def _most_others(machine: Machine, bounds: tuple[Array, Array]) -> int:
         states = np.zeros(columns.shape, dtype=machine.dtype)
         units = machine.visible.take(group)
         values, _ = units.conditional_values(states, low, high)
+        if not units.is_discrete and len(values) > max_nodes:
+            raise QuadratureError(f"Expected at most {max_nodes} nodes, got {len(values)}.")
         counts.append(len(values) - units.is_discrete)
     return max(1, *counts)

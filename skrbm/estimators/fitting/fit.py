@@ -196,7 +196,8 @@ class Fit:
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
             return False
         machine, state, stopping = self._averaged(), self.state, self.stopping
-        particles = to_host(state.particles)
+        n_particles = len(state.particles) // self.start.phase.n_chains
+        particles = to_host(state.particles[:n_particles])  # the chains at temperature 1
         score = self.recorder.record(machine, particles, notes, self.start.rng)
         return stopping is not None and stopping.add(score, machine, state)
 
