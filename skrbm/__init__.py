@@ -21,7 +21,12 @@ from skrbm.estimators.inference.mixing import chain_diagnostics
 from skrbm.estimators.inference.public_couplings import effective_couplings
 from skrbm.estimators.inference.reports import hidden_unit_report
 from skrbm.estimators.inference.scoring import log_likelihood_scorer
-from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, VersionWarning
+from skrbm.estimators.input.validation import (
+    AnnealingWarning,
+    DomainWarning,
+    OverfittingWarning,
+    VersionWarning,
+)
 from skrbm.estimators.outliers import RBMOutlierDetector
 from skrbm.estimators.spin_rbm import SpinRBM
 from skrbm.estimators.tabular_rbm import TabularRBM
@@ -42,6 +47,7 @@ __all__ = [
     "HiddenUnitReport",
     "LogPartition",
     "LogoDisplay",
+    "OverfittingWarning",
     "RBMClassifier",
     "RBMImputer",
     "RBMOutlierDetector",

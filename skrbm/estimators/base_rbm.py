@@ -427,6 +427,10 @@ class BaseRBM(
         ConvergenceWarning
             If the mean log-likelihood of `X` is lower than under a model of independent features by
             more than one nat plus three standard errors.
+        OverfittingWarning
+            If most of the gain over independent features is expected to be lost on new rows. The
+            expected loss is the effective number of weights divided by the number of rows. It is
+            not checked with `early_stopping` or Adam.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)

@@ -606,6 +606,7 @@ def test_history_that_a_client_kept_stays_as_it_is(kind):
     assert {len(column) for column in rbm.history_.values()} == {3}
 
 
+@pytest.mark.filterwarnings("ignore::skrbm.OverfittingWarning")  # of thirty rows
 def test_watching_wide_data_costs_a_part_of_the_features():
     """Catches a monitor that visits every feature of wide data, and one that is not scaled up."""
     rng = np.random.default_rng(0)

@@ -1,10 +1,12 @@
 """Update rules, schedules, averages, penalties, early stopping and the guard, as users meet them."""
 
 import itertools
+import re
 from unittest import mock
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from estimators.instances import (
@@ -23,7 +25,13 @@ from scipy import stats
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
-from skrbm import BernoulliRBM, DivergenceError, GaussianBernoulliRBM
+from skrbm import (
+    BernoulliRBM,
+    DivergenceError,
+    GaussianBernoulliRBM,
+    OverfittingWarning,
+    TabularRBM,
+)
 from skrbm.core.likelihood.pseudo import monitor
 from skrbm.core.training.monitoring import epoch_scores
 from skrbm.core.training.negative_phase import ALGORITHMS
@@ -493,3 +501,33 @@ def test_variance_has_a_rate_of_its_own():
         moves.append(np.log(rbm.noise_variance_ / start))
     np.testing.assert_allclose(moves[0], 0, atol=1e-12)  # a variance is the exponential of its log
     np.testing.assert_allclose(moves[1], moves[2] / 2, rtol=1e-9)
+
+
+# Overfitting
+
+
+def noisy_sites(n_rows, rng):
+    """Thirty columns of eight values that have nothing in common."""
+    return pd.DataFrame(rng.integers(8, size=(n_rows, 30))).astype(str).add_prefix("site")
+
+
+def test_a_fit_to_nothing_but_noise_warns_of_new_rows_and_names_the_cure():
+    """Rows that were not learned were 2 nats less likely than by independent features, in silence."""
+    X = noisy_sites(300, np.random.default_rng(0))
+    with pytest.warns(OverfittingWarning) as heard:
+        TabularRBM(128, n_iter=20, random_state=0).fit(X)
+    (message,) = [str(warning.message) for warning in heard]
+    form = r".* 300 rows are few .* l2=0\.03, or reduce n_components=128 or n_iter=20\."
+    assert re.fullmatch(form, message)
+    for options in ({"l2": 0.1}, {"early_stopping": True}):
+        TabularRBM(128, n_iter=20, random_state=0, **options).fit(X)
+
+
+def test_a_fit_that_new_rows_gain_from_does_not_warn():
+    # Slips: all weights counted, which are 8 for each row; a gain in units of the scaled values.
+    X = (load_digits().data > 7).astype(float)
+    BernoulliRBM(128, n_iter=10, random_state=0).fit(X[:1000])
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(500, 2)) @ rng.normal(size=(2, 20))
+    X = pd.DataFrame(1e6 * (z + rng.normal(size=z.shape))).add_prefix("number")
+    TabularRBM(128, n_iter=10, random_state=0).fit(X)

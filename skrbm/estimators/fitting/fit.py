@@ -34,6 +34,7 @@ from skrbm.estimators.inference.model import fingerprint
 from skrbm.estimators.input.validation import explain_core_errors, warn_user, write_attributes
 
 INTERRUPTED = "Training interrupted by user."
+N_RATES = 100  # points of the schedule at which the learning rate is averaged
 RECORDED_UPDATES = 75  # updates between two records; a record costs about as much as four updates
 
 
@@ -67,7 +68,7 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
             raise result.error
         task.end(fit.snapshot)
         if problem.is_planned:
-            fit.recorder.warn(result.machine, to_host(fit.state.particles))
+            fit.recorder.warn(result.machine, to_host(fit.state.particles), fit.step_sum)
         try:
             interrupts.check()
         except KeyboardInterrupt:
@@ -225,6 +226,19 @@ class Fit:
                 hold_normalizable(machine)
             self.latest = self.state.n_updates, in_zero_sum_gauge(machine)
         return self.latest[1]
+
+    @property
+    def step_sum(self) -> Array | float:
+        """Sum of the steps of this fit for each visible column, per unit of gradient of the weights.
+
+        It is 0 if the steps do not scale with the gradient.
+        """
+        trainer, n_updates = self.trainer, self.n_done * self.problem.n_updates
+        progress = (np.arange(N_RATES) + 0.5) / N_RATES
+        rate = trainer.learning_rate * float(np.mean([trainer.schedule(t) for t in progress]))
+        metric = to_host(trainer.preconditioner.metrics(self.machine)[0].signal)
+        gain = trainer.optimizer.momentum_gain * trainer.preconditioner.unit
+        return rate * n_updates * gain * np.asarray(metric, np.float64)
 
     def result(
         self, *, error: DivergenceError | None = None, checkpoint: dict[str, Any] | None = None

@@ -13,6 +13,7 @@ from numpy.random import Generator
 from sklearn.exceptions import ConvergenceWarning
 
 from skrbm.core.likelihood.deficit import likelihood_deficit
+from skrbm.core.likelihood.optimism import effective_parameters
 from skrbm.core.likelihood.pseudo import monitored_rows
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
@@ -21,11 +22,17 @@ from skrbm.core.training.monitoring import Score, epoch_scores, free_energy_gap
 from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import MAX_LIKELIHOOD_ROWS, LikelihoodRecorder
-from skrbm.estimators.input.validation import warn_user
+from skrbm.estimators.input.validation import OverfittingWarning, warn_user
 
 MAX_RECORDED_ROWS = 1000  # training rows that are scored after an epoch
 MIN_DEFICIT = 1.0  # nats, loss against a model of independent features at which a fit warns
-HELD_OUT_EFFORT = 2  # cost of a held-out score relative to a training score
+# Smallest loss of log-likelihood on new rows at which a fit warns, in nats, and the smallest share of
+# this loss in the gain of the pseudo-likelihood.
+# Levels on new rows: benchmarks/results/overfitting.json.
+MIN_OPTIMISM, MAX_OPTIMISM_SHARE = 1.0, 0.4
+MIN_COVARIANCE_ROWS = 20  # rows from which the covariances behind this loss can be estimated
+L2_OF_ROWS = 10.0  # l2 that a warning recommends, times the number of rows
+HELD_OUT_EFFORT, OPTIMISM_EFFORT = 2, 20  # cost of scores relative to a training score
 
 Columns = dict[str, list[float]]
 Notes = dict[str, float]
@@ -153,8 +160,19 @@ class Recorder(ABC):
         """Score of a machine for early stopping."""
 
     @abstractmethod
-    def warn(self, machine: Machine, particles: Array) -> None:
-        """Warn if the final machine of a fit is worse than a model of independent features."""
+    def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
+        """Warn if the final machine of a fit is a poor model.
+
+        Parameters
+        ----------
+        machine : Machine
+            Final machine.
+        particles : ndarray of shape (n_particles, n_hidden)
+            Hidden states of the chains.
+        step_sum : float or ndarray of shape (n_columns,)
+            Sum of the steps of the fit for each visible column, per unit of gradient of the
+            weights, or 0 if it is unknown.
+        """
 
 
 class ScoredRows(NamedTuple):
@@ -238,7 +256,7 @@ class RowRecorder(Recorder):
         notes = {self._deciding: self._held_out_mean(held_out)}
         return self._deciding_score(machine, notes, held_out)
 
-    def warn(self, machine: Machine, particles: Array) -> None:
+    def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
         rows, rbm = self._scored[0], self.rbm
         with np.errstate(all="ignore"):
             deficit = likelihood_deficit(machine, self.base, rows.v, particles, rows.weight)
@@ -248,6 +266,42 @@ class RowRecorder(Recorder):
                 f"is at least {deficit:.3g} nats lower. Reduce learning_rate={rbm.learning_rate}, or "
                 f"set algorithm='pt' with n_iter={rbm.n_iter} or more.",
                 ConvergenceWarning,
+            )
+        elif self.held_out is None:
+            self._warn_if_overfitted(machine, step_sum)
+
+    def _warn_if_overfitted(self, machine: Machine, step_sum: Array | float) -> None:
+        """Warn if most of the gain over independent columns will be lost on new rows.
+
+        Summed over pairs of columns, the pseudo-likelihood counts weak dependencies twice. The gain
+        of the likelihood is therefore about half that of the pseudo-likelihood.
+        """
+        rbm, n_rows = self.rbm, self.n_samples
+        least = MIN_OPTIMISM * n_rows  # effective parameters
+        if n_rows < MIN_COVARIANCE_ROWS or machine.weights.size < least or not np.any(step_sum):
+            return
+        learned = self._scored[0]._replace(is_scored=None)  # missing values are imputed
+        independent = Machine(self.base, machine.hidden, np.zeros_like(machine.weights))
+        effort = OPTIMISM_EFFORT * n_rows
+        with np.errstate(all="ignore"):
+            scores = [  # of the same rows and units
+                weighted_mean(*self._pseudo_likelihoods(of.astype(self.dtype), learned, effort))
+                for of in (machine, independent)
+            ]
+            gain = scores[0] - scores[1]
+            least = float(np.maximum(least, MAX_OPTIMISM_SHARE * gain * n_rows))  # may be NaN
+            if not machine.weights.size >= least:  # a bound without eigenvalues
+                return
+            n_parameters = effective_parameters(machine, learned.v, step_sum, rbm.l2)
+        if n_parameters >= least:
+            warn_user(
+                f"The model is likely to be overfitted. Expected a log-likelihood that rises on new "
+                f"rows as well, but {n_rows} rows are few for about {n_parameters:.0f} effective "
+                f"weights: on new rows, the mean log-likelihood is expected to be about "
+                f"{n_parameters / n_rows:.2g} nats lower, most of the gain over independent features. "
+                f"Set early_stopping=True or l2={L2_OF_ROWS / n_rows:.1g}, or reduce "
+                f"n_components={rbm.n_components} or n_iter={rbm.n_iter}.",
+                OverfittingWarning,
             )
 
     @cached_property

@@ -50,6 +50,10 @@ class AnnealingWarning(UserWarning):
     """Warning that an annealed estimate of the partition function is not reliable."""
 
 
+class OverfittingWarning(UserWarning):
+    """Warning that a model has learned its training rows more than what they have in common."""
+
+
 class VersionWarning(UserWarning):
     """Warning that a pickle was written by another version of the package."""
 

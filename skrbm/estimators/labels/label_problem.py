@@ -223,7 +223,7 @@ class LabelRecorder(Recorder):
             return Score(self._scores(machine, self.learned)[0].mean)
         return self._scores(machine, self.held_out)[0]
 
-    def warn(self, machine: Machine, particles: Array) -> None:
+    def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
         """Do not warn, since training on the labels may decrease the likelihood of the rows."""
 
     def _scores(self, machine: Machine, rows: Array) -> tuple[Score, float]:

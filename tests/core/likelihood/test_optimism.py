@@ -1,0 +1,59 @@
+"""Effective number of weights, against Kronecker products and fits to new rows."""
+
+import numpy as np
+import pytest
+from core.models import draw_rows, machine_from, model, sized
+from oracles import KINDS
+
+from skrbm import BernoulliRBM
+from skrbm.core.likelihood.optimism import effective_parameters
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_rows", [3, 40])
+@pytest.mark.parametrize("l2", [0.0, 0.3])
+def test_number_is_that_of_the_kronecker_product(kind, n_rows, l2, seed, rng):
+    # Slips: correlations in place of covariances; a step of one column for all; columns exchanged
+    # with rows where there are few rows.
+    p = model(sized(kind, 4, 3), seed)
+    machine, v = machine_from(p), draw_rows(p, n_rows, rng)
+    steps = rng.uniform(0.5, 2.0, machine.visible.n_columns)
+    signal = machine.visible.signal(v) * np.sqrt(steps)
+    curvature = np.kron(
+        np.cov(signal.T, ddof=0).reshape(len(steps), -1),
+        np.cov(machine.mean_hidden(v).T, ddof=0).reshape(machine.hidden.n_columns, -1),
+    )
+    eigenvalues = np.linalg.eigvalsh(curvature).clip(1e-300)
+    total = eigenvalues + l2 * steps.mean()
+    expected = (eigenvalues / total * (1 - np.exp(-total))).sum()
+    np.testing.assert_allclose(effective_parameters(machine, v, steps, l2), expected, atol=1e-9)
+
+
+def test_long_training_adjusts_all_weights_and_none_no_weight(rng):
+    p = model(sized("bernoulli", 4, 3), 0)
+    machine, v = machine_from(p), draw_rows(p, 200, rng)
+    np.testing.assert_allclose(effective_parameters(machine, v, 1e12), 12)
+    assert effective_parameters(machine, v, 0.0) == 0
+    assert effective_parameters(machine, v, 1e12, l2=1e12) < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_iter", [10, 100])
+def test_rows_that_were_not_learned_are_less_likely_by_that_number(n_iter):
+    """Independent bits: what training rows gain and new rows lose, over 30 data sets."""
+    n_rows, losses, expected = 200, [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, new = (rng.random((2, 5000, 12)) < 0.3).astype(float)
+        X = X[:n_rows]
+        rbm = BernoulliRBM(8, algorithm="exact", n_iter=n_iter, random_state=seed).fit(X)
+        p = X.mean(axis=0)
+        independent = (np.log(p) - np.log1p(-p)) @ (X.mean(axis=0) - new.mean(axis=0))
+        gap = rbm.free_energy(new).mean() - rbm.free_energy(X).mean()
+        losses.append(gap - independent)
+        steps = 0.4 / 2 * n_iter * 10
+        number = effective_parameters(rbm._model.machine(), X, steps)
+        expected.append(number / n_rows)
+    error = np.std(losses, ddof=1) / np.sqrt(len(losses))
+    assert 0.5 * np.mean(losses) < np.mean(expected) + 4 * error
+    assert np.mean(expected) < 2 * np.mean(losses) + 4 * error
