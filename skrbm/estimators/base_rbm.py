@@ -430,7 +430,7 @@ class BaseRBM(
         OverfittingWarning
             If most of the gain over independent features is expected to be lost on new rows. The
             expected loss is the effective number of weights divided by the number of rows. It is
-            not checked with `early_stopping` or Adam.
+            not checked after a single epoch, with `early_stopping`, or with Adam.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)

@@ -236,7 +236,8 @@ class Fit:
         trainer, n_updates = self.trainer, self.n_done * self.problem.n_updates
         progress = (np.arange(N_RATES) + 0.5) / N_RATES
         rate = trainer.learning_rate * float(np.mean([trainer.schedule(t) for t in progress]))
-        metric = to_host(trainer.preconditioner.metrics(self.machine)[0].signal)
+        signal = trainer.preconditioner.metrics(self.machine)[0].signal
+        metric = to_host(signal) if np.ndim(signal) else signal
         gain = trainer.optimizer.momentum_gain * trainer.preconditioner.unit
         return rate * n_updates * gain * np.asarray(metric, np.float64)
 

@@ -273,12 +273,15 @@ class RowRecorder(Recorder):
     def _warn_if_overfitted(self, machine: Machine, step_sum: Array | float) -> None:
         """Warn if most of the gain over independent columns will be lost on new rows.
 
+        After one epoch nothing is checked: each of its updates used rows that were new to the model.
+
         Summed over pairs of columns, the pseudo-likelihood counts weak dependencies twice. The gain
         of the likelihood is therefore about half that of the pseudo-likelihood.
         """
         rbm, n_rows = self.rbm, self.n_samples
         least = MIN_OPTIMISM * n_rows  # effective parameters
-        if n_rows < MIN_COVARIANCE_ROWS or machine.weights.size < least or not np.any(step_sum):
+        is_known = self.history.n_iter > 1 and n_rows >= MIN_COVARIANCE_ROWS and np.any(step_sum)
+        if not is_known or machine.weights.size < least:
             return
         learned = self._scored[0]._replace(is_scored=None)  # missing values are imputed
         independent = Machine(self.base, machine.hidden, np.zeros_like(machine.weights))
