@@ -144,6 +144,7 @@ def test_options_are_all_searched():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::skrbm.OverfittingWarning")  # of 200 rows
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_precisions_agree_over_a_hundred_updates(kind, optimizer):
     """Catches other random numbers in single precision, and a memory of another precision. The

@@ -72,4 +72,4 @@ def _spectrum(x: Array) -> Array:
     """Eigenvalues of the covariance matrix of the columns, without those that are surely zero."""
     x = x - x.mean(axis=0)
     gram = x.T @ x if x.shape[1] < len(x) else x @ x.T
-    return np.asarray(np.linalg.eigvalsh(gram / len(x)).clip(0))
+    return np.linalg.eigvalsh(gram / len(x)).clip(0)
