@@ -304,6 +304,28 @@ def test_atoms_outside_of_the_range_of_the_map_keep_their_order():
     assert (np.diff(scores) > 0).all()
 
 
+@pytest.mark.parametrize("codes", [(0.0, 1.0), (998.0, 999.0), (5.0, 5.5, 6.0)])
+def test_neighbouring_codes_are_atoms(codes):
+    # Slip: a comparison with the neighbours that are atoms themselves, which leaves none.
+    rng = np.random.default_rng(0)
+    x = np.concatenate([*(np.full(150, code) for code in codes), np.exp(rng.normal(3, 0.5, 1000))])
+    scale = MixtureScale.of(*np.unique(x, return_counts=True))
+    np.testing.assert_array_equal(scale.atoms, codes)
+    many_zeros = np.repeat(np.arange(30.0), [600, *(60 - 2 * np.arange(29))])
+    assert MixtureScale.of(*np.unique(many_zeros, return_counts=True)).atoms.tolist() == [0]
+
+
+def test_atoms_in_single_precision_have_their_probability():
+    # Slip: a comparison of a rounded state with an atom in double precision.
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(1000) < 0.5, 0.1, rng.normal(size=1000)).astype(np.float32)
+    frame = pd.DataFrame({"x": x, "y": rng.choice(list("ab"), 1000)})
+    rbm = TabularRBM(4, numeric_scale="mixture", n_iter=5, random_state=0).fit(frame)
+    atoms = pd.DataFrame({"x": np.full(2, 0.1, np.float32), "y": ["a", "b"]})
+    probability = np.exp(rbm.log_likelihood(atoms)).sum()
+    np.testing.assert_allclose(probability, (x == np.float32(0.1)).mean(), atol=0.05)
+
+
 def test_constant_column_is_drawn_as_it_is():
     """Slip: a column without variance as a normal law of deviation one."""
     X = pd.DataFrame({"x": np.full(50, 7.0), "y": np.random.default_rng(0).normal(size=50)})

@@ -310,7 +310,8 @@ class Mixture(Units):
     def _log_base(self, s: Array) -> Array:
         """Log-probability of the base if the state is an atom, its log-density otherwise."""
         distance = s[..., None] - self.center
-        is_here = self._is_atom & (distance == 0)
+        # States have the precision of the atoms only in double precision.
+        is_here = self._is_atom & (s[..., None] == self.center.astype(s.dtype))
         is_normal = self.spread > 0
         spread = np.where(is_normal, self.spread, 1)
         densities = self.log_weight - (distance**2 / spread + np.log(2 * np.pi * spread)) / 2

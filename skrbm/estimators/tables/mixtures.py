@@ -56,10 +56,11 @@ class MixtureScale:
 
     A frequent value, such as a debt of zero, is an atom, that is, a value with a positive
     probability: it is the value of at least a twentieth of the rows and at least five rows, and of
-    four times as many rows as either neighboring value. A column with at most 20 distinct values,
-    which occur at least five times on average, consists of atoms alone. All other values are
-    transformed by one of Johnson's transformations [1]_ and then have the density of a mixture of
-    normal distributions. The transformation and the number of components are chosen by the Bayesian
+    four times as many rows as either neighboring value. Neighboring values that are that frequent
+    are atoms if the first and the last of them have four times as many rows as the values beside
+    them. A column with at most 20 distinct values, which occur at least five times on average,
+    consists of atoms alone. All other values are transformed by one of Johnson's transformations
+    [1]_ and then have the density of a mixture of normal distributions. The transformation and the number of components are chosen by the Bayesian
     information criterion (BIC) [2]_.
 
     Parameters
@@ -152,7 +153,7 @@ class MixtureScale:
 
         Numbers outside the range of the transformation become -`OUTSIDE` or `OUTSIDE`.
         """
-        y = _mapped(self.kind, (x - self.place) / self.unit)
+        y = _mapped(self.kind, (x.astype(np.float64) - self.place) / self.unit)
         z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
         z = np.where(np.isinf(y), np.copysign(OUTSIDE, y), z)
         z = np.where(np.isnan(x), np.nan, z)
@@ -298,9 +299,17 @@ def _are_atoms(counts: Array) -> Array:
     total = counts.sum()
     if len(counts) == 1 or (len(counts) <= MAX_ATOMS and total >= MIN_COPIES * len(counts)):
         return np.ones(len(counts), dtype=bool)
-    beside = np.maximum(np.append(0, counts[:-1]), np.append(counts[1:], 0))
     is_frequent = counts >= max(MIN_ATOM_SHARE * total, MIN_COPIES)
-    return np.asarray(is_frequent & (counts >= MIN_ATOM_RATIO * beside))
+    before, after = np.append(0, counts[:-1]), np.append(counts[1:], 0)
+    is_atom = is_frequent & (counts >= MIN_ATOM_RATIO * np.maximum(before, after))
+    # Neighboring frequent values, such as two codes, are atoms if both ends of the run stand out.
+    ends = np.diff(is_frequent.astype(np.int8), prepend=0, append=0)
+    for first, last in zip(np.flatnonzero(ends > 0), np.flatnonzero(ends < 0) - 1, strict=True):
+        stands_out = counts[[first, last]] >= MIN_ATOM_RATIO * np.array(
+            [before[first], after[last]]
+        )
+        is_atom[first : last + 1] |= stands_out.all()
+    return is_atom
 
 
 def _grouped(x: Array, counts: Array) -> tuple[Array, Array]:
