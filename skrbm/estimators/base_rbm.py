@@ -426,7 +426,8 @@ class BaseRBM(
         -----
         ConvergenceWarning
             If the mean log-likelihood of `X` is lower than under a model of independent features by
-            more than one nat plus three standard errors.
+            more than one nat plus three standard errors; or if real-valued hidden units cannot reach
+            the variance of `X` along a strong factor.
         OverfittingWarning
             If most of the gain over independent features is expected to be lost on new rows. The
             expected loss is the effective number of weights divided by the number of rows. It is

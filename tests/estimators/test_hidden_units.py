@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from estimators.instances import arrays, assert_same_arrays, learned_bits
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from skrbm import (
     BernoulliRBM,
@@ -185,7 +186,9 @@ def test_strong_factors_are_learned_up_to_the_bound(parameterization):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     rbm = GaussianBernoulliRBM(
         5, hidden_units="gaussian", parameterization=parameterization, n_iter=40, random_state=0
-    ).fit(X)
+    )
+    with pytest.warns(ConvergenceWarning, match="strong factor"):
+        rbm.fit(X)
     power = {"krizhevsky": 0.5}.get(parameterization, 1.0)
     U = rbm.components_.T / rbm.noise_variance_[:, None] ** power
     precision = np.diag(1 / rbm.noise_variance_) - U @ U.T
@@ -194,6 +197,20 @@ def test_strong_factors_are_learned_up_to_the_bound(parameterization):
         for P in (precision, np.eye(30))
     )
     assert learned > independent + 20
+
+
+def test_factors_beyond_the_bound_are_warned_of():
+    """Fifty columns with correlations of .5: normal hidden units reach .27, in silence before.
+
+    Slips: a warning wherever the bound is reached, also for a type that learns the factor.
+    """
+    rng = np.random.default_rng(1)
+    X = np.sqrt(0.5) * (rng.normal(size=(1000, 1)) + rng.normal(size=(1000, 50)))
+    options = {"n_iter": 30, "random_state": 0}
+    with pytest.warns(ConvergenceWarning, match="strong factor of X: .* Set hidden_units='drelu'"):
+        GaussianBernoulliRBM(2, hidden_units="gaussian", **options).fit(X)
+    GaussianBernoulliRBM(2, hidden_units="drelu", **options).fit(X)
+    GaussianBernoulliRBM(2, hidden_units="gaussian", **options).fit(X[:, :10])
 
 
 def test_exact_sums_over_real_layers_are_refused_by_name():

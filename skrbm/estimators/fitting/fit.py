@@ -68,7 +68,7 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
             raise result.error
         task.end(fit.snapshot)
         if problem.is_planned:
-            fit.recorder.warn(result.machine, to_host(fit.state.particles), fit.step_sum)
+            fit.recorder.warn(result.machine, result.h_samples, fit.step_sum)
         try:
             interrupts.check()
         except KeyboardInterrupt:

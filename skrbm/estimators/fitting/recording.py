@@ -20,6 +20,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.monitoring import Score, epoch_scores, free_energy_gap
 from skrbm.core.training.parts.missing import ImputedRows
+from skrbm.core.training.parts.normalization import variance_beyond_bound
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import MAX_LIKELIHOOD_ROWS, LikelihoodRecorder
 from skrbm.estimators.input.validation import OverfittingWarning, warn_user
@@ -30,6 +31,7 @@ MIN_DEFICIT = 1.0  # nats, loss against a model of independent features at which
 # this loss in the gain of the pseudo-likelihood.
 # Levels on new rows: benchmarks/results/overfitting.json.
 MIN_OPTIMISM, MAX_OPTIMISM_SHARE = 1.0, 0.4
+MAX_VARIANCE_RATIO = 1.5  # of data and model along a factor; the error of a hundred chains is 15 %
 MIN_COVARIANCE_ROWS = 20  # rows from which the covariances behind this loss can be estimated
 L2_OF_ROWS = 10.0  # l2 that a warning recommends, times the number of rows
 HELD_OUT_EFFORT, OPTIMISM_EFFORT = 2, 20  # cost of scores relative to a training score
@@ -269,6 +271,16 @@ class RowRecorder(Recorder):
             )
         elif self.held_out is None:
             self._warn_if_overfitted(machine, step_sum)
+        ratio = variance_beyond_bound(machine, rows.v, particles)
+        if ratio > MAX_VARIANCE_RATIO:
+            others = "'binary'" if rbm.hidden_units == "drelu" else "'drelu' or 'binary'"
+            warn_user(
+                f"The fit does not reach a strong factor of X: along it, the variance of X is "
+                f"{ratio:.2g} times that of the model. Samples vary less and are less correlated "
+                f"than X. With hidden_units={rbm.hidden_units!r}, weights are bounded so that the "
+                f"distribution exists and the chains mix. Set hidden_units={others}.",
+                ConvergenceWarning,
+            )
 
     def _warn_if_overfitted(self, machine: Machine, step_sum: Array | float) -> None:
         """Warn if most of the gain over independent columns will be lost on new rows.

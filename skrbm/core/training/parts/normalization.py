@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, like
+from skrbm.core.numerics import Array, every_kth_row, like
 from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
 
 # Largest share of the layers' curvature that the weights may cancel. Chains decorrelate in about
 # 1 / (1 - share) steps; with a larger share the negative phase would be unreliable.
 MAX_LOST_CURVATURE = 0.95
+NEAR_BOUND = 0.93  # share from which the bound is taken to act: averages of parameters are below it
+N_VARIANCE_ROWS = 1000  # rows whose variance is compared with that of the chains
 MAX_EXACT_COLUMNS = 32  # columns of the smaller layer up to which an exact decomposition is cheap
 N_DIRECTIONS = 4  # number of singular vectors that are tracked at first, for larger layers
 # Share of `MAX_LOST_CURVATURE`; if the squares of all tracked values exceed it, more are tracked.
@@ -98,6 +100,35 @@ def hold_normalizable(machine: Machine) -> float:
     excess = np.maximum(values - np.sqrt(MAX_LOST_CURVATURE), 0)
     machine.weights[block] -= (U * excess) @ V / scales
     return lost
+
+
+def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
+    """Variance of the data relative to the model along the factor that the bound holds.
+
+    Parameters
+    ----------
+    machine : Machine
+        Trained machine.
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Training rows.
+    h : ndarray of shape (n_chains, n_hidden)
+        Hidden states of chains that sample the machine.
+
+    Returns
+    -------
+    ratio : float
+        Ratio of the variances of the leading combination of hidden states. It is 0 if the lost
+        curvature is below `NEAR_BOUND`.
+    """
+    left, right = machine.curvature_scales
+    if not (left.any() and right.any() and machine.lost_curvature > NEAR_BOUND):
+        return 0.0
+    _, _, V = np.linalg.svd(left[:, None] * machine.weights * right, full_matrices=False)
+    direction = V[0] * np.sqrt(machine.hidden.tail_curvature)
+    some = every_kth_row(v, N_VARIANCE_ROWS).astype(machine.dtype, copy=False)
+    of_means = np.var(machine.mean_hidden(some) @ direction)
+    # The variance given a row is one for normal states.
+    return float((of_means + 1) / max(np.var(h @ direction), np.finfo(h.dtype).tiny))
 
 
 def _random_directions(machine: Machine, n_directions: int) -> Array:
