@@ -20,8 +20,9 @@ class BernoulliRBM(BaseRBM):
 
     for binary hidden units, where :math:`W` is the transpose of `components_`, :math:`a` is
     `intercept_visible_` and :math:`b` is `intercept_hidden_` [6]_. Values between 0 and 1, such as
-    grey pixels, are interpreted as probabilities of the state 1 (see `draw_states`). The class is a
-    drop-in replacement for ``sklearn.neural_network.BernoulliRBM``.
+    grey pixels, are interpreted as probabilities of the state 1 (see `draw_states`). The class
+    replaces ``sklearn.neural_network.BernoulliRBM``: parameters, methods and fitted attributes have
+    the same names, but some defaults and the learned model differ.
 
     Parameters
     ----------

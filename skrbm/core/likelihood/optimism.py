@@ -1,4 +1,4 @@
-"""Expected loss of log-likelihood on rows that were not learned."""
+"""Expected difference between the mean log-likelihoods of training rows and of unseen rows."""
 
 from __future__ import annotations
 

@@ -46,9 +46,10 @@ class Preconditioner:
     _hidden_variance: Array | None = field(default=None, init=False)
 
     def scale_hidden(self, variance: Array) -> None:
-        """Scale the metric by the variances of the hidden states.
+        """Set the variances of the hidden states, of shape (n_hidden,).
 
-        The array `variance` has the shape (n_hidden,).
+        The metric of real-valued hidden units is divided by the variances, or by 1 if they are
+        smaller.
         """
         self._hidden_variance, self._fixed = variance, None
 

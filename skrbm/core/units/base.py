@@ -373,9 +373,9 @@ class Units(ABC):
         return {}
 
     def has_means(self, values: Any) -> bool:
-        """Test if dense values include a number that is not a state, and is taken for a mean.
+        """Test if dense values contain a number that is not a state.
 
-        The result is False for sparse values, and for types that do not override it.
+        Such numbers within the range of the states are interpreted as means. The result is False for sparse values, and for types that do not override it.
         """
         return False
 

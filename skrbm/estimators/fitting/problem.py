@@ -68,8 +68,9 @@ class Start:
         of the estimator. "first" is a tuple with the number of rows of the first fit, and the means
         and the variances of its columns. "all" is the same tuple for all rows. "varying" is the
         mask of the columns that are not constant. "kurtosis" contains the kurtosis of each column,
-        and "least_kurtosis" is a lower bound for all of them. The key "table" exists for tables
-        only. The entries of `Problem.counts` are included as well.
+        and "least_kurtosis" is a lower bound for all of them. For `TabularRBM` only, "table"
+        contains the fields of the `Table` that encodes the columns, except `kinds` and
+        `categories`. The entries of `Problem.counts` are included as well.
     base : Units
         Visible layer of independent units with the means and variances of all rows.
     ladder : Ladder

@@ -138,7 +138,7 @@ class LabelInferenceMixin:
         -----
         ConvergenceWarning
             If labels are drawn, `generative_weight` is not zero, and Gibbs chains do not mix
-            between modes. The check is that of the method `sample` of the estimators.
+            between modes. The check is the same as in `BernoulliRBM.sample`.
         """
         check_is_fitted(self)
         rbm = self.estimator_

@@ -35,8 +35,9 @@ class Normalization(Part):
     them.
 
     The scales of the weights depend on parameters of the layers, such as variances. A step changes
-    these parameters at constant scaled weights: at constant weights, it would leave the bound, and
-    clipping the weights alone would lead training away from the maximum within the bound.
+    these parameters while the scaled weights stay constant. If the weights stayed constant instead,
+    a step could violate the bound, and clipping the weights afterwards would lead training away
+    from the maximum of the likelihood within the bound.
     """
 
     name: ClassVar[str] = "normalization"
