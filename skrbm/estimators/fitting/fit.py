@@ -34,7 +34,6 @@ from skrbm.estimators.inference.model import fingerprint
 from skrbm.estimators.input.validation import explain_core_errors, warn_user, write_attributes
 
 INTERRUPTED = "Training interrupted by user."
-N_RATES = 100  # points of the schedule at which the learning rate is averaged
 RECORDED_UPDATES = 75  # updates between two records; a record costs about as much as four updates
 
 
@@ -234,8 +233,7 @@ class Fit:
         It is 0 if the steps do not scale with the gradient.
         """
         trainer, n_updates = self.trainer, self.n_done * self.problem.n_updates
-        progress = (np.arange(N_RATES) + 0.5) / N_RATES
-        rate = trainer.learning_rate * float(np.mean([trainer.schedule(t) for t in progress]))
+        rate = trainer.learning_rate * trainer.schedule(0.5)  # the mean: all schedules are linear
         signal = trainer.preconditioner.metrics(self.machine)[0].signal
         metric = to_host(signal) if np.ndim(signal) else signal
         gain = trainer.optimizer.momentum_gain * trainer.preconditioner.unit
