@@ -281,3 +281,10 @@ def test_first_machine_has_a_distribution_and_the_means_of_the_data(kind, rng):
     assert machine.lost_curvature > 0.1
     h = machine.hidden.mean(machine.hidden_field(mean[None]))
     np.testing.assert_allclose(h, hidden.mean(hidden.zero_field(1)), atol=1e-9)
+
+
+def test_moments_without_a_field_are_refused():
+    # Slip: the biases in the place of the rows.
+    units = DReLU(np.ones(2), np.zeros(2), np.zeros(2))
+    with pytest.raises(ValueError, match="double rectified units expected a field, got None"):
+        units.expected_moments(np.zeros((2, 2)), None, np.full(2, 0.5))

@@ -268,7 +268,9 @@ class DReLU(RealUnits):
     def expected_moments(
         self, mean: Array, field: Array | None, sample_weight: Array
     ) -> dict[str, Array]:
-        sides = self._sides(self.bias if field is None else field + self.bias)
+        if field is None:
+            raise ValueError("Moments of double rectified units expected a field, got None.")
+        sides = self._sides(field + self.bias)
         size, (up, down) = sides.magnitudes.sum(axis=0), sides.second_moments
         derivatives = {"threshold": -size, "asymmetry": -0.5 * (up - down)}
         return super().moments(mean, sample_weight) | {
