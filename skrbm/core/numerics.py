@@ -184,7 +184,7 @@ def log_sum_exp(values: Array, axis: int) -> Array:
     Parameters
     ----------
     values : ndarray
-        Finite values.
+        Values, at least one of which is finite in each sum.
     axis : int
         Axis along which the exponentials are summed.
 
@@ -233,7 +233,7 @@ def to_host(array: Any) -> Array:
 
 def like(values: Any, array: Any) -> Any:
     """Copy a NumPy array to the device of an array; NumPy arrays of the host are not copied."""
-    is_elsewhere = isinstance(values, np.ndarray) and hasattr(array, "__array_function__")
+    is_elsewhere = isinstance(values, np.ndarray) and is_array(array)
     return np.asarray(values, like=array) if is_elsewhere else values
 
 

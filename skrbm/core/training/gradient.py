@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.likelihood.exact import expected_gradient
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, is_sparse, row_blocks
+from skrbm.core.numerics import Array, is_array, is_sparse, row_blocks
 
 Gradient = dict[str, Array]
 
@@ -229,7 +229,7 @@ class UpdateBuffers:
         v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
             Mini-batch in the precision of states.
         """
-        if not hasattr(v, "__array_function__"):  # sparse, or a container
+        if not is_array(v):  # sparse, or a container
             return self.cast(v[rows], machine)
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         dtype = self.dtype or machine.dtype

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, copy_into, dense
+from skrbm.core.numerics import Array, copy_into, dense, log_sum_exp
 from skrbm.core.units.base import Units
 from skrbm.core.units.linear import bias_of_mean
 from skrbm.core.units.support import (
@@ -161,7 +161,7 @@ class Mixture(Units):
 
     def log_partition(self, field: Array) -> Array:
         x = self._coefficient(field)
-        total = _log_sums(self._components(x).weight)
+        total = log_sum_exp(self._components(x).weight, axis=-1)
         if self.offset is not None:
             total = total - self.offset * x
         return total.sum(axis=1, dtype=np.float64).astype(field.dtype)
@@ -315,12 +315,6 @@ class Mixture(Units):
         is_normal = self.spread > 0
         spread = np.where(is_normal, self.spread, 1)
         densities = self.log_weight - (distance**2 / spread + np.log(2 * np.pi * spread)) / 2
-        of_rest = _log_sums(np.where(is_normal, densities, -np.inf))
+        of_rest = log_sum_exp(np.where(is_normal, densities, -np.inf), axis=-1)
         of_atom = np.where(is_here, self.log_weight, -np.inf).max(axis=-1)
         return np.where(is_here.any(axis=-1), of_atom, of_rest)
-
-
-def _log_sums(exponents: Array) -> Array:
-    """Log-sum-exp along the last axis; each sum must contain at least one finite exponent."""
-    top = exponents.max(axis=-1, keepdims=True)
-    return np.log(np.exp(exponents - top).sum(axis=-1)) + top[..., 0]
