@@ -106,13 +106,14 @@ def column_kind(
         If the kind is unknown or does not match the values.
     """
     kind, *options = (given,) if isinstance(given, str) else given
-    is_chosen = kind != "auto"
-    kind = kind if is_chosen else kind_of(column)
-    if kind == "numeric" and not is_chosen:
-        _warn_if_numbered(name, checked_numbers(name, column))
+    is_inferred = kind == "auto"
+    kind = kind_of(column) if is_inferred else kind
     n_options = {"numeric": (0,), "interval": (0, 2)}.get(kind, (0, 1))
     if kind in REAL and len(options) in n_options:
-        return _real(name, column, kind, options, numeric_scale, counts)
+        numbers = checked_numbers(name, column)
+        if kind == "numeric" and is_inferred:
+            _warn_if_numbered(name, numbers)
+        return _real(name, numbers, kind, options, numeric_scale, counts)
     if kind not in DISCRETE or len(options) not in n_options:
         raise ValueError(
             f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, "
@@ -182,9 +183,8 @@ def _warn_if_numbered(name: Any, numbers: Array) -> None:
 
 
 def _real(
-    name: Any, column: Any, kind: str, options: list[Any], numeric_scale: str, counts: Array
+    name: Any, numbers: Array, kind: str, options: list[Any], numeric_scale: str, counts: Array
 ) -> ColumnKind:
-    numbers = checked_numbers(name, column)
     is_observed = ~np.isnan(numbers)
     observed, counts = numbers[is_observed].astype(np.float64), counts[is_observed]
     if kind == "interval":

@@ -53,16 +53,23 @@ class Normalization(Part):
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
         """Convert derivatives at constant weights to derivatives at constant scaled weights."""
         work = machine.weights * gradient["weights"]
-        for name, layer, axis in (("visible", machine.visible, 1), ("hidden", machine.hidden, 0)):
-            for parameter, change in layer.scale_gradient(work.sum(axis=axis)).items():
-                gradient[f"{name}_{parameter}"] -= change
-        self.memory(step.state)["scales"] = machine.curvature_scales
+        layers = ("visible", machine.visible, 1), ("hidden", machine.hidden, 0)
+        changes = {
+            f"{name}_{parameter}": change
+            for name, layer, axis in layers
+            for parameter, change in layer.scale_gradient(work.sum(axis=axis)).items()
+        }
+        for parameter, change in changes.items():
+            gradient[parameter] -= change
+        if changes:
+            self.memory(step.state)["scales"] = machine.curvature_scales
 
     def after_step(self, step: Step, machine: Machine) -> None:
         memory = self.memory(step.state)
-        scales = machine.curvature_scales
-        left, right = map(_ratio, memory.pop("scales", scales), scales)
-        machine.weights[...] *= left[:, None] * right
+        before = memory.pop("scales", None)  # None if the scales do not depend on parameters
+        if before is not None:
+            left, right = map(_ratio, before, machine.curvature_scales)
+            machine.weights[...] *= left[:, None] * right
         if min(machine.weights.shape) <= MAX_EXACT_COLUMNS:
             memory["lost"] = hold_normalizable(machine)
             return
