@@ -169,7 +169,7 @@ def beside_peer(n_rounds: int) -> dict[str, Any]:
 def has_peer() -> bool:
     """Tell whether rbms is installed, and say so if not."""
     try:
-        import rbms  # noqa: F401
+        import rbms  # noqa: F401  # only to see whether it can be imported
     except ImportError:
         print("rbms is not installed and is left out; `pip install rbms` installs it.")
         return False

@@ -1,4 +1,4 @@
-"""How much longer do fits, samples and annealing take on the host than on a GPU?
+"""Do fits, samples and annealing take less time on a GPU than on the host?
 
 BernoulliRBM with 784 x 500 and 4,000 x 2,000 units and 2,000 chains, single precision: seconds of an
 epoch of 10,000 rows in batches of 2,000 (a fit of six epochs minus a fit of one), of 100 Gibbs steps of

@@ -203,7 +203,7 @@ class Plateau:
     n_stale: int = 0
     is_resumed: bool = False
 
-    # Of the epochs at most this number of standard errors below the best one, the last is kept.
+    # Largest distance from the best epoch, in standard errors, at which a later epoch is kept.
     kept_errors: ClassVar[float] = 0.5
 
     def add(self, score: Score) -> bool:

@@ -85,16 +85,16 @@ class Composite(WideUnits):
         return self._join([part.bias for part in self.parts])
 
     @cached_property
-    def offset(self) -> Array | None:  # type: ignore[override]  # likewise
+    def offset(self) -> Array | None:  # type: ignore[override]  # a property, too
         offsets = [part.offset for part in self.parts if part.offset is not None]
         return self._join(offsets) if offsets else None
 
     @property
-    def is_signal_fixed(self) -> bool:  # type: ignore[override]  # likewise
+    def is_signal_fixed(self) -> bool:  # type: ignore[override]  # a property, too
         return all(part.is_signal_fixed for part in self.parts)
 
     @property
-    def is_mean_sufficient(self) -> bool:  # type: ignore[override]  # likewise
+    def is_mean_sufficient(self) -> bool:  # type: ignore[override]  # a property, too
         return all(part.is_mean_sufficient for part in self.parts)
 
     @property
@@ -102,7 +102,7 @@ class Composite(WideUnits):
         return all(part.is_discrete for part in self.parts)
 
     @property
-    def is_tempered_exactly(self) -> bool:  # type: ignore[override]  # likewise
+    def is_tempered_exactly(self) -> bool:  # type: ignore[override]  # a property, too
         return all(part.is_tempered_exactly for part in self.parts)
 
     @property
