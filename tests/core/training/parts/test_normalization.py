@@ -83,6 +83,27 @@ def test_columns_within_bounds_keep_their_weights(rng):
     assert machine.lost_curvature <= MAX_LOST_CURVATURE + 1e-12
 
 
+def test_variances_are_learned_at_constant_scaled_weights(rng):
+    # Slips: derivatives at constant weights, weights that do not follow the variances.
+    machine = machine_of(6, 4, rng, 0.5)
+
+    def scaled_weights():
+        left, right = machine.curvature_scales
+        return left[:, None] * machine.weights * right
+
+    before, part = scaled_weights(), Normalization()
+    step = step_of(machine, rng.normal(size=(5, 6)), rng)
+    gradient = {name: np.zeros_like(array) for name, array in machine.parameters.items()}
+    gradient["weights"] = rng.normal(size=(6, 4))
+    part.transform(step, machine, gradient)
+    # With "cho", the scale of a row of the weights is exp(-log_variance / 2).
+    expected = (machine.weights * gradient["weights"]).sum(axis=1) / 2
+    np.testing.assert_allclose(gradient["visible_log_variance"], expected)
+    machine.visible.log_variance[...] += rng.normal(size=6) / 4
+    part.after_step(step, machine)
+    np.testing.assert_allclose(scaled_weights(), before)
+
+
 def test_steps_are_measured_in_the_variance_of_the_hidden_states(rng):
     # Slips: the variance of their means alone, a metric that is kept from the first update.
     machine = machine_of(8, 3, rng, 0.9)
