@@ -30,8 +30,8 @@ from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.model import Place, hidden_arrays
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
+from skrbm.estimators.input.array_libraries import follows_input
 from skrbm.estimators.input.formats import ArrayRows, RowFormat, observed_units
-from skrbm.estimators.input.places import follows_input
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     VersionWarning,

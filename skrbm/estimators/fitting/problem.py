@@ -31,8 +31,8 @@ from skrbm.estimators.inference.model import (
     hidden_arrays,
     open_streams,
 )
+from skrbm.estimators.input.array_libraries import Place, on_device, place_of, to_numpy
 from skrbm.estimators.input.formats import observed_units
-from skrbm.estimators.input.places import Place, on_device, place_of, to_numpy
 from skrbm.estimators.input.validation import (
     check_weights,
     number_of_rows,

@@ -19,7 +19,7 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row, like
 from skrbm.estimators.inference.model import ArrayModel
-from skrbm.estimators.input.places import on_current_device
+from skrbm.estimators.input.array_libraries import on_current_device
 from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, warn_user
 
 MAX_SINGLE_WEIGHT = 1e3  # nats: rounding in single precision is too large for larger weights

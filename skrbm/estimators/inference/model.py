@@ -22,7 +22,7 @@ from skrbm.core.parallel import map_blocks
 from skrbm.core.training.negative_phase import ALGORITHMS, PERSISTENT_CHAINS
 from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.units import Units
-from skrbm.estimators.input.places import on_current_device, to_numpy
+from skrbm.estimators.input.array_libraries import on_current_device, to_numpy
 from skrbm.estimators.input.validation import (
     check_domain,
     check_parameter,

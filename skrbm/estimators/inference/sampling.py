@@ -19,8 +19,8 @@ from skrbm.core.numerics import Array, dense
 from skrbm.estimators.inference.missing_values import ConditionalDraws
 from skrbm.estimators.inference.mixing import warn_if_chains_stay
 from skrbm.estimators.inference.model import ModelMixin
+from skrbm.estimators.input.array_libraries import follows_input
 from skrbm.estimators.input.formats import RowFormat
-from skrbm.estimators.input.places import follows_input
 from skrbm.estimators.input.validation import RANDOM_STATE, public_methods_of
 
 WARM_STEPS = 100  # steps of chains at other temperatures before exchanges with given states

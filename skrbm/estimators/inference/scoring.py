@@ -24,8 +24,8 @@ from skrbm.estimators.inference.log_partition import (
 )
 from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.model import ModelMixin
+from skrbm.estimators.input.array_libraries import follows_input
 from skrbm.estimators.input.formats import RowFormat, observed_units
-from skrbm.estimators.input.places import follows_input
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     check_weights,

@@ -21,7 +21,7 @@ from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.likelihood.exact import TooManyStatesError
 from skrbm.core.numerics import Array
 from skrbm.core.units import QuadratureError, Units
-from skrbm.estimators.input.places import to_numpy
+from skrbm.estimators.input.array_libraries import to_numpy
 
 T = TypeVar("T")
 RANDOM_STATE = ["random_state", np.random.Generator]
@@ -51,7 +51,7 @@ class AnnealingWarning(UserWarning):
 
 
 class OverfittingWarning(UserWarning):
-    """Warning that a model has learned its training rows more than what they have in common."""
+    """Warning that a fit is expected to lose most of its gain on new rows."""
 
 
 class VersionWarning(UserWarning):
