@@ -129,7 +129,7 @@ def _publish(moved: Machine, machine: Machine) -> None:
 def _blas_threads(
     trainer: Trainer, machine: Machine, state: TrainingState
 ) -> AbstractContextManager[None]:
-    """Context manager that limits BLAS to one thread for sizes in `trainer.serial_products`."""
+    """Context manager that limits BLAS to one thread for medium sizes, see `serial_products`."""
     is_exact = trainer.phases.is_exact
     n_model = smaller_discrete(machine).visible.n_states if is_exact else len(state.particles)
     n_products = (trainer.batch_size + n_model) * machine.weights.size

@@ -22,8 +22,8 @@ class Preconditioner:
     Parameters
     ----------
     variance, kurtosis : ndarray of shape (n_visible,), default=None
-        Variance and kurtosis of each column of the data, from which the visible layer computes its
-        metric. If None, they are unknown.
+        Variance and kurtosis of each column of the data, which the metric of the visible layer may
+        depend on. If None, they are unknown.
     unit : float, default=1.0
         Factor by which the metric of all parameters is multiplied. For example, the metric of
         weights between spin units is 1/16. With a factor of 16, their direction is the gradient.
@@ -48,8 +48,7 @@ class Preconditioner:
     def scale_hidden(self, variance: Array) -> None:
         """Set the variances of the hidden states, of shape (n_hidden,).
 
-        The metric of real-valued hidden units decreases with these variances; variances below 1
-        count as 1. The metrics of other hidden units do not depend on them.
+        The metric of `RealUnits` decreases with these variances; variances below 1 count as 1.
         """
         self._hidden_variance, self._fixed = variance, None
 

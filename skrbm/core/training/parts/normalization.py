@@ -52,7 +52,7 @@ class Normalization(Part):
         step.rate *= 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Convert derivatives by layer parameters to derivatives at constant scaled weights."""
+        """Convert layer gradients at constant weights to gradients at constant scaled weights."""
         work = machine.weights * gradient["weights"]
         layers = ("visible", machine.visible, 1), ("hidden", machine.hidden, 0)
         changes = {
@@ -143,7 +143,7 @@ def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
 
 
 def _random_directions(machine: Machine, n_directions: int) -> Array:
-    """Random normal matrix of shape (n_hidden, n_directions), which is the same in every run."""
+    """Random normal matrix of shape (n_hidden, n_directions), the same in every call of a shape."""
     shape = len(machine.hidden.bias), n_directions
     directions = np.random.default_rng(shape).standard_normal(shape)
     return like(directions.astype(machine.weights.dtype), machine.weights)

@@ -1,4 +1,4 @@
-"""Clusters of rows separated by wide gaps, which Gibbs sampling does not cross."""
+"""Clusters of rows separated by wide gaps, which Gibbs sampling rarely crosses."""
 
 from __future__ import annotations
 

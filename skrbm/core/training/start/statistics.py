@@ -1,4 +1,4 @@
-"""Column statistics, computed block by block without a copy of the data."""
+"""Column statistics, computed block by block to avoid a copy of all data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a
 def column_statistics(
     v: Any, sample_weight: Array | None = None, *, block_elements: int = MOMENT_BLOCK_ELEMENTS
 ) -> tuple[Array, Array]:
-    """Compute the mean and variance of every column in double precision, without copying the data.
+    """Compute the mean and variance of every column in double precision, from blocks of the data.
 
     Parameters
     ----------
