@@ -46,10 +46,10 @@ class Guard(Part):
         Raises
         ------
         DivergenceError
-            If the parameters, or the mean or moments of the visible units without a field, are not
-            finite in `precision`, if the field of a row on a hidden unit differs by `MAX_FIELD`
-            nats or more from the mean over at most `N_GUARD_ROWS` rows, or if
-            `Machine.lost_curvature` is not below 1.
+            If a parameter, or the mean or a moment of the visible units without a field, is not
+            finite in `precision`. If the field of a row on a hidden unit differs by `MAX_FIELD`
+            nats or more from the mean over at most `N_GUARD_ROWS` rows. If `Machine.lost_curvature`
+            is not below 1.
         """
         # `deepcopy` would take half the time of an update.
         last, last_state = (mapped(r, COPY) for r in (machine.parameters, vars(state)))

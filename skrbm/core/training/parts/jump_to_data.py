@@ -49,7 +49,7 @@ class JumpToData(Part):
     the key "modes".
 
     Gibbs sampling hardly mixes between modes that are far apart. Without jumps, chains would stay
-    in one mode for many updates, and training would distort the probabilities of all modes that no
+    in one mode for many updates, and training would distort the probabilities of the modes that no
     chain visits.
 
     A mini-batch with a rare row can raise the log-probability of the row's mode by tens of nats.

@@ -143,7 +143,7 @@ def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
 
 
 def _random_directions(machine: Machine, n_directions: int) -> Array:
-    """Random normal matrix of shape (n_hidden, n_directions), the same in every call of a shape."""
+    """Random normal matrix that depends only on its shape, (n_hidden, n_directions)."""
     shape = len(machine.hidden.bias), n_directions
     directions = np.random.default_rng(shape).standard_normal(shape)
     return like(directions.astype(machine.weights.dtype), machine.weights)
