@@ -138,12 +138,11 @@ def effective_couplings(
     r"""Interactions of the visible units up to a given order, in the zero-sum gauge.
 
     The coefficients are defined by averages over the states of the visible units. In these
-    averages, the units are independent; they are uniformly distributed [1]_ or, if they are
+    averages, the units are independent. They are uniformly distributed [1]_ or, if they are
     real-valued without two bounds, standard normal. A hidden unit with the states -1 and +1
-    contributes
-    :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k` is the input from
-    visible unit k. If this term is written as a Fourier integral, the average factorizes over the
-    units:
+    contributes :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k` is
+    the input from visible unit k. If this term is written as a Fourier integral, the average
+    factorizes over the units:
 
     .. math::
 
@@ -152,8 +151,9 @@ def effective_couplings(
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
     The integrals are summed over the hidden units. They are computed by the midpoint rule, which is
-    exact to rounding. The number of nodes for a hidden unit grows linearly with the sum of its
-    absolute weights; it does not depend on the number of states of the visible layer.
+    exact to rounding. The number of nodes for a hidden unit grows linearly with the sum, over the
+    visible units, of the largest absolute inputs; it does not depend on the number of states of the
+    visible layer.
 
     Parameters
     ----------

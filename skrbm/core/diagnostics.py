@@ -130,8 +130,7 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
 
     The Markov chain of visible states is reversible and has no negative eigenvalues. The
     autocorrelation :math:`\rho(n)` at a lag of n steps is therefore a weighted mean of powers
-    :math:`\lambda^n` with
-    :math:`0 \le \lambda \le 1`. Its logarithm is convex in n, so that
+    :math:`\lambda^n` with :math:`0 \le \lambda \le 1`. Its logarithm is convex in n, so that
 
     .. math::
 

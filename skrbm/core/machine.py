@@ -270,6 +270,8 @@ class Machine:
 
         .. math:: F(v) = -\log \sum_h e^{-E(v, h)}
 
+        For continuous hidden units, an integral replaces the sum.
+
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)

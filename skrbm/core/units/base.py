@@ -393,7 +393,7 @@ class Units(ABC):
         return {}
 
     def scale_gradient(self, work: Array) -> dict[str, Array]:
-        r"""Derivatives of :math:`\log(s / \sqrt{\kappa})`, for each parameter, times `work`.
+        r"""Derivatives of :math:`\log(s / \sqrt{\kappa})` by the learned parameters, times `work`.
 
         :math:`s` is the slope of a column's signal, and :math:`\kappa` is its `tail_curvature`. The
         array `work` has the shape (n_columns,). Parameters on which :math:`s / \sqrt{\kappa}`

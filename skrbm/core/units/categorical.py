@@ -15,7 +15,7 @@ from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Support
 from skrbm.core.units.value_table import ValueTable, chosen_values, value_table
 
-TABLE_BYTES = 2**19  # of the rows drawn at once, which fit the cache; NumPy's overhead is small
+TABLE_BYTES = 2**19  # of the rows drawn at once: they fit the cache, and NumPy calls are few
 MIN_CALL_SIZE = 200  # values for each NumPy call of a table; with fewer, `chosen_values` is faster
 
 

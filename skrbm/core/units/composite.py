@@ -163,7 +163,7 @@ class Composite(WideUnits):
             signals = [part.signal(part_states) for part, part_states in self._split(states)]
             if all(map(is_sparse, signals)):
                 return hstack(signals, "csr")
-            return self._join([dense(signal) for signal in signals])  # some are dense
+            return self._join([dense(signal) for signal in signals])  # at least one is dense
         out = np.empty_like(states, dtype=np.result_type(states, self.bias)) if out is None else out
         for part, part_states, part_out in self._split(states, out):
             copy_into(part.signal(part_states, out=part_out), part_out)

@@ -230,7 +230,7 @@ class Mixture(Units):
         return replace(self, bias=bias, log_variance=-np.log(precision))
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # The metric of Gaussian units, the special case of a base with one component.
+        # Same metric as for Gaussian units, the special case of a base with one component.
         scale = np.exp(self.log_variance)
         share = np.ones_like(self.bias)
         if variance is not None:
@@ -313,7 +313,7 @@ class Mixture(Units):
     def _log_base(self, s: Array) -> Array:
         """Log-probability of the base if the state is an atom, its log-density otherwise."""
         distance = s[..., None] - self.center
-        # States have the precision of the atoms only in double precision.
+        # In single precision, the states are rounded, so the atoms are rounded likewise.
         is_here = self._is_atom & (s[..., None] == self.center.astype(s.dtype))
         is_normal = self.spread > 0
         spread = np.where(is_normal, self.spread, 1)

@@ -18,8 +18,8 @@ from skrbm.core.units.base import Outs
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
-# The ufuncs themselves, which follow the protocol of the arrays: if SCIPY_ARRAY_API is set, SciPy
-# wraps them and knows some libraries only.
+# The unwrapped ufuncs, which call the library of an array on a device. If SCIPY_ARRAY_API is set,
+# SciPy wraps them in functions that support some libraries only.
 _UFUNCS: Any = map(inspect.unwrap, (special.erfcx, special.expit, special.ndtr, special.ndtri))
 erfcx, expit, ndtr, ndtri = _UFUNCS
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)

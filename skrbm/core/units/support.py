@@ -15,8 +15,8 @@ from skrbm.core.numerics import Array
 QUADRATURE_STEP = 0.8
 QUADRATURE_MARGIN = 8
 MAX_QUADRATURE_NODES = 10_000  # for each unit; each node costs a row of hidden fields per sample
-# Bounds of a learned variance, relative to the variance of the feature. A smaller one fits the
-# rounding of the data; a larger one is a sign that the chains diverge.
+# Bounds of a learned variance, relative to the variance of the feature. A smaller variance fits the
+# rounding of the data; a larger variance is a sign that the chains diverge.
 SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skrbm.core.numerics import Array
 
-N_ROUNDINGS = 16  # of exponentials, numbers and products, one epsilon each; sums have more
+N_ROUNDINGS = 16  # of exponentials, random numbers and products; sums have one more per value
 N_CALLS = 30  # NumPy calls for a table of one block; every two further blocks add as many
 
 
