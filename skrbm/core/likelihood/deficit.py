@@ -14,13 +14,13 @@ from skrbm.core.numerics import Array, every_kth_row
 from skrbm.core.units import Units
 
 N_DEFICIT_ROWS = 100  # largest number of rows of the data, and of chains
-N_STD_ERRORS = 3  # of the lower confidence bound
+N_STD_ERRORS = 3  # standard errors between the mean and the lower confidence bound
 
 
 def likelihood_deficit(
     machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
 ) -> float:
-    """Lower confidence bound on the likelihood deficit relative to independent columns, in nats.
+    """Lower confidence bound on a machine's loss of log-likelihood against independent columns.
 
     The log-partition function is replaced by a lower bound. For discrete hidden units, the bound is
     the logarithm of the partition function's sum, restricted to the hidden states of the chains and
