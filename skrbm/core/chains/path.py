@@ -321,7 +321,7 @@ class PathChains:
     def step(
         self, current: TemperedMachine, target: TemperedMachine, rng: np.random.Generator
     ) -> Array:
-        r"""Take a Gibbs step at the next inverse temperature, and compute free energy changes.
+        r"""Compute free energy changes to the next inverse temperature, and take a Gibbs step there.
 
         The free energy of visible states at inverse temperature :math:`\beta` is
 

@@ -119,7 +119,7 @@ def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array
 
 
 def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
-    """Inverse temperatures whose neighbors have rejection rates of at most `TARGET_REJECTION`.
+    """Inverse temperatures with rejection rates of at most `TARGET_REJECTION` between neighbors.
 
     The rates are predicted from the current ladder. They may be higher if the number of
     temperatures is limited by `max_betas`.
@@ -132,7 +132,7 @@ def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
 def _sample(
     path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array, n_steps: int
 ) -> Array:
-    """Sample by parallel tempering, and compute free energy differences between neighbors.
+    """Draw samples by parallel tempering, and compute their free energy differences.
 
     The result has shape (2, n_betas - 1, n_steps, n_chains). It contains the free energy at
     ``betas[k + 1]`` minus the free energy at ``betas[k]``, first for states drawn at ``betas[k]``,

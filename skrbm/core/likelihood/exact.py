@@ -13,7 +13,7 @@ from skrbm.core.parallel import map_blocks
 from skrbm.core.units import Units
 
 MAX_STATES = 2**25  # of the smaller layer; the sum takes seconds to minutes
-MIN_PROCESS_STATES = 2**22  # the sum takes seconds, longer than starting processes
+MIN_PROCESS_STATES = 2**22  # the sum takes seconds, more than the time to start processes
 # Elements of a temporary array (one megabyte, which fits the cache); blocks of a worker's task.
 MAX_SUMMED_ELEMENTS, N_TASK_BLOCKS = BLOCKS = 2**17, 2**9
 
@@ -152,7 +152,10 @@ def _described(units: Units, name: str) -> str:
 
 
 def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> int:
-    """Largest number of states whose free energies are computed together."""
+    """Number of states whose free energies are computed together.
+
+    Each array has at most `max_elements` elements, or a single row.
+    """
     return int(max(1, max_elements // max(machine.weights.shape)))
 
 

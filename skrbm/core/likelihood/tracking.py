@@ -154,8 +154,9 @@ class PartitionTracker:
         Returns
         -------
         log_partition : LogPartition
-            Estimate with its standard error. The variance includes a term of 1 / n_chains ** 2,
-            since all chains may miss a mode with a probability below 1 / n_chains.
+            Estimate with its standard error. The squared standard error includes a term of
+            1 / n_chains ** 2, since all chains may miss a mode whose probability is below
+            1 / n_chains.
         """
         if anchors is not None:
             self._anchors = anchors.astype(self._dtype, copy=False)
