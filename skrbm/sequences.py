@@ -162,9 +162,9 @@ def contact_scores(
         S_{ij} = F_{ij} - \frac{\overline{F_{i \cdot}} \, \overline{F_{\cdot j}}}{\overline{F}}
 
     where :math:`J_{ij}(a, b)` is the coupling between letter a at site i and letter b at site j in
-    the zero-sum gauge [2]_, and averages are over pairs of different sites. Some sites have strong couplings to all other sites, for example because they are more
-    variable. The average-product correction, the second term of :math:`S_{ij}`, removes this effect
-    [1]_.
+    the zero-sum gauge [2]_, and averages are over pairs of different sites. Some sites have strong
+    couplings to all other sites, for example because they are more variable. The average-product
+    correction, the second term of :math:`S_{ij}`, removes this effect [1]_.
 
     Parameters
     ----------

@@ -77,7 +77,8 @@ def propose(
     machine : Machine or TemperedMachine
         Machine that defines the target distribution of the weighted states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Rows given which the hidden states are drawn, preferably one in each mode of the machine.
+        Rows, preferably from all modes of the machine. Each hidden state is drawn given a random
+        row.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator

@@ -54,8 +54,8 @@ class Ladder:
     Parameters
     ----------
     betas : ndarray of shape (n_temperatures,)
-        Inverse temperatures in descending order; a full ladder ranges from 1 to 0. The attribute
-        `betas` is replaced by `adapt`.
+        Inverse temperatures in descending order; a full ladder ranges from 1 to 0. The method
+        `adapt` replaces the attribute `betas`.
     """
 
     _accepted: Array

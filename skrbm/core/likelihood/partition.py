@@ -38,8 +38,8 @@ class LogPartition:
         steps since the previous model.
     effective_sample_size : float or None
         Number of equally weighted chains that is equivalent to the weighted chains, between 1 and
-        `n_chains`. For "bar", it is the equivalent number of independent steps of a ladder, which
-        may be larger. None for an exact sum.
+        `n_chains`. For "bar", it is the equivalent number of independent steps, summed over all
+        ladders, which may be larger. None for an exact sum.
 
     Examples
     --------
