@@ -115,13 +115,13 @@ def sequence_weights(X: Any, identity: float = 0.8) -> Array:
         Letters, or any other values. A gap is treated as a letter. Missing values are treated as
         equal to each other.
     identity : float, default=0.8
-        Threshold of sequence identity, in (0, 1]. Two sequences are similar if they agree in at
-        least this fraction of the sites.
+        Threshold :math:`\theta` of sequence identity, in (0, 1]. Two sequences are similar if they
+        agree in at least this fraction of the sites.
 
     Returns
     -------
     weights : ndarray of shape (n_sequences,)
-        Weights in (0, 1]. A sequence without similar sequences has a weight of one.
+        Weights in (0, 1]. A sequence that is similar to no other has a weight of one.
 
     Raises
     ------

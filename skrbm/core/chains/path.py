@@ -321,7 +321,7 @@ class PathChains:
     def step(
         self, current: TemperedMachine, target: TemperedMachine, rng: np.random.Generator
     ) -> Array:
-        r"""Compute free energy changes to the next inverse temperature, and take a Gibbs step there.
+        r"""Compute free energy changes to the next temperature, and take a Gibbs step there.
 
         The free energy of visible states at inverse temperature :math:`\beta` is
 

@@ -181,10 +181,10 @@ def reversed_log_partition(
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
     """Lower bound on the log-partition function, from hidden states drawn given the anchors.
 
-    The result is the larger of two bounds. The first is the logarithm of the partition function's
-    sum, restricted to the drawn states; for continuous hidden units, it is minus infinity. The
-    second is an importance sampling estimate of the log-partition function, minus `BOUND_MARGIN`.
-    The probability that the second bound exceeds the true value is at most 1/1000.
+    The result is the larger of two bounds. The first is the logarithm of the partition function,
+    with its sum restricted to the drawn states; for continuous hidden units, it is minus infinity.
+    The second is an importance sampling estimate of the log-partition function, minus
+    `BOUND_MARGIN`. The probability that the second bound exceeds the true value is at most 1/1000.
 
     Parameters
     ----------

@@ -108,8 +108,8 @@ def conditional_distribution(
         States of a discrete unit, or atoms and quadrature nodes of a continuous unit. The width is
         the number of columns of the unit.
     probability : ndarray of shape (n_values, n_samples)
-        Probabilities of the values, which sum to one for each sample. At a quadrature node, it is
-        the density multiplied by the quadrature weight.
+        Probabilities of the values, which sum to one for each sample. The
+        probability of a quadrature node is its density, multiplied by the quadrature weight.
 
     Raises
     ------

@@ -23,8 +23,8 @@ def likelihood_deficit(
     """Lower confidence bound on a machine's loss of log-likelihood against independent columns.
 
     The log-partition function is replaced by a lower bound. For discrete hidden units, the bound is
-    the logarithm of the partition function's sum, restricted to the hidden states of the chains and
-    to hidden states drawn given the data. These states usually have the largest terms. For
+    the logarithm of the partition function, with its sum restricted to the hidden states of the
+    chains and to hidden states drawn given the data. These usually contribute most to the sum. For
     continuous hidden units, the bound is an importance sampling estimate minus `BOUND_MARGIN`. The
     probability that this bound exceeds the true value is at most 1/1000.
 
@@ -33,7 +33,7 @@ def likelihood_deficit(
     machine : Machine
         Trained machine.
     base : Units
-        Visible layer that, without a field, models the columns as independent.
+        Visible layer whose distribution without a field is the independent model.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Training data, of which at most `N_DEFICIT_ROWS` rows are used.
     particles : ndarray of shape (n_chains, n_hidden)

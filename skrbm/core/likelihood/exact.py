@@ -177,9 +177,9 @@ def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
     """Log-sum-exp of the negative free energies of the states in blocks `begin` to `end` - 1.
 
     A block contains the `n_low` joint states of the last units; the other units are constant.
-    Energy and field are sums over units. For each state, they are therefore equal to their values
-    for the first state of the block plus contributions of the last units. These contributions are
-    the same in every block.
+    Energy and field are sums over units. Their values for a state are therefore the values for the
+    first state of the block plus contributions of the last units. These contributions are the same
+    in all blocks.
     """
     units = marginal.visible
     low = units.states(0, n_low)

@@ -70,8 +70,9 @@ class PartitionTracker:
     n_chains : int
         Number of chains, at least two.
     max_chains : int, default=None
-        Largest number of chains. If the standard error exceeds `max_std_error`, new chains are
-        `CHAINS_FACTOR` times as many, up to this limit. If None, the limit is `n_chains`.
+        Largest number of chains. Each time that new chains are annealed from the base, their number
+        is `CHAINS_FACTOR` times the previous one, up to this limit. If None, the limit is
+        `n_chains`.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states that chains may jump to, such as rows of the data. If None, chains do not
         jump until `follow` is given anchors.
@@ -84,9 +85,11 @@ class PartitionTracker:
         is negative.
     min_ess_share : float
         Fraction of the number of chains. Chains are resampled if their effective sample size is
-        below this fraction. States drawn given the anchors must exceed it to replace the chains.
+        below this fraction. States drawn given the anchors replace the chains only if their
+        effective sample size is above it, or if their estimate is much larger (`BOUND_MARGIN`).
     max_std_error : float
-        Standard error, in nats, above which new chains are annealed from the base.
+        Standard error, in nats, above which new chains are annealed from the base, if the number of
+        models has doubled since the last time.
     jump_pause : int
         Number of steps from one jump to the next.
     n_mixed_rows : int
@@ -251,8 +254,8 @@ class _Segment:
     def free_energy(self, v: Array, fields: tuple[Array, Array], beta: float) -> Array:
         """Free energy in the intermediate machine at `beta`, in nats.
 
-        The energies are added in double precision; the hidden log-partition has the dtype of
-        `fields`.
+        The visible energies are added in double precision. The hidden log-partition has the dtype
+        of `fields`.
         """
         first, last = self._first.visible, self._last.visible
         energy = (1 - beta) * first.energy(v).astype(float) + beta * last.energy(v).astype(float)

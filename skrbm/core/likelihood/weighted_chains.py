@@ -75,7 +75,7 @@ class Population:
         Returns
         -------
         chosen : ndarray of int of shape (n_chains,)
-            Indices of the resampled chains.
+            Index of the old chain from which each new chain is copied.
         """
         n = len(self.v)
         targets = (np.arange(n) + rng.random()) / n
