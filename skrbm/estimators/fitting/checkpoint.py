@@ -18,7 +18,7 @@ CHANGEABLE = {"n_jobs", "verbose", "warm_start", "random_state"}
 
 @final
 class Checkpoint:
-    """Callback that saves a fit every few epochs, so that another process can resume it.
+    """Callback that saves a fit at regular intervals, so that another process can resume it.
 
     The file contains the estimator with the parameters after the saved epoch, and the progress of
     the fit. With `early_stopping`, the best parameters are set only when the fit ends. To resume,

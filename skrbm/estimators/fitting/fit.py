@@ -53,11 +53,11 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
     Raises
     ------
     ValueError
-        If the rows or the parameters are invalid (see `start_fit` and `trainer_of`), or if an exact
-        sum has too many states.
+        If the rows or the parameters are invalid, as for `start_fit` and `trainer_of`, or if an
+        exact sum has too many states.
     DivergenceError
-        If training diverges. The parameters before the diverged epoch or, with `early_stopping`,
-        those of the preferred epoch so far (see `Plateau.add`) are written to the estimator.
+        If training diverges. The parameters before the diverged epoch are written to the estimator
+        or, with `early_stopping`, those of the preferred epoch (see `Plateau.add`), if any.
     """
     task, start = task or FitTask(), start_fit(problem)
     with deferred_interrupts(stops_for_sigterm=True) as interrupts:
@@ -149,7 +149,7 @@ class Fit:
         Returns
         -------
         result : FitResult
-            Result with the last machine or, with `early_stopping`, the preferred one (see
+            Result with the last machine or, in `fit` with `early_stopping`, the preferred one (see
             `Plateau.add`). If training diverged, the last machine is the one before the diverged
             epoch, and the result contains the error.
         """
@@ -326,7 +326,7 @@ def _moved(start: Start, machine: Machine, move: Callable[[Array], Array]) -> tu
 
 
 def _history(problem: Problem, n_done: int) -> History:
-    """Continue the history of the estimator, or create an empty history."""
+    """Continue the history of the estimator, or create an empty one if training does not resume."""
     owner, is_new = problem.model.owner, not problem.training_state
     return History(
         empty_history(*problem.scores) if is_new else owner.history_,

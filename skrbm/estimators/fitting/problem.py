@@ -64,14 +64,14 @@ class Start:
     rng : numpy.random.Generator
         Random stream of training.
     data : dict
-        Value of the attribute `_data` of the estimator after the fit: statistics of the rows of
-        this fit and of the fits that it continues. "first" is a tuple with the number of rows of
-        the first fit, and the means and variances of its columns. "all" is the same tuple for all
-        rows. "varying" is the mask of the columns that are not constant, or True if it is unknown.
-        "kurtosis" contains the kurtosis of each column, computed by `_kurtosis`; "least_kurtosis",
-        if present, is a lower bound for all columns. For `TabularRBM`, "table" contains the fields
-        of the `Table` that encodes the columns, except `kinds` and `categories`. The entries of
-        `Problem.counts` are included.
+        Statistics of the rows of this fit and of the fits that it continues. Unless the first epoch
+        diverges, they become the attribute `_data` of the estimator. "first" is a tuple with the
+        number of rows of the first fit, and the means and variances of its columns. "all" is the
+        same tuple for all rows. "varying" is the mask of the columns that are not constant, or True
+        if it is unknown. "kurtosis" contains the kurtosis of each column (see `start_fit`), and
+        "least_kurtosis", if present, is a lower bound for all columns. For `TabularRBM`, "table"
+        contains the fields of the `Table` that encodes the columns, except `kinds` and
+        `categories`. The entries of `Problem.counts` are included.
     base : Units
         Visible layer of independent units with the means and variances of all rows so far.
     ladder : Ladder
@@ -268,7 +268,7 @@ class Problem(ABC):
 
     @abstractmethod
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
-        """Create the recorder of a fit that stores states in the floating-point type `dtype`."""
+        """Create the recorder of a fit whose states have the floating-point type `dtype`."""
 
     @abstractmethod
     def attributes(self, result: FitResult) -> dict[str, Any]:

@@ -301,8 +301,8 @@ class RowRecorder(Recorder):
     def _warn_if_overfitted(self, machine: Machine, step_sum: Array | float) -> None:
         """Warn if most of the gain over independent columns is expected to be lost on new rows.
 
-        Nothing is checked after a single epoch, in which the rows of each update were new to the
-        model, with fewer than `MIN_COVARIANCE_ROWS` rows, or if `step_sum` is 0.
+        Nothing is checked after a single epoch, with fewer than `MIN_COVARIANCE_ROWS` rows, or if
+        `step_sum` is 0. In a single epoch, the rows of each update are new to the model.
 
         The pseudo-likelihood counts a weak dependency of two columns twice, once for each column.
         The gain of the likelihood is therefore about half the gain of the pseudo-likelihood.
@@ -355,7 +355,7 @@ class RowRecorder(Recorder):
         """Mean log-Jacobians of the training rows and, if rows are held out, of the held-out rows.
 
         The Jacobian is that of the map from the machine's columns to the user's values. Each mean
-        is in nats, over at most `MAX_RECORDED_ROWS` rows. It is zero without tables.
+        is in nats, over at most `MAX_RECORDED_ROWS` rows. It is zero if the rows are no table.
         """
         if not self.rbm._row_format.has_tables:
             return [0.0] * len(self._scored)
@@ -422,7 +422,7 @@ class RowRecorder(Recorder):
         return notes
 
     def _held_out_scores(self, machine: Machine) -> RowScores:
-        """Log pseudo-likelihoods of held-out rows in nats, and weights of these rows.
+        """Log pseudo-likelihoods of some held-out rows in nats, and weights of these rows.
 
         Densities are those of the machine's columns, not of the user's values.
         """

@@ -55,7 +55,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     Returns
     -------
     trainer : Trainer
-        Training algorithm. Its buffers serve this machine.
+        Training algorithm, with buffers for this machine.
 
     Raises
     ------

@@ -68,7 +68,7 @@ def start_fit(problem: Problem) -> Start:
     ValueError
         If the rows or `n_components` do not match the public arrays, if a public array is invalid,
         if the statistics of the rows exceed the range of their data type, or if parameters or rows
-        have changed since the checkpoint.
+        have changed since the checkpoint (see `check_same_fit`).
     """
     model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
     if checkpoint is not None:

@@ -21,9 +21,8 @@ N_TRACKING_ANCHORS, N_LIKELIEST = 100, 8  # proposals of jumps: evenly spaced ro
 # Errors and cost of these settings: benchmarks/results/tracking_small.json and tracking_large.json.
 N_TRACKING_CHAINS = 100, 500  # smallest and largest number of chains
 ROWS_PER_CHAIN = 100  # training rows per chain
-# Largest number of Gibbs steps of each chain per epoch: one for every `UPDATES_PER_STEP` updates,
-# which take about 5 % of the time of an epoch, but no less than `MIN_TRACKING_STEPS`.
-MIN_TRACKING_STEPS, UPDATES_PER_STEP = 20, 16
+MIN_TRACKING_STEPS = 20  # smallest limit of the number of Gibbs steps of each chain per epoch
+UPDATES_PER_STEP = 16  # updates per Gibbs step of the chains: about 5 % of the time of an epoch
 
 
 @final
