@@ -152,7 +152,7 @@ def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> b
 def is_below(result: float | LogPartition, bound: float) -> bool:
     """True if an estimate of log Z is below a bound by more than `N_BOUND_ERRORS` standard errors.
 
-    A float has no standard error. Differences within the rounding error are ignored.
+    The standard error of a float is zero. Differences within the rounding error are ignored.
     """
     std_error = getattr(result, "std_error", 0.0)
     slack = N_BOUND_ERRORS * std_error + BOUND_ROUNDING * max(1.0, abs(bound))

@@ -39,14 +39,14 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     order : {2, 3}, default=2
         Maximum order of the interactions: 2 for pairs, 3 for pairs and triples.
     method : {"auto", "exact", "gaussian"}, default="auto"
-        "exact" integrates over frequencies. Apart from rounding, it is exact for any number of
-        features. The cost is proportional to n_components * n_columns**order and increases with the
-        weights. "gaussian" approximates the contribution of all other features to the field of a
-        hidden unit by a normal distribution. This approximation is inaccurate if a unit has only a
-        few large weights. For "binary" hidden units, "auto" is "exact" unless this would take more
-        than 1e13 multiplications, that is, minutes; with numeric or interval columns, it is "exact"
-        at any cost. For other hidden units, "auto" is "gaussian", which is exact for
-        `hidden_units="gaussian"`; "exact" is not available.
+        "exact" computes a Fourier integral for each hidden unit. Apart from rounding, it is exact
+        for any number of features. The cost is proportional to n_components * n_columns**order and
+        increases with the weights. "gaussian" approximates the contribution of all other features
+        to the field of a hidden unit by a normal distribution. This approximation is inaccurate if
+        a unit has only a few large weights. For "binary" hidden units, "auto" is "exact" unless
+        this would take more than 1e13 multiplications, that is, minutes; with numeric or interval
+        columns, it is "exact" at any cost. For other hidden units, "auto" is "gaussian", which is
+        exact for `hidden_units="gaussian"`; "exact" is not available.
 
     Returns
     -------
@@ -67,8 +67,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     Raises
     ------
     TypeError
-        If `rbm` is not an instance of one of these classes, as for example an `RBMClassifier`; pass
-        its attribute `estimator_` instead.
+        If `rbm` is neither an instance of one of these classes nor a `GaussianBernoulliRBM`, as for
+        example an `RBMClassifier`; pass its attribute `estimator_` instead.
     ValueError
         If the features are real-valued and not scaled, as in `GaussianBernoulliRBM`; if the table
         has numeric or interval columns and `method` is "gaussian" or the hidden units are not
