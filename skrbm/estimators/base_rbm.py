@@ -164,7 +164,7 @@ class BaseRBM(
         instead of one (see `missing`).
     l1 : float
         L1 penalty: factor of the sum of the absolute values of the weights. All penalties are
-        subtracted from the mean log-likelihood of the rows, in nats.
+        subtracted from the mean log-likelihood of a row.
     l1_squared : float
         Squared L1 penalty: factor of half the squared L1 norm of the weights of a hidden unit,
         summed over all hidden units and divided by the number of visible columns. Unlike that of
@@ -202,12 +202,13 @@ class BaseRBM(
     check_input : {"warn", "raise", "ignore"}
         Treatment of values that the units cannot take: a warning, a ValueError, or no check.
     missing : {"raise", "marginalize"}
-        Treatment of missing values (NaN) in `fit`, `partial_fit`, `transform`, `score_samples` and
-        `score`: raise a ValueError, or marginalize over them. In training, the missing values of a
-        mini-batch are redrawn before the update by one Gibbs step given the observed values. The
-        step starts from the values drawn in the previous epoch; in the first epoch, it starts from
-        values of similar rows. In the first epoch of a call that continues training (`partial_fit`,
-        or `fit` with `warm_start`), ten steps are used, because no earlier draws are kept.
+        Treatment of missing values (NaN; in tables, also None) in `fit`, `partial_fit`,
+        `transform`, `score_samples` and `score`: raise a ValueError, or marginalize over them. In
+        training, the missing values of a mini-batch are redrawn before the update by one Gibbs step
+        given the observed values. The step starts from the values drawn in the previous epoch; in
+        the first epoch, it starts from values of similar rows. In the first epoch of a call that
+        continues training (`partial_fit`, or `fit` with `warm_start`), ten steps are used, because
+        no earlier draws are kept.
     n_jobs : int or None
         Number of threads for `transform`, scores and `log_partition`, and number of processes for
         exact sums over 2^22 states or more in `log_partition`. Negative numbers are interpreted as
@@ -222,7 +223,7 @@ class BaseRBM(
         Seed or generator of all random numbers. With an int, the result is bit-for-bit reproducible
         for the same input and parameters on the same machine. A generator, such as
         ``numpy.random.default_rng(seed)``, is advanced by every fit that starts anew, so that a
-        second fit gives a different result. None is NumPy's global generator.
+        second fit gives a different result. If None, NumPy's global generator is used.
 
     Attributes
     ----------
@@ -265,8 +266,9 @@ class BaseRBM(
         - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean
           log-likelihood of at most 1000 training rows, and standard error of the log-partition
           function, in nats.
-        - "free_energy_gap", with `early_stopping`: mean free energy of the validation rows minus
-          the mean free energy of training rows, in nats. A growing gap indicates overfitting.
+        - "free_energy_gap", with `early_stopping`: mean free energy of at most 1000 validation rows
+          minus the mean free energy of at most 1000 training rows, in nats. A growing gap indicates
+          overfitting.
         - "validation_pseudo_likelihood", with `early_stopping`: estimate of the mean log
           pseudo-likelihood of the validation rows, in nats.
         - "validation_log_likelihood" and "validation_log_likelihood_std_error", with both
