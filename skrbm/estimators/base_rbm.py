@@ -178,8 +178,8 @@ class BaseRBM(
     early_stopping : bool
         Hold out validation rows in `fit`, and end the fit when their score no longer improves. The
         fitted parameters are those of the last epoch whose score is at most half a standard error
-        below the best score. The standard error is that of the mean difference between the scores
-        of the rows in the two epochs.
+        below the best score. This is the standard error of the mean difference between the scores
+        of the rows in this epoch and in the best epoch.
     validation_fraction : float
         Fraction of the rows that `early_stopping` holds out; in `RBMClassifier`, of the labeled
         rows.
@@ -397,7 +397,7 @@ class BaseRBM(
     _metric_unit: ClassVar[float] = 1.0
 
     def _unit_options(self, varying: Any) -> dict[str, Any]:
-        """Additional arguments of the visible unit type; `varying` masks varying features."""
+        """Options of the visible unit type; `varying` is the mask of non-constant features."""
         return {}
 
     @with_callbacks
@@ -406,7 +406,7 @@ class BaseRBM(
         """Fit the model to data, starting from a new initialization unless `warm_start` is True.
 
         With `warm_start`, a fitted model continues training. A model of real-valued features that
-        has seen fewer than 20 rows is initialized anew from all rows seen so far.
+        has seen fewer than 20 rows is initialized anew, with the statistics of all rows so far.
 
         With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called before and after
         every epoch, and may end the fit.
@@ -467,9 +467,9 @@ class BaseRBM(
         """Train for one epoch over the given rows, starting from the current parameters.
 
         The first call initializes the model. A model of real-valued features that has seen fewer
-        than 20 rows is initialized anew from all rows seen so far. No validation rows are held out.
-        The learning rate is constant with every schedule, because the number of further epochs is
-        unknown.
+        than 20 rows is initialized anew, with the statistics of all rows so far. No validation rows
+        are held out. The learning rate is constant with every schedule, because the number of
+        further epochs is unknown.
 
         Parameters
         ----------

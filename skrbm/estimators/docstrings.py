@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 Entries = dict[str, str]
 SECTIONS = ("", "Parameters", "Attributes", "See Also", "Notes", "References", "Examples")
-# Parameters by subject. numpydoc has no headings among parameters, whose order is the signature's.
+# Parameters by subject. numpydoc has no headings between parameters, which follow the signature.
 PARAMETER_GROUPS = {
     "Model": ("n_components", "hidden_units", "parameterization", "learn_variance"),
     "Columns of a table": ("kinds", "numeric_scale", "handle_unknown"),

@@ -40,10 +40,9 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         scores are classified alike; the fraction may therefore be smaller.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
         Score of a row: its negative free energy, or its log pseudo-likelihood. The log
-        pseudo-likelihood takes longer than the free energy, since every term of its sum over the
-        features is normalized separately, and it gives more weight to features that predict each
-        other. The free energy needs complete rows; impute missing values first, by `RBMImputer` in
-        a Pipeline.
+        pseudo-likelihood takes longer to compute, since every term of its sum over the features is
+        normalized separately. It gives more weight to features that predict each other. The free
+        energy needs complete rows; impute missing values first, by `RBMImputer` in a Pipeline.
 
     Attributes
     ----------

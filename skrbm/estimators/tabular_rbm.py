@@ -20,7 +20,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     r"""Restricted Boltzmann machine for tables of categorical, binary and numeric columns.
 
     The model is a joint distribution of the columns of a table. Each column is one visible unit,
-    whose type depends on the kind of the column. With binary hidden units,
+    whose type depends on the kind of the column; a discrete column without any category is left
+    out. With binary hidden units,
 
     .. math:: p(v) \propto \prod_{\text{columns}} e^{-A_c(v_c)}
         \prod_j \left( 1 + e^{b_j + \sum_c \varphi_c(v_c)^T W_{cj}} \right)

@@ -141,7 +141,7 @@ class Table:
 
     @cached_property
     def order(self) -> list[int]:
-        """Column index in the table of each visible unit."""
+        """Index of the table's column for each visible unit."""
         return [j for group in self.groups.values() for j in group]
 
     @cached_property

@@ -124,7 +124,7 @@ def numbers_of(column: Any) -> Array:
 def rounded(values: Array, dtype: str) -> Array:
     """Numbers rounded and clipped to an integer type; for other types, they are unchanged."""
     try:
-        limits = np.iinfo(dtype.lower().partition("[")[0])  # of "int64[pyarrow]"
+        limits = np.iinfo(dtype.lower().partition("[")[0])  # without "[pyarrow]"
     except (TypeError, ValueError):
         return values
     whole = [min(max(int(x), limits.min), limits.max) for x in np.rint(values).tolist()]

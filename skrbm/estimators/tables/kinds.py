@@ -13,10 +13,10 @@ from skrbm.estimators.tables.frames import declared_categories, factorized, kind
 from skrbm.estimators.tables.mixtures import MixtureScale
 from skrbm.estimators.tables.scores import NormalScores
 
-MIN_IDENTIFIERS = 20  # a column with more categories may consist of identifiers
+MIN_IDENTIFIERS = 20  # a column with more distinct values may consist of identifiers
 # Expected number of pairs of equal integers, if integers between the extremes were drawn at random.
-# If it is at least 10, a column without such a pair consists of identifiers: the probability of no
-# pair is about e^-10.
+# If it is at least 10, a column without such a pair is taken for identifiers: the probability of no
+# pair is at most e^-10.
 MIN_EXPECTED_TIES = 10
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 COLUMN_KINDS = (*DISCRETE, *REAL)

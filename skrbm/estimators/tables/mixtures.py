@@ -54,13 +54,13 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 class MixtureScale:
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A frequent value, such as a debt of zero, is an atom, that is, a value with a positive
-    probability: it is the value of at least a twentieth of the rows and at least five rows, and of
-    at least four times as many rows as either neighboring value. In a run of neighboring values
-    that each belong to a twentieth of the rows and to five rows, all values are atoms if the first
-    and the last of them have at least four times as many rows as the values beside the run. A
-    column consists of atoms alone if it has at most 20 distinct values, which occur at least five
-    times on average, or if fewer than ten rows have other values than the atoms.
+    A value is frequent if at least a twentieth of the rows and at least five rows have it. A
+    frequent value, such as a debt of zero, is an atom (a value with a positive probability) if it
+    has at least four times as many rows as either neighboring value. All values in a run of
+    neighboring frequent values are atoms if the first and the last of them have at least four times
+    as many rows as the values beside the run. A column consists of atoms alone if it has at most 20
+    distinct values, which occur at least five times on average, or if fewer than ten rows have
+    values other than the atoms.
 
     All other values are transformed by one of Johnson's transformations [1]_ and then have the
     density of a mixture of normal distributions. The transformation and the number of components

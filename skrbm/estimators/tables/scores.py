@@ -15,7 +15,7 @@ MIN_COPIES = 5  # mean count per distinct value from which a column is treated a
 CANDIDATE_BINS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # numbers of bins, spaced geometrically
 HERMITE_RULE = roots_hermitenorm(8)[0], roots_hermitenorm(8)[1] / np.sqrt(2 * np.pi)
 MAX_SCORE = 1e150  # so that its square is finite
-MAX_VALUE = 1e307  # so that differences of two are finite
+MAX_VALUE = 1e307  # so that the difference of two values is finite
 
 
 @final
