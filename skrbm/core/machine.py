@@ -63,16 +63,16 @@ class Machine:
         The keys are "weights" and the names of the layers' parameters with the prefix "visible_" or
         "hidden_", such as "visible_bias".
         """
-        return _named(self.weights, self.visible.parameters, self.hidden.parameters)
+        layers = self.visible.parameters, self.hidden.parameters
+        return {"weights": self.weights} | _named(*layers)
 
     @cached_property
     def offsets(self) -> dict[str, Array]:
-        """Offsets of the layers that have one, with the keys "visible_offset" and "hidden_offset".
+        """Offsets of the layers that have one, not copied.
 
-        They are not copied, except from `Composite` layers with several parts.
+        The keys are the names of the layers' offsets with the prefix "visible_" or "hidden_".
         """
-        layers = {"visible_offset": self.visible.offset, "hidden_offset": self.hidden.offset}
-        return {name: offset for name, offset in layers.items() if offset is not None}
+        return _named(self.visible.offsets, self.hidden.offsets)
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
@@ -356,7 +356,7 @@ class Machine:
             total_field = self.weights @ signal.sum(axis=0)
             work = np.einsum("ij,ij->i", self.weights, weights)
             _add(visible, self.visible.signal_gradient(total_field, work))
-        return _named(weights, visible, hidden)
+        return {"weights": weights} | _named(visible, hidden)
 
     def signal_product(self, v: Any, h: Array, out: Array | None = None) -> Array:
         """Matrix product of the transposed visible signals with `h`.
@@ -395,9 +395,9 @@ def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
         total[name] += array
 
 
-def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
-    """Merge the weights and the arrays of both layers, with the names of `Machine.parameters`."""
-    named = {"weights": weights}
+def _named(*layers: dict[str, Array]) -> dict[str, Array]:
+    """Merge the arrays of both layers, with the names that they have in a machine."""
+    named = {}
     for layer, arrays in zip(("visible", "hidden"), layers, strict=True):
         for name, array in arrays.items():
             named[f"{layer}_{name}"] = array

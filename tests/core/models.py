@@ -167,8 +167,12 @@ def replace_parameters(machine, parameters):
 
 def parameters_from(p, machine):
     """Oracle Parameters of a machine of the same type as p: the inverse of `machine_from`."""
-    offsets = {"visible_offset": 0 * p.visible_offset, "hidden_offset": 0 * p.hidden_offset}
-    return p.replace(**renamed(machine.parameters), **(offsets | machine.offsets))
+    layers = {"visible_offset": machine.visible, "hidden_offset": machine.hidden}
+    offsets = {
+        name: 0 * getattr(p, name) if layer.offset is None else layer.offset
+        for name, layer in layers.items()
+    }
+    return p.replace(**renamed(machine.parameters), **offsets)
 
 
 def renamed(gradient):

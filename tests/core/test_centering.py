@@ -81,6 +81,19 @@ def test_recentering_leaves_the_law_alone(case, seed, rng):
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_recentering_in_place_leaves_the_distribution_alone(case, seed, rng):
+    # Slip: offsets are written to copies that the parts of a composite layer do not use.
+    p = model(case, seed)
+    v, h = visible_states(p, rng), hidden_states(p)
+    machine = recenter(machine_from(p), *random_offsets(p, rng))
+    machine.assign(recenter(machine, *random_offsets(p, rng)).arrays)
+    np.testing.assert_allclose(machine.mean_hidden(v), oracles.mean_hidden(p, v), atol=1e-9)
+    np.testing.assert_allclose(machine.mean_visible(h), oracles.mean_visible(p, h), atol=1e-9)
+    constant = machine.free_energy(v) + oracles.log_likelihood(p, v)
+    np.testing.assert_allclose(constant, constant[0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
 def test_recentering_follows_the_table_and_round_trips(case, seed, rng):
     p = model(case, seed)
     offsets = random_offsets(p, rng)

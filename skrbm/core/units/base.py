@@ -93,6 +93,11 @@ class Units(ABC):
         index of the part.
         """
 
+    @property
+    def offsets(self) -> dict[str, Array]:
+        """Offset, not copied, with names as in `parameters`; empty without an offset."""
+        return {} if self.offset is None else {"offset": self.offset}
+
     @abstractmethod
     def signal(self, states: Any, out: Array | None = None) -> Any:
         """Signal that the layer sends through the weights; it is affine in each column of states.

@@ -90,10 +90,14 @@ class Composite(WideUnits):
     def bias(self) -> Array:  # type: ignore[override]  # a property in place of an attribute
         return self._join([part.bias for part in self.parts])
 
-    @cached_property
+    @property
     def offset(self) -> Array | None:  # type: ignore[override]  # a property, too
         offsets = [part.offset for part in self.parts if part.offset is not None]
         return self._join(offsets) if offsets else None
+
+    @property
+    def offsets(self) -> dict[str, Array]:
+        return _named(part.offsets for part in self.parts)
 
     @property
     def is_signal_fixed(self) -> bool:  # type: ignore[override]  # a property, too

@@ -66,12 +66,12 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
     memory = state.parts.get(Average.name)
     if memory is None:
         return machine
-    arrays = memory["arrays"]
-    offsets = arrays.get("visible_offset"), arrays.get("hidden_offset")
-    moved = recenter(machine.astype(machine.dtype, copy=True), *offsets)
+    arrays, moved = memory["arrays"], machine.astype(machine.dtype, copy=True)
+    if arrays.keys() != moved.arrays.keys():  # of a centered machine
+        moved = recenter(moved, *state.offsets(machine.dtype))
     if memory["n_pending"]:
         arrays = {name: array.copy() for name, array in arrays.items()}
-        _blend(arrays, moved.parameters, _pending_share(memory))
+        _blend(arrays, moved.arrays, _pending_share(memory))
     moved.assign(arrays)
     return recenter(moved, None, None)
 

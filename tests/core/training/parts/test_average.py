@@ -43,7 +43,8 @@ def test_average_of_centered_machines_is_plain_and_does_not_know_the_origin(kind
     # Slip: plain parameters averaged, which mixes the offsets with weights of other updates.
     p = model(sized(kind, 4, 3), seed)
     offsets = rng.random(len(p.weights)), rng.random(3)
-    state = TrainingState(np.zeros((1, 3)))
+    later = rng.random(len(p.weights)), rng.random(3)
+    state = TrainingState(np.zeros((1, 3)), visible_offset=later[0], hidden_offset=later[1])
     for _ in range(3):
         add(state, recenter(machine_from(p), *offsets))
     average = averaged(machine_from(model(sized(kind, 4, 3), seed + 1)), state)
@@ -53,9 +54,10 @@ def test_average_of_centered_machines_is_plain_and_does_not_know_the_origin(kind
 
 def test_average_starts_anew_in_other_coordinates(seed):
     p = model(("bernoulli", 4, 3, 0), seed)
-    state, machine = TrainingState(np.zeros((1, 3))), machine_from(p)
+    offsets = {"visible_offset": np.ones(4), "hidden_offset": np.ones(3)}
+    state, machine = TrainingState(np.zeros((1, 3)), **offsets), machine_from(p)
     add(state, machine_from(model(("bernoulli", 4, 3, 0), seed + 1)))
-    add(state, recenter(machine, np.ones(4), np.ones(3)))
+    add(state, recenter(machine, *offsets.values()))
     assert state.parts["average"]["n_averaged"] == 1
     assert_same_arrays(averaged(machine, state).parameters, machine.parameters, atol=1e-12)
 
