@@ -19,7 +19,7 @@ __all__ = ["contact_scores", "read_fasta", "sequence_weights"]
 
 ALPHABETS = {"protein": "-ACDEFGHIKLMNPQRSTVWY", "dna": "-ACGT", "rna": "-ACGU"}
 GZIP_MAGIC = b"\x1f\x8b"  # first bytes of a compressed file: RFC 1952
-N_SHOWN = 10  # names or letters in a message
+N_SHOWN = 10  # largest number of names in a message
 # Block sizes of the comparison of pairs: for at most 255 sites, two arrays of one byte per pair,
 # which fit in a cache of 1 MiB.
 PAIRED_ROWS, PAIRED_OTHERS = 2**6, 2**13
@@ -40,8 +40,8 @@ def read_fasta(
         Name of a file, or a file opened for reading. The file may be compressed with gzip; an open
         file must then be in binary mode.
     alphabet : str, default="protein"
-        Letters of the sequences. "protein" consists of the gap "-" and the twenty amino acids, "dna"
-        and "rna" of the gap and the four bases. Any other string is the list of all letters,
+        Letters of the sequences. "protein" consists of the gap "-" and the twenty amino acids,
+        "dna" and "rna" of the gap and the four bases. Any other string is the list of all letters,
         including "-" if the sequences have gaps.
     insertions : {"drop", "keep"}, default="drop"
         Treatment of lower-case letters and ".". In A2M and A3M files, they are insertions, which do
@@ -115,13 +115,13 @@ def sequence_weights(X: Any, identity: float = 0.8) -> Array:
         Letters, or any other values. A gap is treated as a letter. Missing values are treated as
         equal to each other.
     identity : float, default=0.8
-        Threshold of sequence identity, in (0, 1]. Two sequences are similar if they agree in at
-        least this fraction of the sites.
+        Threshold :math:`\theta` of sequence identity, in (0, 1]. Two sequences are similar if they
+        agree in at least this fraction of the sites.
 
     Returns
     -------
     weights : ndarray of shape (n_sequences,)
-        Weights in (0, 1]. A sequence without similar sequences has a weight of one.
+        Weights in (0, 1]. A sequence that is similar to no other has a weight of one.
 
     Raises
     ------
@@ -161,10 +161,10 @@ def contact_scores(
         F_{ij} = \sqrt{\sum_{a, b} J_{ij}(a, b)^2}, \qquad
         S_{ij} = F_{ij} - \frac{\overline{F_{i \cdot}} \, \overline{F_{\cdot j}}}{\overline{F}}
 
-    where the couplings are in the zero-sum gauge [2]_, and averages are over pairs of different
-    sites. Some sites have strong couplings to all other sites, for example because they are more
-    variable. The average-product correction, the second term of :math:`S_{ij}`, removes this effect
-    [1]_.
+    where :math:`J_{ij}(a, b)` is the coupling between letter a at site i and letter b at site j in
+    the zero-sum gauge [2]_, and averages are over pairs of different sites. Some sites have strong
+    couplings to all other sites, for example because they are more variable. The average-product
+    correction, the second term of :math:`S_{ij}`, removes this effect [1]_.
 
     Parameters
     ----------
@@ -181,9 +181,9 @@ def contact_scores(
     Returns
     -------
     scores : ndarray of shape (n_features, n_features) or pandas.DataFrame
-        Symmetric matrix of scores in nats, with a zero diagonal. If `as_frame` is True, a data frame
-        with one row per pair of sites and the columns "first", "second" and "score", sorted by
-        descending score.
+        Symmetric matrix of scores in nats, with a zero diagonal. If `as_frame` is True, a data
+        frame with one row per pair of sites and the columns "first", "second" and "score", sorted
+        by descending score.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def _letters(alphabet: str) -> str:
 
 
 def _content(path: Any) -> bytes:
-    """Read a file and decompress its content."""
+    """Content of a file, decompressed if it is compressed with gzip."""
     content = path.read() if hasattr(path, "read") else Path(path).read_bytes()
     content = content.encode() if isinstance(content, str) else content
     return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
@@ -374,7 +374,10 @@ def _site_codes(X: Any) -> Array:
 def _n_relatives(
     sites: Array, n_equal: int, block_rows: int = PAIRED_ROWS, block_others: int = PAIRED_OTHERS
 ) -> Array:
-    """Count the rows that agree with each row in at least `n_equal` sites, including itself."""
+    """Count the rows, including the row itself, that agree with a row in `n_equal` or more sites.
+
+    `sites` has shape (n_sites, n_rows), and the result has shape (n_rows,).
+    """
     n_rows = sites.shape[1]
     counts = np.zeros(n_rows, dtype=np.intp)
     for begin in range(0, n_rows, block_rows):

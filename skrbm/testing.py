@@ -15,10 +15,10 @@ from skrbm.core.units import QuadratureError, Units
 N_FIELDS = 5  # rows of the test fields
 N_NEAR_FIELDS = 81  # fields at which the variance is compared with its bound
 N_DRAWS_PER_FIELD = 20_000  # relative errors of moments are about 0.01
-DIFFERENCE_STEP = 1e-3  # of the five-point finite difference, whose error is of order step^4
-FAR_STATE, FAR_ERROR = 1e6, 1e-4  # state at which the energy is quadratic, and tolerance there
-MAX_ERROR = 1e-6  # relative and absolute tolerance of quadrature and finite differences
-MAX_STD_ERRORS = 6  # of a sample moment; a correct one fails with a probability of 2e-9
+DIFFERENCE_STEP = 1e-3  # of finite differences; five-point ones have errors of order step^4
+FAR_STATE, FAR_ERROR = 1e6, 1e-4  # state where quadratic terms dominate, and tolerance there
+MAX_ERROR = 1e-6  # relative and absolute tolerance of comparisons in double precision
+MAX_STD_ERRORS = 6  # of a sample moment; a correct moment fails with a probability of 2e-9
 
 
 def check_units(units: Units, rng: np.random.Generator) -> None:
@@ -27,8 +27,8 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
     Most methods are compared with values that are computed from `energy`, `signal` and `support`,
     by enumeration, quadrature or finite differences. Some overridden methods, such as
     `log_partition_change`, are compared with their default implementations. The methods `metric`,
-    `bounds`, `has_means`, `draw_states_of_means` and `from_arrays`, the property `value_step`, and
-    sparse states are not tested.
+    `bounds`, `scale_gradient`, `has_means`, `draw_states_of_means` and `from_arrays`, the property
+    `value_step`, and sparse states are not tested.
 
     Parameters
     ----------
@@ -300,7 +300,10 @@ def _check_start(units: Units, field: Array, rng: np.random.Generator) -> None:
 
 
 def _integrals(units: Units, field: Array, power: int) -> Iterator[tuple[float, Array]]:
-    """Yield the log-partition of each unit and the mean of a power of its states."""
+    """Yield the log-partition of each unit, and the mean of a power of its states, given a field.
+
+    `field` has shape (n_columns,), and the means have the shape of the columns of the unit.
+    """
     for i in range(units.n_units):
         unit, unit_field = units.take(i), field[units.unit_columns(i)]
         values = unit.unit_values(0)
@@ -341,7 +344,7 @@ def _quadrature(unit: Units, unit_field: Array, power: int) -> tuple[float, Arra
 
 
 def _moved(units: Units) -> Any:
-    """Layer with 0.3 added to all learned parameters."""
+    """Layer with 0.3 added to all of its `parameters`."""
     learned = {id(array) for array in units.parameters.values()}
     return units.map_arrays(lambda array: array + 0.3 if id(array) in learned else array)
 

@@ -1,7 +1,7 @@
 r"""Centering: offsets that change the parameters but not the distribution.
 
-A centered machine subtracts an offset from the visible states and another one from the hidden
-states in its energy. A machine without offsets is called plain. If the offsets change, the biases
+In its signals, a centered machine subtracts an offset from the visible states and another offset
+from the hidden states. A machine without offsets is called plain. If the offsets change, the biases
 can compensate for the change, so that the distribution stays the same. If the offsets are means of
 the states, gradient ascent in the parameters of the centered machine does not depend on the coding
 of a unit's states: if 0 and 1 are exchanged, the result is the same [1]_ [2]_.
@@ -26,17 +26,17 @@ def recenter(
 ) -> Machine:
     """Change the offsets of a machine, keeping its distribution.
 
-    The signal of the hidden units must equal their states minus the offset, as in all discrete
-    layers.
+    The signal of the hidden units must equal their states minus the offset, as for the types that
+    are derived from `LinearUnits`.
 
     Parameters
     ----------
     machine : Machine
         Machine with or without offsets.
     visible_offset : ndarray of shape (n_visible,) or None
-        New offset of the visible layer, or None to have no offset.
+        New offset of the visible layer. If None, the new layer has no offset.
     hidden_offset : ndarray of shape (n_hidden,) or None
-        New offset of the hidden layer, or None to have no offset.
+        New offset of the hidden layer. If None, the new layer has no offset.
 
     Returns
     -------
@@ -64,8 +64,8 @@ def in_zero_sum_gauge(machine: Machine) -> Machine:
     In a layer whose units have several columns, some components of the weights cause a field on the
     other layer that is the same for all states. An example is a constant that is added to the
     weights of all columns of a categorical unit. These components are removed from the weights and
-    absorbed into the biases of the other layer. Components of the biases that do not affect the
-    distribution are set to zero.
+    absorbed into the biases of the other layer. In the layer itself, components of the biases that
+    do not affect the distribution are set to zero.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ def _gauged_visible(machine: Machine) -> Machine:
     weights = layer.gauge(machine.weights)
     if weights is machine.weights:
         return machine
-    # The removed part is equal in all columns of a unit, so its field is the same in all states.
+    # The removed component is the same in all columns of a unit, so its field is the same for all
+    # states.
     state = layer.signal(layer.mean(layer.zero_field(1)))[0]
     absorbed = hidden.recentered(hidden.offset, state @ (machine.weights - weights))
     # The signal of the other layer may depend on its bias, which has changed.

@@ -16,13 +16,13 @@ from skrbm.core.units import Units
 
 ORDERS = (2, 3)
 LAST_FREQUENCY = 26.0  # 1 / sinh(pi t / 2) is below 1e-17 for larger t
-SATURATION = 20.0  # log(2 cosh x) equals |x| to 1e-17 for larger x
+SATURATION = 20.0  # log(2 cosh x) equals |x| to 1e-17 for |x| above this
 N_HERMITE_NODES = 64  # for the average over a normal variable
 SPAN = 2 * np.sqrt(3.0)  # range of a uniform variable, in standard deviations
 NORMAL_BOUND = 9.0  # standard deviations; a normal variable exceeds it with probability 1e-19
 N_UNIFORM_NODES = 16  # for the average of the energy, a polynomial of at most second order
-N_NORMAL_NODES = 1025  # energies of mixtures are no polynomials
-SMALL_PHASE = 1e-2  # below it, the remainder of the series is a^5 / 840 = 1e-13
+N_NORMAL_NODES = 1025  # many, since the energies of mixtures are not polynomials
+SMALL_PHASE = 1e-2  # the series is used below this; its remainder is at most a^5 / 840 = 1e-13
 N_BLOCK_FREQUENCIES = 2**10  # frequencies at a time; their arrays fit the cache
 
 
@@ -40,8 +40,8 @@ class EffectiveCouplings:
     in the higher state. For a categorical unit, :math:`s` is 0 or 1 in each column, and the
     coefficients sum to zero over the columns. For a real-valued unit, :math:`s` is the value of the
     unit, standardized to mean zero and variance one under a reference distribution. This
-    distribution is uniform if the unit has bounds, and standard normal otherwise. The coefficients
-    contain the part of the interaction that is linear in :math:`s`.
+    distribution is uniform if the unit has two bounds, and standard normal otherwise. The
+    coefficients contain only the part of the interaction that is linear in :math:`s`.
 
     Parameters
     ----------
@@ -75,9 +75,10 @@ class EffectiveCouplings:
     def strengths(self) -> Array:
         r"""Root mean square of the interactions between each pair of features, in nats.
 
-        The matrix has shape (n_features, n_features). The mean is over all pairs of columns. For
-        two units with one column each (two states or real values), the result is
-        :math:`|J_{ij}|`. For categorical units with :math:`q_i` and :math:`q_j` values, it is
+        The matrix has shape (n_features, n_features) and a zero diagonal. The mean is over all
+        pairs of a column of one feature and a column of the other feature. For two units with one
+        column each (two states or real values), the result is :math:`|J_{ij}|`. For categorical
+        units with :math:`q_i` and :math:`q_j` values, it is
 
         .. math:: \sqrt{\frac{1}{q_i q_j} \sum_{a, b} J_{ij}(a, b)^2}
         """
@@ -136,12 +137,12 @@ def effective_couplings(
 ) -> EffectiveCouplings:
     r"""Interactions of the visible units up to a given order, in the zero-sum gauge.
 
-    Each coefficient is an average over the states of all other units. In this average, the units
-    are independent; they are uniformly distributed [1]_ or, if they are real-valued without bounds,
-    standard normal. A hidden unit with the states -1 and +1 contributes
-    :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k` is the input from
-    visible unit k. If this term is written as a Fourier integral, the average factorizes over the
-    units:
+    The coefficients are defined by averages over the states of the visible units. In these
+    averages, the units are independent. They are uniformly distributed [1]_ or, if they are
+    real-valued without two bounds, standard normal. A hidden unit with the states -1 and +1
+    contributes :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k` is
+    the input from visible unit k. If this term is written as a Fourier integral, the average
+    factorizes over the units:
 
     .. math::
 
@@ -150,15 +151,16 @@ def effective_couplings(
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
     The integrals are summed over the hidden units. They are computed by the midpoint rule, which is
-    exact to rounding. The number of nodes for a hidden unit grows linearly with the sum of its
-    absolute weights; it does not depend on the number of states of the visible layer.
+    exact to rounding. The number of nodes for a hidden unit grows linearly with the sum, over the
+    visible units, of the largest absolute inputs; it does not depend on the number of states of the
+    visible layer.
 
     Parameters
     ----------
     machine : Machine
-        Machine with two-state, one-hot or real-valued visible units. Hidden units that do not have
-        two states require the method "gaussian". This method is exact for hidden units that are
-        normal given the visible units, since their log-partition is quadratic.
+        Machine with two-state, one-hot or real-valued visible units. For hidden units that do not
+        have two states, the method is "gaussian". It is exact for hidden units that are normal
+        given the visible units, since their log-partition is quadratic.
     order : {2, 3}, default=2
         Largest number of interacting units.
     method : {"auto", "exact", "gaussian"}, default="auto"
@@ -290,7 +292,7 @@ class _VisibleSignals:
 class _RealSignals:
     """Inputs that the real-valued visible units send to the hidden units.
 
-    Let s be the standardized value of a unit, which has a uniform distribution if the unit has
+    Let s be the standardized value of a unit, which has a uniform distribution if the unit has two
     bounds and a normal distribution otherwise. The input from the unit to a hidden unit is `slope`
     times s plus a constant; `mean_sent` is the sum of these constants over the units. The other
     terms of log p are minus the energy of the unit and the linear terms of the hidden units.
@@ -323,15 +325,18 @@ class _RealSignals:
 
     @property
     def largest_sent(self) -> Array:
-        """Bound on each hidden unit's absolute input, exceeded with a probability below 1e-18."""
+        """Bound on the absolute deviation of each hidden unit's input from `mean_sent`.
+
+        It is exceeded with a probability below 1e-18. The result has shape (n_hidden,).
+        """
         largest = np.where(self.is_bounded, SPAN / 2, NORMAL_BOUND)
         return np.asarray(largest @ np.abs(self.slope))
 
     def transforms(self, t: Array, j: int) -> tuple[Array, Array]:
         """Means of exp(i t u), and ratios of the means of s exp(i t u) and exp(i t u).
 
-        u is the input of each real-valued unit to hidden unit j. Both results have shape (n_reals,
-        n_t).
+        u is the input of each real-valued unit to hidden unit j, minus its mean. Both results have
+        shape (n_reals, n_t).
         """
         y = self.slope[:, j, None] * t
         mean, ratio = np.exp(-(y**2) / 2), y.copy()
@@ -347,7 +352,7 @@ class _RealSignals:
 
 
 def _reference_nodes(layer: Units) -> tuple[Array, Array, Array]:
-    """Quadrature nodes of a unit's standardized value, their weights, and the states there.
+    """Quadrature nodes of a unit's standardized value, their weights, and the states at the nodes.
 
     The arrays have the shapes (n_nodes,), (n_nodes,) and (n_nodes, 1).
     """
@@ -412,7 +417,7 @@ def _real_product(a: Array, b: Array) -> Array:
 
 
 def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
-    """Write averages to `sums`; the total input from the other units is taken as normal."""
+    """Write averages to `sums`; the total input from the other units is approximated as normal."""
     if len(signals.reals.columns):
         raise ValueError(
             "Couplings of real values are computed exactly, got the method 'gaussian' for them."

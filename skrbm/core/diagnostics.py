@@ -14,9 +14,9 @@ from skrbm.core.chains.gibbs import gibbs
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
-WINDOW = 5.0  # length, in autocorrelation times, of the window of a sum of autocorrelations
+WINDOW = 5.0  # smallest window of a sum of autocorrelations, in autocorrelation times
 MAX_MIXED_R_HAT, MIN_UNMIXED_R_HAT = 1.01, 1.1  # mixed below the first, not mixed above the second
-LAG = 25  # steps; longer autocorrelations are extrapolated from lags LAG and 2 LAG
+LAG = 25  # steps; autocorrelations at longer lags are extrapolated from the lags LAG and 2 LAG
 MIN_EFFECTIVE_SAMPLES = 400  # with fewer, R-hat is unreliable
 
 
@@ -36,8 +36,8 @@ class ChainDiagnostics:
     mean_activation : ndarray of shape (n_chains, n_steps)
         Expected hidden states, averaged over the hidden units.
     principal_component : ndarray of shape (n_chains, n_steps)
-        First principal component of the expected hidden states of all chains. It can separate modes
-        in which the other two traces have equal values.
+        First principal component of the expected hidden states at all steps of all chains. It can
+        separate modes in which the other two traces have equal values.
 
     Notes
     -----
@@ -55,7 +55,10 @@ class ChainDiagnostics:
 
     @cached_property
     def autocorrelation_time(self) -> float:
-        """Number of steps that are equivalent to one independent sample; rarely less than one."""
+        """Largest autocorrelation time of the traces, in steps.
+
+        This number of steps of a chain is equivalent to one independent sample.
+        """
         return max(map(autocorrelation_time, self.traces.values()))
 
     @cached_property
@@ -65,12 +68,12 @@ class ChainDiagnostics:
 
     @cached_property
     def r_hat(self) -> float:
-        """Rank-normalized split R-hat, which is close to one if the chains agree."""
+        """Largest rank-normalized split R-hat of the traces, close to one if the chains agree."""
         return max(map(split_r_hat, self.traces.values()))
 
     @property
     def verdict(self) -> str:
-        """Summary of the diagnostics in one sentence."""
+        """Summary of the diagnostics, with advice if the chains mix slowly or not at all."""
         n_chains, n_steps = self.free_energy.shape
         numbers = (
             f"R-hat is {self.r_hat:.3f}, the autocorrelation time {self.autocorrelation_time:.1f} "
@@ -106,7 +109,7 @@ def trace_chains(
     Returns
     -------
     diagnostics : ChainDiagnostics
-        Traces in double precision.
+        Traces, as arrays of dtype float64.
     """
     n_chains = len(v)
     free_energy, mean_activation = np.empty((2, n_chains, n_steps))
@@ -125,16 +128,16 @@ def trace_chains(
 def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Generator) -> float:
     r"""Lower bound on the autocorrelation of Gibbs chains, extrapolated from short chains.
 
-    The Markov chain of visible states is reversible and has no negative eigenvalues. An
-    autocorrelation :math:`\rho(n)` is therefore a weighted mean of powers :math:`\lambda^n` with
-    :math:`0 \le \lambda \le 1`. Its logarithm is convex in n, so that
+    The Markov chain of visible states is reversible and has no negative eigenvalues. The
+    autocorrelation :math:`\rho(n)` at a lag of n steps is therefore a weighted mean of powers
+    :math:`\lambda^n` with :math:`0 \le \lambda \le 1`. Its logarithm is convex in n, so that
 
     .. math::
 
         \rho(n) \ge \rho(t) \left( \frac{\rho(2 t)}{\rho(t)} \right)^{(n - t) / t}, \quad n \ge 2 t
 
     The autocorrelations at the lags t = `LAG` and 2 t are measured for the first principal
-    component of the expected hidden states. The bound has their sampling errors.
+    component of the expected hidden states. Their sampling errors make the bound an estimate.
 
     Parameters
     ----------
@@ -165,7 +168,7 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
 
 
 def _first_coordinate(activations: Array) -> Array:
-    """First principal component, cast to double precision.
+    """First principal component of all hidden activations, cast to double precision.
 
     The result has shape (n, m) for activations of shape (n, m, n_hidden).
     """
@@ -254,7 +257,7 @@ def _normal_ranks(chains: Array) -> Array:
 
 
 def _r_hat(chains: Array) -> float:
-    """Square root of the ratio of the total variance to the variance within chains."""
+    """R-hat: square root of the ratio of the estimated total variance to that within chains."""
     n_steps = chains.shape[1]
     within = chains.var(axis=1, ddof=1).mean()
     between = chains.mean(axis=1).var(ddof=1)

@@ -16,10 +16,10 @@ MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each
 def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
     """Draw independent Bernoulli variables with the given probabilities.
 
-    Single and double precision use the same random numbers, and no probability is rounded. If there
-    are at least `MIN_WORD_DRAWS` draws, each draw compares the probability with 16 random bits; the
-    few draws that these bits do not decide use 53 further bits. Otherwise, and on a device, each
-    draw compares the probability with a random number in double precision.
+    Single and double precision use the same random numbers, and no probability is rounded. For
+    fewer than `MIN_WORD_DRAWS` draws, and on a device, each probability is compared with a random
+    number in double precision. Otherwise, each probability is compared with 16 random bits; the few
+    draws that these bits do not decide use 53 further bits.
 
     Parameters
     ----------
@@ -57,7 +57,8 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
             rests.append(exact - threshold.ravel()[undecided])
         np.less(words, threshold, out=out[rows])
         first += scaled.size
-    # Equally many words are drawn in every precision: far more than the expected undecided draws.
+    # The number of words is the same in every precision. It is far above the expected number of
+    # undecided draws.
     spare = _random_bits(rng, 16 + size // 2**14)
     if places:
         rest = np.concatenate(rests)
@@ -72,12 +73,13 @@ def draw_normal(
 ) -> Array:
     """Draw independent normal variables.
 
-    The noise is drawn in double precision and then cast to the dtype of `mean`.
+    The noise is drawn in double precision. On the host, it is cast to the dtype of `mean` before it
+    is scaled and added; on a device, the sum is cast.
 
     Parameters
     ----------
     mean : ndarray of shape (n_samples, n_units)
-        Expectations.
+        Means.
     standard_deviation : ndarray of shape (n_units,) or (n_samples, n_units)
         Standard deviations.
     rng : numpy.random.Generator
@@ -113,36 +115,36 @@ def draw_uniform(shape: tuple[int, ...], rng: np.random.Generator, array: Array)
     rng : numpy.random.Generator
         Source of random numbers.
     array : ndarray
-        Array whose library draws.
+        Array on the device, whose library draws the numbers.
 
     Returns
     -------
     draws : ndarray
-        Draws.
+        Draws, of the given shape.
     """
     generator = rng if isinstance(array, np.ndarray) else _device_generator(array, rng)
     return generator.random(shape)
 
 
 def draw_exponential(shape: int | tuple[int, ...], rng: np.random.Generator, array: Array) -> Array:
-    """Draw exponential numbers with mean one; the arguments are those of `draw_uniform`."""
+    """Draw exponential variables with mean one; the arguments are those of `draw_uniform`."""
     if isinstance(array, np.ndarray):
         return rng.standard_exponential(shape)
     return -np.log1p(-_device_generator(array, rng).random(shape))
 
 
 def draw_permutation(n_rows: int, rng: np.random.Generator, array: Any) -> Array:
-    """Draw a permutation of the first `n_rows` integers, on the device of an array."""
-    if isinstance(array, np.ndarray) or not is_array(array):  # rows in a container
+    """Draw a permutation of the integers below `n_rows`, on the host or the device of `array`."""
+    if isinstance(array, np.ndarray) or not is_array(array):  # rows may be in another container
         return rng.permutation(n_rows)
     return np.argsort(_device_generator(array, rng).random(n_rows))
 
 
 def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Generator]:
-    """Independent random streams, seeded by draws from `rng`.
+    """Create independent random streams, seeded by draws from `rng`.
 
-    `Generator.spawn` is not used, since it is not reproducible for copies of a generator: before
-    NumPy 2, copies lose the seed sequence.
+    `Generator.spawn` is not used, since its result is not reproducible for a copy of a generator:
+    before NumPy 2, copies lose the seed sequence.
 
     Parameters
     ----------
@@ -154,7 +156,7 @@ def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Gene
     Returns
     -------
     streams : list of numpy.random.Generator
-        Streams, which are determined by the state of `rng`.
+        Streams, which depend only on the state of `rng`.
     """
     seeds = rng.integers(2**32, size=(n_streams, 4), dtype=np.uint64)
     return [np.random.default_rng(seed) for seed in seeds]
@@ -163,8 +165,8 @@ def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Gene
 def _device_generator(array: Any, rng: np.random.Generator) -> Any:
     """Generator of the library of an array on a device, seeded by a draw from `rng`.
 
-    It serves one call. The state of `rng` is then the whole state of a run, and whatever copies,
-    stores or splits `rng` holds for draws on a device, too.
+    A new generator is created for each call. The state of `rng` therefore determines all later
+    draws, on the host and on a device.
     """
     random = sys.modules[type(array).__module__.partition(".")[0]].random
     seed = int(rng.integers(2**63))

@@ -1,4 +1,4 @@
-"""Reports on hidden units: weights, activities and importances."""
+"""Reports on hidden units: importances, activities, weights and inputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skrbm.core.numerics import Array
 
 N_BINS = 50  # of the histogram of a hidden unit's inputs
 MIN_DRAWS = 20  # effective sample size below which the standard error is unreliable
-N_PRINTED_UNITS, N_PRINTED_COLUMNS = 10, 4  # in the printed report
+N_PRINTED_UNITS, N_PRINTED_COLUMNS = 10, 4  # of a printed report; columns of each unit
 
 
 @final
@@ -31,12 +31,13 @@ class HiddenUnitReport:
     mean_activation : ndarray of shape (n_hidden,)
         Expected hidden states, averaged over the rows.
     weights : ndarray of shape (n_hidden, n_columns)
-        Weights. The weights of a categorical feature sum to zero over the columns of its
-        categories.
+        Weights of the hidden units. For each unit, the weights of a categorical feature sum to zero
+        over the columns of its categories.
     columns : ndarray of shape (n_columns,)
         Names of the columns, such as "port=Southampton", or their indices.
     input_counts : ndarray of shape (n_hidden, n_bins)
-        Histogram of the inputs of each unit over the rows of data. The inputs include the bias.
+        Number of rows of data in each bin of the histogram of a unit's inputs. The inputs include
+        the bias.
     input_edges : ndarray of shape (n_hidden, n_bins + 1)
         Edges of the histogram bins, in nats.
 
@@ -61,7 +62,7 @@ class HiddenUnitReport:
         unit : int
             Index of the hidden unit.
         n_columns : int, default=4
-            Largest number of columns.
+            Largest number of names to return.
 
         Returns
         -------
@@ -101,9 +102,10 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     machine : Machine
         Machine with layers of any unit types.
     field : ndarray of shape (n_samples, n_hidden)
-        Fields on the hidden units, given rows of data.
+        Fields on the hidden units given rows of data.
     model_field : ndarray of shape (n_draws, n_hidden)
-        Fields on the hidden units, given visible states drawn independently from the machine.
+        Fields on the hidden units given visible states that are drawn independently from the
+        machine.
 
     Returns
     -------
@@ -128,7 +130,8 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
 def histograms(inputs: Array) -> tuple[Array, Array]:
     """Counts and edges of a histogram of each column.
 
-    The counts have shape (n_columns, n_bins), and the edges have shape (n_columns, n_bins + 1).
+    The counts have shape (n_columns, n_bins), and the edges have shape (n_columns, n_bins + 1),
+    with n_bins = `N_BINS`.
     """
     counts, edges = zip(*(np.histogram(column, N_BINS) for column in inputs.T), strict=True)
     return np.array(counts), np.array(edges)

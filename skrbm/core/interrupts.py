@@ -1,4 +1,4 @@
-"""Deferred handling of Ctrl-C and SIGTERM, at points where work may stop."""
+"""Deferred handling of Ctrl-C and SIGTERM, at points where a computation may stop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Interrupts:
     Parameters
     ----------
     handlers : dict of int to callable
-        Handler of each signal, called by `check`.
+        Handler of each signal number, called by `check`.
     """
 
     def __init__(self, handlers: dict[int, Callable[..., Any]]) -> None:
@@ -42,21 +42,21 @@ def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrup
 
     Python handles signals in the main thread only. In other threads, this context does nothing.
     Inside another such context, signals are deferred until the outer context checks for them or
-    ends. Signals that the process ignores are not deferred, nor are signals that kill it, except as
-    described under `stops_for_sigterm`. If the body raises, its error is raised and pending signals
-    are dropped.
+    ends. A signal is deferred only if it has a Python handler; signals that the process ignores or
+    that kill it are not, except as described under `stops_for_sigterm`. If the body raises, its
+    error is raised and pending signals are dropped.
 
     Parameters
     ----------
     stops_for_sigterm : bool, default=False
-        Whether to raise KeyboardInterrupt, as for Ctrl-C, in place of being killed by SIGTERM.
-        Processes started by `multiprocessing` are killed nevertheless, since their parents wait for
-        them to end.
+        If True, a SIGTERM that would kill the process is deferred, too, and raises
+        KeyboardInterrupt. Processes started by `multiprocessing` are killed nevertheless, since
+        their parents wait for them to end.
 
     Yields
     ------
     interrupts : Interrupts
-        Deferred signals; call `check` at points where the work may stop.
+        Deferred signals; call `check` at points where the computation may stop.
     """
     is_main = threading.current_thread() is threading.main_thread()
     before: dict[int, Any] = {n: signal.getsignal(n) for n in SIGNALS} if is_main else {}

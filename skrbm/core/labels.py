@@ -1,4 +1,4 @@
-"""Exact conditional distribution of a label, the last visible unit, given the other units."""
+"""Exact distribution of a label (the last visible unit) given the other visible units."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from skrbm.core.numerics import Array
 class Labels:
     r"""Distribution of the last visible unit of a machine given the other visible units.
 
-    Let :math:`f` be the field of the other units on the hidden units, :math:`f_k` the field of
-    label :math:`k` and :math:`A(k)` the energy of this label. Then
+    Let :math:`f` be the field of the other visible units on the hidden units, :math:`f_k` the field
+    of label :math:`k` and :math:`A(k)` the energy of this label. Then
 
     .. math:: \log p(k \mid v) = -A(k) + L(f + f_k) - \log \sum_l e^{-A(l) + L(f + f_l)}
 
@@ -33,7 +33,7 @@ class Labels:
     Attributes
     ----------
     columns : ndarray of shape (n_labels,)
-        Columns of the label in the visible layer.
+        Indices of the columns of the label in the visible layer.
     n_block_elements : int
         Largest number of elements of a block, which is the product of the numbers of rows, labels
         and hidden units. A block of this size fits the cache. Blocks have at least one row, even if
@@ -83,7 +83,7 @@ class Labels:
         return len(self._fields)
 
     def blocks(self, field: Array) -> Iterator[tuple[slice, Array]]:
-        """Iterate over blocks of rows, and compute the fields of the rows for every label.
+        """Iterate over blocks of rows, and compute the field for every row and label.
 
         Parameters
         ----------
@@ -104,15 +104,19 @@ class Labels:
             yield rows, (field[rows, None] + self._fields).reshape(-1, field.shape[1])
 
     def log_odds(self, fields: Array) -> Array:
-        """Unnormalized log-probabilities of the labels in a block, of shape (n_rows, n_labels)."""
+        """Unnormalized log-probabilities of the labels in a block, of shape (n_rows, n_labels).
+
+        `fields` is one of the arrays that `blocks` yields.
+        """
         return np.asarray(
             self._hidden.log_partition(fields).reshape(-1, self.n_labels) + self._log_weights
         )
 
     def log_joint(self, field: Array) -> Array:
-        """Unnormalized joint log-probability of each label and the states of the other units.
+        """Unnormalized joint log-probability of each label and the other visible states.
 
-        The energy of the other units is left out, since it is the same for all labels of a row.
+        The energy of the other visible units is omitted, since it is the same for all labels of a
+        row.
 
         Parameters
         ----------
@@ -123,12 +127,12 @@ class Labels:
         -------
         log_joint : ndarray of shape (n_samples, n_labels)
             Unnormalized log-probabilities, in nats. Their log-sum-exp over the labels, minus the
-            energy of the other units, is the negative free energy of the other units.
+            energy of the other visible units, is the negative free energy of these units.
         """
         return np.concatenate([self.log_odds(fields) for _, fields in self.blocks(field)])
 
     def probabilities(self, field: Array) -> Array:
-        """Probabilities of the labels given the other units, of shape (n_samples, n_labels)."""
+        """Probabilities of the labels given the other visible units, (n_samples, n_labels)."""
         return np.asarray(softmax(self.log_joint(field), axis=1))
 
     def log_probabilities(self, field: Array) -> Array:
@@ -161,7 +165,7 @@ class Labels:
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_labels)
-            States of the label, one-hot encoded.
+            States of the label, as a dense one-hot array.
         field : ndarray of shape (n_samples, n_hidden)
             Field of all visible units.
 

@@ -12,7 +12,7 @@ import numpy as np
 from skrbm.core.numerics import Array, copy_into, is_sparse
 from skrbm.core.units import Units
 
-# Largest number of rows for which a product with a transposed matrix is faster when transposed.
+# Largest number of rows for which a product with a transposed matrix is computed transposed.
 TURNED_ROWS = 16
 
 
@@ -36,9 +36,10 @@ class Machine:
     Parameters
     ----------
     visible, hidden : Units
-        The layers.
+        Layers, with the same dtype as the weights.
     weights : ndarray of shape (n_visible, n_hidden)
-        Weights W, which couple the signals of the layers.
+        Weights W, which couple the signals of the layers. The sizes n_visible and n_hidden are the
+        numbers of columns of the layers.
 
     References
     ----------
@@ -52,7 +53,7 @@ class Machine:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Floating-point dtype of all arrays."""
+        """Floating-point dtype of the weights and of the layers."""
         return self.weights.dtype
 
     @cached_property
@@ -66,13 +67,16 @@ class Machine:
 
     @cached_property
     def offsets(self) -> dict[str, Array]:
-        """Offsets of the layers that have one, not copied."""
+        """Offsets of the layers that have one, with the keys "visible_offset" and "hidden_offset".
+
+        They are not copied, except from `Composite` layers with several parts.
+        """
         layers = {"visible_offset": self.visible.offset, "hidden_offset": self.hidden.offset}
         return {name: offset for name, offset in layers.items() if offset is not None}
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
-        """Parameters and offsets, not copied."""
+        """Arrays of `parameters` and `offsets`."""
         return self.parameters | self.offsets
 
     def assign(self, arrays: dict[str, Array]) -> None:
@@ -96,7 +100,7 @@ class Machine:
 
     @property
     def curvature_scales(self) -> tuple[Array, Array]:
-        r"""Factors :math:`s / \sqrt{\kappa}` of visible and hidden units in `lost_curvature`."""
+        r"""Factors :math:`s / \sqrt{\kappa}` of visible and hidden columns in `lost_curvature`."""
         layers = self.visible, self.hidden
         left, right = (layer.affine_signal[1] / np.sqrt(layer.tail_curvature) for layer in layers)
         return left, right
@@ -105,15 +109,16 @@ class Machine:
     def lost_curvature(self) -> float:
         r"""Largest fraction by which the coupling reduces the curvature of the energy.
 
-        The fraction is zero if all units of a layer are bounded. For two unbounded layers with
+        The fraction is zero if all units of a layer have two bounds. For two unbounded layers with
         curvatures :math:`\kappa` and signal slopes :math:`s`, it is the square of the largest
         singular value of
 
         .. math:: S_{ij} = \frac{s_i W_{ij} s_j}{\sqrt{\kappa_i \kappa_j}}
 
         The energy grows most slowly along the corresponding singular vectors. If the fraction is
-        below one, the partition function is finite. The converse need not hold if states are
-        bounded on one side.
+        below one and all curvatures are positive, the partition function is finite. The converse
+        need not hold if states are bounded on one side. The result is infinite if an entry of the
+        Gram matrix of :math:`S` is not finite.
         """
         left, right = self.curvature_scales
         if not (left.any() and right.any()):
@@ -154,7 +159,8 @@ class Machine:
         dtype : dtype
             Floating-point dtype.
         copy : bool, default=False
-            Whether to copy arrays that already have the dtype. Copied weights are in C order.
+            If True, arrays that already have the dtype are copied, too, and the weights are in C
+            order. Boolean arrays are never copied.
 
         Returns
         -------
@@ -170,7 +176,7 @@ class Machine:
         )
 
     def map_arrays(self, function: Callable[[Array], Array]) -> Machine:
-        """Machine with `function` applied to every array, as to copy them to another device."""
+        """Machine with `function` applied to every array, for example to copy it to a device."""
         layers = self.visible.map_arrays(function), self.hidden.map_arrays(function)
         return Machine(*layers, function(self.weights))
 
@@ -188,7 +194,7 @@ class Machine:
         Returns
         -------
         field : ndarray of shape (n_samples, n_hidden)
-            Field, without the hidden bias.
+            Field, to which the hidden bias is not added.
         """
         return matrix_product(self.visible.signal(v), self.weights, out)
 
@@ -264,6 +270,8 @@ class Machine:
 
         .. math:: F(v) = -\log \sum_h e^{-E(v, h)}
 
+        For continuous hidden units, an integral replaces the sum.
+
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
@@ -302,8 +310,9 @@ class Machine:
         mean : ndarray of shape (n_samples, n_hidden), default=None
             Expected hidden states given `v`. If None, they are computed.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the states in the sum that replaces the average. They may be negative, for
-            example to compute a difference of two averages. If None, the weights are 1 / n_samples.
+            Weights of the states. If they are given, a weighted sum replaces the average. They may
+            be negative, for example to compute a difference of two averages. If None, all weights
+            are 1 / n_samples.
         out : ndarray of shape (n_visible, n_hidden), default=None
             Output array for the gradient of the weights. If it is given, `mean` is overwritten, and
             dense `v` is overwritten by its signal.
@@ -336,12 +345,12 @@ class Machine:
     def assembled_gradient(
         self, weights: Array, visible: dict[str, Array], hidden: dict[str, Array], signal: Array
     ) -> dict[str, Array]:
-        """Assemble the gradient from the sums of the signal products and the moments of the layers.
+        """Assemble the gradient from the weight gradient and the moments of the layers.
 
-        `weights` contains the sums of the signal products; `visible` and `hidden` contain the
-        moments. If the visible signal depends on parameters, the gradient terms due to the signal
-        are computed and added to `visible` in place. `signal`, of shape (n_samples, n_hidden),
-        contains the hidden signals multiplied by the sample weights.
+        `weights`, of shape (n_visible, n_hidden), is the result of `signal_product`; `visible` and
+        `hidden` contain the moments. If the visible signal depends on parameters, the gradient
+        terms due to the signal are computed and added to `visible` in place. `signal`, of shape
+        (n_samples, n_hidden), contains the hidden signals multiplied by the sample weights.
         """
         if not self.visible.is_signal_fixed:
             total_field = self.weights @ signal.sum(axis=0)
@@ -350,7 +359,10 @@ class Machine:
         return _named(weights, visible, hidden)
 
     def signal_product(self, v: Any, h: Array, out: Array | None = None) -> Array:
-        """Matrix product of the transposed visible signals with `h`; sparse states stay sparse.
+        """Matrix product of the transposed visible signals with `h`.
+
+        Sparse states stay sparse, except in plain layers whose method `signal` returns a dense
+        array.
 
         Parameters
         ----------
@@ -384,7 +396,7 @@ def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
 
 
 def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
-    """Merge the weights and the arrays of both layers, named as the parameters of a machine."""
+    """Merge the weights and the arrays of both layers, with the names of `Machine.parameters`."""
     named = {"weights": weights}
     for layer, arrays in zip(("visible", "hidden"), layers, strict=True):
         for name, array in arrays.items():
@@ -393,14 +405,17 @@ def _named(weights: Array, *layers: dict[str, Array]) -> dict[str, Array]:
 
 
 def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
-    """Matrix product, which is also fast for at most `TURNED_ROWS` rows and a transposed matrix.
+    """Matrix product of rows and a matrix.
+
+    In single precision, the product of 2 to `TURNED_ROWS` rows with a transposed matrix is computed
+    as a transposed product, which is faster.
 
     Parameters
     ----------
     rows : {ndarray, sparse matrix} of shape (n_rows, n)
         Left factor.
     matrix : ndarray of shape (n, n_columns)
-        Right factor, of the same dtype and in C or Fortran order.
+        Right factor, of the same dtype as `rows` and in C or Fortran order.
     out : ndarray of shape (n_rows, n_columns), default=None
         Output array. If None, a new array is allocated.
 

@@ -10,10 +10,10 @@ from scipy.sparse import issparse
 
 Array = NDArray[Any]
 
-SHARED_FACTORS = 2**6  # factors up to 2 in one product: 2^64 fits single precision
+SHARED_FACTORS = 2**6  # factors in one product; if each is at most 2, 2^64 fits single precision
 MAX_EXPONENT = 80  # e^80 fits single precision
 BLOCK_BYTES = 2**16  # of a temporary array, which then fits the cache
-IN_PLACE_BYTES = 2**18  # of a block that needs no temporary array; fewer NumPy calls
+IN_PLACE_BYTES = 2**18  # of a block that needs no temporary array, which can therefore be larger
 MAX_SERIES_ARGUMENT = 2**-4  # the remainder x^4 / 120 is at most 1.3e-7, about a rounding error
 
 
@@ -22,8 +22,8 @@ def sum_log_two_cosh(x: Array) -> Array:
 
     .. math:: \sum_j \log(2 \cosh x_j) = \sum_j |x_j| + \log \prod_j (1 + e^{-2|x_j|})
 
-    Every factor is between 1 and 2. Many factors can therefore be multiplied before the logarithm
-    of their product is taken.
+    Every factor is between 1 and 2. Several factors can therefore be multiplied before the
+    logarithm of their product is taken.
 
     Parameters
     ----------
@@ -49,13 +49,15 @@ def sum_log_two_cosh(x: Array) -> Array:
 
 
 def sum_log(factors: Array) -> Array:
-    """Row sums of logarithms, computed as logarithms of products of several factors.
+    """Row sums of logarithms.
+
+    On the host, they are computed as logarithms of products of several factors.
 
     Parameters
     ----------
     factors : ndarray of shape (n_rows, n_columns)
         Positive factors. A product of `SHARED_FACTORS` factors of a row must neither overflow nor
-        underflow.
+        underflow. An array on a device is overwritten.
 
     Returns
     -------
@@ -70,7 +72,9 @@ def sum_log(factors: Array) -> Array:
 
 
 def logistic(x: Array) -> Array:
-    """Compute the logistic function, in place, with full relative precision for results near zero.
+    """Compute the logistic function, in place, with full relative precision for small results.
+
+    Results below the smallest normal number may be rounded to zero.
 
     Parameters
     ----------
@@ -89,7 +93,7 @@ def logistic(x: Array) -> Array:
     """
     # scipy.special.expit takes 2 to 4 times as long where NumPy has a vectorized exponential.
     x *= -1  # in-place numpy.negative is wrong for columns of four or eight values (NumPy 2.4)
-    with np.errstate(over="ignore"):  # clipping the exponents would take another pass over them
+    with np.errstate(over="ignore"):  # clipping would read and write the exponents once more
         np.exp(x, out=x)
     x += 1
     return np.divide(1, x, out=x)
@@ -107,7 +111,7 @@ def expm1(x: Array, largest: float) -> Array:
     x : ndarray
         Overwritten.
     largest : float
-        Upper bound on the magnitude of the arguments.
+        Upper bound on the magnitudes of the entries of `x`.
 
     Returns
     -------
@@ -134,8 +138,8 @@ def expm1(x: Array, largest: float) -> Array:
 def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
     """Split the rows of an array into blocks.
 
-    The number of rows of each block but the last is a multiple of four. An array on a device is one
-    block, since its library has no use for the processor's cache.
+    The number of rows of each block but the last is a multiple of four. An array on a device is a
+    single block, since the purpose of smaller blocks is to fit the processor's cache.
 
     Parameters
     ----------
@@ -153,12 +157,12 @@ def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
     if array.nbytes <= n_bytes or not isinstance(array, np.ndarray):
         return [slice(None)]
     row_bytes = array.itemsize * max(1, array[:1].size)
-    n_rows = max(4, n_bytes // row_bytes // 4 * 4)  # a random word gives four 16-bit numbers
+    n_rows = max(4, n_bytes // row_bytes // 4 * 4)  # a random word contains four 16-bit numbers
     return [slice(begin, begin + n_rows) for begin in range(0, len(array), n_rows)]
 
 
 def copy_into(answer: Array, out: Array | None) -> Array:
-    """Copy a result into `out`, unless it is there already or `out` is None.
+    """Copy a result into `out`, unless the result is `out` itself or `out` is None.
 
     Parameters
     ----------
@@ -170,7 +174,7 @@ def copy_into(answer: Array, out: Array | None) -> Array:
     Returns
     -------
     answer : ndarray
-        `out`, or the result itself if `out` is None.
+        `out`, or the given result if `out` is None.
     """
     if out is None or answer is out:
         return answer
@@ -184,7 +188,7 @@ def log_sum_exp(values: Array, axis: int) -> Array:
     Parameters
     ----------
     values : ndarray
-        Values, at least one of which is finite in each sum.
+        Values below infinity, at least one of which is finite in each sum.
     axis : int
         Axis along which the exponentials are summed.
 
@@ -198,7 +202,8 @@ def log_sum_exp(values: Array, axis: int) -> Array:
     >>> log_sum_exp(np.full((1, 2), 1e4), axis=1) - 1e4
     array([0.69314718])
     """
-    # scipy.special.logsumexp takes ten times as long for small arrays, np.logaddexp.reduce three times.
+    # For small arrays, scipy.special.logsumexp takes ten times as long, np.logaddexp.reduce three
+    # times.
     largest = values.max(axis=axis, keepdims=True)
     return np.log(np.exp(values - largest).sum(axis=axis)) + largest.squeeze(axis)
 
@@ -209,30 +214,29 @@ def last_rows(rows: Array, other: Array | None) -> Array:
 
 
 def is_array(rows: Any) -> bool:
-    """Test for an array, on the host or on a device; it is false for sparse matrices."""
+    """Test for an array, on the host or on a device; sparse matrices are not arrays."""
     return hasattr(rows, "__array_function__")
 
 
 def is_on_host(array: Any) -> bool:
-    """Test for a NumPy array, for which kernels are laid out by the processor's cache.
+    """Test for a NumPy array, as opposed to an array on a device.
 
-    Arrays of other libraries, on a device, run NumPy's functions by NumPy's protocols (NEP 13 and
-    18).
+    Applied to an array on a device, NumPy's functions call the array's library (NEP 13 and 18).
     """
     return isinstance(array, np.ndarray)
 
 
 def to_host(array: Any) -> Array:
-    """Copy an array from its device to a NumPy array; a NumPy array is returned as it is.
-
-    Work that stays on the host passes through this function, and nothing else copies arrays from a
-    device.
-    """
+    """Copy an array from its device to a NumPy array; a NumPy array is returned as it is."""
     return array if isinstance(array, np.ndarray) else array.get()
 
 
 def like(values: Any, array: Any) -> Any:
-    """Copy a NumPy array to the device of an array; NumPy arrays of the host are not copied."""
+    """Copy a NumPy array to the device of `array`.
+
+    The values are returned as they are if `array` is not on a device, or if the values are not a
+    NumPy array.
+    """
     is_elsewhere = isinstance(values, np.ndarray) and is_array(array)
     return np.asarray(values, like=array) if is_elsewhere else values
 
@@ -243,11 +247,11 @@ def is_sparse(rows: Any) -> bool:
 
 
 def dense(rows: Any) -> Array:
-    """Convert a sparse matrix or a table to an array; arrays are returned without a copy.
+    """Convert a sparse matrix or an array-like to an array; arrays are returned without a copy.
 
     Parameters
     ----------
-    rows : {ndarray, sparse matrix} of shape (n_rows, n_columns)
+    rows : {array-like, sparse matrix} of shape (n_rows, n_columns)
         Matrix to convert.
 
     Returns
@@ -256,26 +260,26 @@ def dense(rows: Any) -> Array:
         Same dtype as `rows`.
     """
     if isinstance(rows, np.ndarray):
-        return np.asarray(rows)  # of a memory-mapped array, too
+        return np.asarray(rows)  # converts memory-mapped arrays to plain ones
     if is_array(rows):
         return rows
     return np.asarray(rows.toarray() if is_sparse(rows) else rows)
 
 
 def weighted_mean(values: Array, sample_weight: Array | None = None) -> float:
-    """Weighted mean of one value per row, in double precision.
+    """Weighted mean of one value per row.
 
     Parameters
     ----------
     values : ndarray of shape (n_samples,)
         Values to average.
     sample_weight : ndarray of shape (n_samples,), default=None
-        Weights with a positive sum. If None, all weights are equal.
+        Weights with a positive sum, in double precision. If None, all weights are equal.
 
     Returns
     -------
     mean : float
-        Weighted mean.
+        Weighted mean, computed in double precision.
     """
     if sample_weight is None:
         return float(values.mean(dtype=np.float64))

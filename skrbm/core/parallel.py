@@ -19,10 +19,11 @@ from skrbm.core.interrupts import deferred_interrupts
 
 T = TypeVar("T")
 
-# Range of the number of multiplications of a matrix product for which one BLAS thread is enforced.
-# Larger products gain from several threads; on a busy machine, smaller ones take many times as long
-# with them. The smallest are left alone: OpenBLAS uses several threads from 2^18 on, and setting
-# the limit takes a fourth of the time of a small model's update.
+# Matrix products with a number of multiplications in this range are limited to one BLAS thread.
+# Larger products gain from several threads; on a busy machine, products in the range take many
+# times as long with them. No limit is set below the range: OpenBLAS uses several threads only from
+# 2^18 multiplications on, and setting the limit takes a fourth of the time of a small model's
+# update.
 SERIAL_PRODUCTS = FEW_PRODUCTS, MANY_PRODUCTS = 2**16, 2**24
 
 
@@ -36,8 +37,8 @@ def map_blocks(
 ) -> list[T]:
     """Apply a function to blocks of arguments, serially or in parallel.
 
-    In this process, matrix products use one BLAS thread, so that jobs do not compete for threads
-    and results do not depend on the number of threads. In worker processes, joblib sets the number.
+    Each worker uses one BLAS thread for matrix products, so that workers do not compete for
+    processor cores and results do not depend on the number of BLAS threads.
 
     Parameters
     ----------
@@ -49,13 +50,14 @@ def map_blocks(
     n_jobs : int or None
         Number of workers, as in joblib. If None, it is the number set by
         ``joblib.parallel_config``. If this number is one, which is the default of joblib, there are
-        as many threads as BLAS would use, or one process if `processes` is True.
+        as many threads as BLAS would use or, if `processes` is True, no workers beside this
+        process.
     n_products : float, default=infinity
         Number of multiplications in each matrix product of `function`. If it is below
-        `MANY_PRODUCTS`, the number of threads in place of the default of joblib is one, since
-        several threads would wait for the interpreter.
+        `MANY_PRODUCTS`, the default number of threads is one instead of that of BLAS, since several
+        threads would wait for the interpreter.
     processes : bool, default=False
-        Whether workers are processes rather than threads.
+        If True, workers are processes. If False, they are threads.
 
     Returns
     -------
@@ -79,12 +81,12 @@ def map_blocks(
 
 
 def _call(errors: Any, function: Callable[..., T], block: tuple[Any, ...]) -> T:
-    with np.errstate(**errors), one_blas_thread():  # worker processes have limits of their own
+    with np.errstate(**errors), one_blas_thread():  # a worker process does not inherit the limit
         return function(*block)
 
 
 class _BlasLimit:
-    """Limit of one BLAS thread, which is in force while it has at least one holder."""
+    """Limit of one BLAS thread for this process, which applies while it has at least one holder."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -93,7 +95,8 @@ class _BlasLimit:
     def hold(self, holder: object) -> None:
         with deferred_interrupts(), self._lock:
             if not self._holders:
-                # ThreadpoolController.limit does the same, but queries all of its information first.
+                # ThreadpoolController.limit does the same, but is slower: it first queries all
+                # information about the libraries.
                 self._before = [(library, library.num_threads) for library in _blas_libraries()]
                 for library, _ in self._before:
                     library.set_num_threads(1)
@@ -114,13 +117,8 @@ _BLAS_LIMIT = _BlasLimit()
 def one_blas_thread() -> Iterator[None]:
     """Context in which matrix products use one BLAS thread.
 
-    The number of BLAS threads is global to the process. It is restored when no thread is in such a
-    context any more.
-
-    Yields
-    ------
-    None
-        Nothing.
+    The limit applies to all threads of the process. The previous number of BLAS threads is restored
+    when the last thread leaves such a context.
     """
     holder = object()
     try:
@@ -131,12 +129,12 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _n_blas_threads() -> int:
-    """Number of threads of BLAS; the largest number if several BLAS libraries are loaded."""
+    """Present number of BLAS threads; the largest number if several BLAS libraries are loaded."""
     return max((library.num_threads for library in _blas_libraries()), default=1)
 
 
 @functools.cache
 def _blas_libraries() -> list[Any]:
-    """Handles of the loaded BLAS libraries, which are cached: a search takes milliseconds."""
+    """Handles of the loaded BLAS libraries, cached because a search takes milliseconds."""
     libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
     return libraries

@@ -24,7 +24,7 @@ class Display(ABC):
 
     @abstractmethod
     def plot(self, ax: Any = None) -> Self:
-        """Draw the plot.
+        """Draw the stored data in the given axes or in a new figure.
 
         Parameters
         ----------

@@ -13,8 +13,8 @@ from skrbm.core.numerics import Array
 from skrbm.display.axes import Display
 
 MAX_BINS = 200  # for a histogram a few hundred pixels wide
-OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond them by twice the distance between them
-MIN_RELATIVE_RANGE = 1e-9  # relative to the largest energy; smaller ranges are due to rounding
+OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond these by more than twice their distance
+MIN_RELATIVE_RANGE = 1e-9  # of the largest absolute energy; smaller ranges are due to rounding
 SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood")  # the first recorded one is drawn
 
 
@@ -61,11 +61,11 @@ class TrainingCurveDisplay(Display):
         Parameters
         ----------
         estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
-            Fitted estimator. `partial_fit` records a history only if `verbose` is set.
+            Fitted estimator. `partial_fit` records its epochs only if `verbose` is nonzero.
         names : sequence of str, default=None
             Names of the quantities in `history_` to plot. If None, the log-likelihoods are plotted
-            if they were tracked, and the pseudo-likelihoods otherwise. The scores of training and
-            validation rows are included.
+            if they were tracked, and the pseudo-likelihoods otherwise. The scores of validation
+            rows, if any, are plotted as well.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 
@@ -234,8 +234,8 @@ class FreeEnergyDisplay(Display):
 def _edges(kinds: Sequence[Array]) -> Array:
     """Edges of at most `MAX_BINS` bins that span the range of all arrays without outliers.
 
-    The bin width is that of the Freedman-Diaconis rule for all arrays together, whose quartiles are
-    computed without the values outside this range.
+    The bin width is given by the Freedman-Diaconis rule, applied to all arrays together. Its
+    quartiles are computed from the values within the range.
     """
     lows, highs = zip(*map(_range, kinds), strict=True)
     low, high = min(lows), max(highs)

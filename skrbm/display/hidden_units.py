@@ -14,20 +14,21 @@ from skrbm.estimators.inference.reports import inputs_and_weights
 
 HISTOGRAM_BOX = (0.0, 0.0, 0.55, 1.0)  # left, bottom, width, height within the axes
 WEIGHTS_BOX = (0.65, 0.0, 0.35, 1.0)
-N_WEIGHT_TICKS = 3  # intervals between labels that fit below the narrow box
+N_WEIGHT_TICKS = 3  # largest number of intervals between labels that fit below the narrow box
 
 
 @final
 class HiddenUnitDisplay(Display):
     """Histogram of the inputs of a hidden unit, beside its largest weights.
 
-    The input of a hidden unit is the weighted sum of the values of a row plus the bias of the unit.
-    A binary unit with the states 0 and 1 is on with a probability of one half if its input is zero.
+    The input of a hidden unit is the weighted sum of the columns of a row plus the bias of the
+    unit. Real-valued columns are first scaled as in the energy of the model. A binary unit with the
+    states 0 and 1 is on with a probability of one half if its input is zero.
 
     Parameters
     ----------
     counts : ndarray of shape (n_bins,)
-        Histogram of the inputs in the rows.
+        Number of rows in each bin of the histogram of the inputs.
     edges : ndarray of shape (n_bins + 1,)
         Edges of the histogram bins, in nats.
     weights : ndarray of shape (n_weights,)

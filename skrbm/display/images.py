@@ -82,8 +82,8 @@ class ComponentsDisplay(Display):
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If the number of features does not match `image_shape`, or if `image_shape` is None for
-            a `TabularRBM`.
+            If the number of features does not match `image_shape` or, without `image_shape`, is not
+            a square number. If `image_shape` is None for a `TabularRBM`.
         """
         check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
@@ -112,7 +112,7 @@ class ComponentsDisplay(Display):
 
 @final
 class SamplesDisplay(Display):
-    """Visible states as images, with one row of images for each kind, such as samples or data.
+    """Visible states as images, in labeled rows of images such as samples and data.
 
     Parameters
     ----------
@@ -186,8 +186,8 @@ class SamplesDisplay(Display):
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If the number of features does not match `image_shape`, if `mask` is given without `X`,
-            or if `method` is unknown.
+            If the number of features does not match `image_shape` or, without `image_shape`, is not
+            a square number. If `mask` is given without `X`, or if `method` is unknown.
         """
         if X is None and mask is not None:
             raise ValueError("X expected to be rows if mask is given, got None.")

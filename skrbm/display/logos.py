@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from skrbm.core.numerics import Array
 from skrbm.display.axes import Display
 
-LETTER_WIDTH = 0.9  # of the distance between columns, which leaves a gap
-PALETTE = "tab20"  # of matplotlib; colors repeat after twenty letters
+LETTER_WIDTH = 0.9  # fraction of the distance between columns; the rest is a gap
+PALETTE = "tab20"  # colors of matplotlib, which repeat after twenty letters
 
 
 @final
 class LogoDisplay(Display):
-    """Weights between a hidden unit and the values of categorical columns, as a sequence logo.
+    """Weights between a hidden unit and the values of discrete columns, as a sequence logo.
 
     Each value of a column is drawn as a letter whose height is the absolute value of its weight
     [1]_. The letters of a column are stacked: positive weights above zero and negative weights

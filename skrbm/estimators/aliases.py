@@ -15,7 +15,7 @@ from skrbm.estimators.input.validation import generators
 
 
 class ScikitLearnAliases(ModelMixin):
-    """The four private methods of ``sklearn.neural_network.BernoulliRBM``.
+    """Four private methods of ``sklearn.neural_network.BernoulliRBM``, with the same arguments.
 
     They accept one state (a 1-D array) or several states (a 2-D array or a sparse matrix), and do
     not validate the input. Their argument `rng` is a ``RandomState`` or a ``Generator``.

@@ -79,25 +79,25 @@ class BaseRBM(
         Type of the hidden units:
 
         - "binary": units with the states 0 and 1, or -1 and +1 in `SpinRBM`.
-        - "gaussian": units that are normally distributed given the features. They give pairwise
-          couplings of the features, as in a Hopfield network.
+        - "gaussian": units that are normally distributed given the features. They couple the
+          features pairwise, as in a Hopfield network.
         - "relu": rectified linear units. Given the features, they have normal distributions
           truncated to nonnegative values.
-        - "drelu": double rectified linear units [5]_. The curvature of their energy may differ
-          between positive and negative states, and its slope may jump at zero (see
-          `threshold_hidden_`).
+        - "drelu": double rectified linear units [5]_. Their energy may have different curvatures
+          for positive and negative states, and a kink at zero (see `threshold_hidden_`).
 
         Scaling the states of real-valued hidden units is equivalent to scaling their weights. The
-        curvature of their energy is therefore fixed at one; for "drelu", this is the mean of the
-        curvatures on both sides of zero.
+        curvature of the energy of "gaussian" and "relu" units is therefore fixed at one. For
+        "drelu", the mean of the two curvatures is fixed at one.
     learning_rate : float
-        Initial learning rate.
+        Initial learning rate, which `learning_rate_schedule` may decrease.
     batch_size : int or "auto"
-        Largest number of rows in a mini-batch; the mini-batches of an epoch differ by at most one
-        row. "auto" is one hundredth of the number of training rows, but at least 20 and at most
-        100.
+        Largest number of rows in a mini-batch. The sizes of the mini-batches in an epoch differ by
+        at most one row. "auto" is one hundredth of the number of training rows, but at least 20 and
+        at most 100.
     n_iter : int
-        Number of epochs (passes over the training data) of `fit`.
+        Maximum number of epochs (passes over the training data) of `fit`. Early stopping, the
+        schedule "adaptive" and callbacks can end the fit earlier.
     algorithm : {"pcd", "cd", "pt", "exact"}
         Training algorithm, that is, the estimator of the negative phase (the expectation of the
         gradient under the model):
@@ -111,23 +111,24 @@ class BaseRBM(
           fewer states. This layer may have at most 2^25 states, as many as 25 binary units.
 
         With "pcd" and "pt", the chains can also jump to training rows and thus reach modes that are
-        far apart. The jumps are Metropolis moves, which leave the model distribution invariant. If
-        the data have well-separated clusters, a few "binary" hidden units are first trained on the
-        clusters by the exact gradient. This is done with every `algorithm`, but not with fixed
-        variances or in `RBMClassifier`. For tables, it is done only if all columns are binary, or
-        if all are numeric and `numeric_scale` is not "mixture".
+        far apart. The jumps are Metropolis moves, which leave the model distribution invariant.
+
+        If the data have two to eight well-separated clusters, a few "binary" hidden units are first
+        trained on the clusters by the exact gradient. This pretraining is used with every
+        `algorithm`, but not with fixed variances or in `RBMClassifier`. For tables, it is used only
+        if all columns are binary, or if all are numeric and `numeric_scale` is not "mixture".
     n_gibbs_steps : int
-        Number of Gibbs steps per update (k in CD-k and PCD-k).
+        Number of Gibbs steps per update (k in CD-k and PCD-k). It has no effect with "exact".
     n_particles : int or None
-        Number of persistent chains; for "pt", at each temperature. If None, a new fit has as many
-        chains as rows in a mini-batch, and a fit that continues keeps the number of its chains.
+        Number of persistent chains; for "pt", at each temperature. If None, a new fit has
+        `batch_size` chains, and a continued fit keeps its number of chains.
     n_temperatures : int
         Number of temperatures of "pt". The chains at the lowest temperature sample the model; at
-        the highest temperature, the features are independent. The spacing of the temperatures
-        adapts to the acceptance rate of the exchanges.
+        the highest temperature, the features are independent. After every epoch, the temperatures
+        are adapted so that all pairs of neighbors exchange states about equally often.
     centering : bool
         Use the centered gradient [4]_, which is invariant to an exchange of the states 0 and 1 of a
-        unit. The fitted attributes always describe the uncentered model.
+        binary unit. The fitted attributes always describe the uncentered model.
     optimizer : {"sgd", "adam"}
         Stochastic gradient ascent with heavy-ball momentum, or Adam. Adam needs a smaller
         `learning_rate`, such as 0.01.
@@ -140,43 +141,48 @@ class BaseRBM(
         epochs of `fit`; it is constant in `partial_fit`, where the number of epochs is unknown.
         "adaptive" divides the learning rate by 5 in `fit` after `n_iter_no_change` epochs without
         an improvement of the score by more than `tol`. When the learning rate is at most 1e-6, the
-        fit ends instead. The score is the log pseudo-likelihood of the training rows or, with
-        `early_stopping`, of the validation rows; with `track_likelihood`, it is their
-        log-likelihood.
+        fit ends instead. The score is an estimate of the log pseudo-likelihood of the training rows
+        or, with `early_stopping`, of the validation rows. With `track_likelihood`, the score is the
+        log-likelihood of these rows.
     average : bool
         Use the weighted average of the parameters over the updates (Polyak averaging) as fitted
         attributes. Late updates have larger weights. Further training continues from the parameters
-        after the last update, not from the average.
+        after the last update, not from the average. After `early_stopping`, it continues from the
+        fitted attributes.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
-        is scaled down to this norm. If None, gradients are not clipped.
+        is scaled down to this norm. If the hidden units are not "binary", the norm is computed with
+        hidden states measured in units of their standard deviations. If None, gradients are not
+        clipped.
     shuffle : bool
         Shuffle the rows in every epoch.
     draw_states : bool
         Treatment of values between the two states of a unit, such as grey pixels. If True, binary
         states with these values as means are drawn in every epoch. If False, the values themselves
-        are used, which tends to leave more hidden units unused. With sparse `X`, no states are
-        drawn. In rows with drawn states and missing values, the missing values are redrawn by ten
-        Gibbs steps per epoch instead of one (see `missing`).
+        are used as states, as in scikit-learn. With sparse `X`, no states are drawn. In rows with
+        drawn states and missing values, the missing values are redrawn by ten Gibbs steps per epoch
+        instead of one (see `missing`).
     l1 : float
-        L1 penalty: factor of the sum of the absolute values of the weights.
+        L1 penalty: factor of the sum of the absolute values of the weights. All penalties are
+        subtracted from the mean log-likelihood of a row.
     l1_squared : float
         Squared L1 penalty: factor of half the squared L1 norm of the weights of a hidden unit,
-        summed over all hidden units and divided by the number of visible columns. Unlike `l1`, it
-        penalizes units with large weights more strongly, and thus makes all hidden units about
-        equally sparse. See Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
+        summed over all hidden units and divided by the number of visible columns. Unlike that of
+        `l1`, its gradient is larger for units with larger weights, so that all hidden units become
+        about equally sparse. See Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
     l2 : float
         L2 penalty (weight decay): factor of half the sum of the squared weights.
     max_norm : float or None
         Maximum Euclidean norm of the weights of a hidden unit. If None, the norm is not
         constrained.
     early_stopping : bool
-        Hold out validation rows in `fit`, stop when their score no longer improves, and keep the
-        parameters of the best epoch, or of the last epoch whose score is lower by at most half a
-        standard error. The standard error of a difference between two epochs is computed from the
-        differences of the rows.
+        Hold out validation rows in `fit`, and end the fit when their score no longer improves. The
+        fitted parameters are those of the last epoch whose score is at most half a standard error
+        below the best score. This is the standard error of the mean difference between the scores
+        of the rows in this epoch and in the best epoch.
     validation_fraction : float
-        Fraction of the rows held out for `early_stopping`.
+        Fraction of the rows that `early_stopping` holds out; in `RBMClassifier`, of the labeled
+        rows.
     n_iter_no_change : int
         Number of epochs without improvement after which `early_stopping` ends the fit, or the
         schedule "adaptive" lowers the learning rate. If rows are held out, an epoch counts only if
@@ -184,29 +190,32 @@ class BaseRBM(
     tol : float
         Increase over the best score, in nats per row, that an improvement must exceed.
     track_likelihood : bool
-        Record the log-likelihood and its standard error in `history_`. The log-likelihood is exact
-        if one layer has at most 2000 states, as many as ten binary units have. Otherwise, it is
-        estimated with chains that are annealed from the model after each epoch to the model after
-        the next epoch. Missing values then raise a ValueError, and the score of `early_stopping` is
-        the log-likelihood of the validation rows; comparisons of epochs include the standard error
-        of the estimate. Apart from the score, tracking does not affect training.
+        Record the mean log-likelihood and the standard error of the log-partition function in
+        `history_`. This function is computed exactly if one layer has at most 2000 states, for
+        example ten binary units. Otherwise, it is estimated with chains that are annealed from the
+        model after each epoch to the model after the next epoch. The log-likelihood is the score of
+        `early_stopping` and of the schedule "adaptive"; comparisons of epochs include the standard
+        error. Apart from the score, tracking does not affect training. Missing values, or an
+        `RBMClassifier`, raise a ValueError.
     warm_start : bool
         Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}
         Treatment of values that the units cannot take: a warning, a ValueError, or no check.
     missing : {"raise", "marginalize"}
-        Treatment of missing values (NaN) in `fit`, `partial_fit`, `transform` and scores: raise a
-        ValueError, or marginalize over them. In training, the missing values of a mini-batch are
-        redrawn before the update by one Gibbs step given the observed values, starting from the
-        values drawn in the previous epoch. In the first epoch of a call that continues training
-        (`partial_fit`, or `fit` with `warm_start`), ten steps are used, because no earlier draws
-        are kept.
+        Treatment of missing values (NaN; in tables, also None) in `fit`, `partial_fit`,
+        `transform`, `score_samples` and `score`: raise a ValueError, or marginalize over them. In
+        training, the missing values of a mini-batch are redrawn before the update by one Gibbs step
+        given the observed values. The step starts from the values drawn in the previous epoch; in
+        the first epoch, it starts from values of similar rows. In the first epoch of a call that
+        continues training (`partial_fit`, or `fit` with `warm_start`), ten steps are used, because
+        no earlier draws are kept.
     n_jobs : int or None
         Number of threads for `transform`, scores and `log_partition`, and number of processes for
-        exact sums over 2^22 states or more. Negative numbers are interpreted as in joblib. If None,
-        the number set by ``joblib.parallel_config`` is used; if none is set, one process is used,
-        and the number of threads is the default of BLAS or, for small models, one. The results do
-        not depend on `n_jobs`. Markov chains do not run in parallel.
+        exact sums over 2^22 states or more in `log_partition`. Negative numbers are interpreted as
+        in joblib. If None, the number set by ``joblib.parallel_config`` is used; if none is set,
+        one process is used, and the number of threads is the default of BLAS or, for small models,
+        one. The results do not depend on `n_jobs`. It has no effect on training, sampling and
+        imputation.
     verbose : int
         Verbosity level. If zero, nothing is printed; otherwise, one line is printed per epoch, and
         about every ten seconds within a longer epoch.
@@ -214,49 +223,52 @@ class BaseRBM(
         Seed or generator of all random numbers. With an int, the result is bit-for-bit reproducible
         for the same input and parameters on the same machine. A generator, such as
         ``numpy.random.default_rng(seed)``, is advanced by every fit that starts anew, so that a
-        second fit gives a different result.
+        second fit gives a different result. If None, NumPy's global generator is used.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Weights of the hidden units.
+        Weights between the hidden units (rows) and the features (columns).
     intercept_hidden_ : ndarray of shape (n_components,)
         Biases of the hidden units.
     intercept_visible_ : ndarray of shape (n_features,)
         Biases of the visible units.
     threshold_hidden_, asymmetry_hidden_ : ndarray of shape (n_components,)
-        Parameters of "drelu" units. The threshold is the coefficient of the absolute value of the
-        state in the energy; compared with a threshold of zero, a positive one makes states near
-        zero more likely. The asymmetry is half the curvature of the energy above zero minus half
-        the curvature below zero.
+        Parameters of the hidden units, which exist only for "drelu". The threshold is the
+        coefficient of the absolute value of the state in the energy; a positive threshold makes
+        states near zero more likely. The asymmetry is half the difference between the curvatures of
+        the energy above and below zero.
     h_samples_ : ndarray of shape (n_particles, n_components)
         Hidden states of the persistent chains at the lowest temperature. With "cd" and "exact",
-        which have no persistent chains, training does not change them.
+        which have no persistent chains, the initial states are kept.
     n_iter_ : int
-        Number of epochs since the last initialization.
+        Number of epochs of the last fit that started anew, and of all calls that continued it.
     history_ : dict of list of float
         Training history: lists with one number per recorded epoch. With `verbose`,
         `track_likelihood`, `early_stopping` or the schedule "adaptive", `fit` records every epoch.
-        Otherwise, it records the first epoch, the last epoch and every kth epoch, where k is the
-        smallest number of epochs with at least 75 updates. `partial_fit` records its epoch only
-        with `verbose`.
+        Otherwise, it records the first of its `n_iter` epochs, the last one and every kth epoch,
+        where k is the smallest number of epochs with at least 75 updates. `partial_fit` records its
+        epoch only with `verbose`.
 
-        - "n_iter": number of the epoch.
+        - "n_iter": number of the epoch, counted as in `n_iter_`.
         - "pseudo_likelihood": estimate of the mean log pseudo-likelihood of the training rows, in
-          nats. It is computed from the same subset of the rows and features after every epoch.
+          nats. For discrete features, the same subset of the rows and features is used after every
+          epoch.
         - "learning_rate": learning rate of the last update.
         - "mean_activation": mean of the hidden units given at most 100 training rows, averaged over
           units and rows.
         - "time": seconds since the previous record, or since the beginning of the training loop.
-        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of the persistent chains at
-          temperature 1 minus the mean free energy of training rows, in nats.
+        - "chain_gap", with algorithm "pcd" or "pt": mean free energy of at most 100 persistent
+          chains at the lowest temperature minus the mean free energy of at most 100 training rows,
+          in nats.
         - "swap_acceptance", with "pt": mean acceptance probability of exchanges between
           neighboring temperatures.
         - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean
           log-likelihood of at most 1000 training rows, and standard error of the log-partition
           function, in nats.
-        - "free_energy_gap", with `early_stopping`: mean free energy of the validation rows minus
-          the mean free energy of training rows, in nats. A growing gap indicates overfitting.
+        - "free_energy_gap", with `early_stopping`: mean free energy of at most 1000 validation rows
+          minus the mean free energy of at most 1000 training rows, in nats. A growing gap indicates
+          overfitting.
         - "validation_pseudo_likelihood", with `early_stopping`: estimate of the mean log
           pseudo-likelihood of the validation rows, in nats.
         - "validation_log_likelihood" and "validation_log_likelihood_std_error", with both
@@ -368,7 +380,7 @@ class BaseRBM(
         """Unit type of the hidden units."""
         return HIDDEN_TYPES.get(self.hidden_units, self._hidden_type)
 
-    # Public arrays with one value per unit: layer, attribute of the layer, maps to and from it.
+    # Public arrays with one value per unit: layer, attribute of the layer, maps to it and back.
     _layer_arrays: ClassVar[dict[str, Place]] = {
         "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
         "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
@@ -381,17 +393,20 @@ class BaseRBM(
     # Conversion of the user's rows to states and back.
     _row_format: ClassVar[RowFormat] = ArrayRows()
 
-    # Factor of the metric with which a step of the weights is the learning rate times the gradient.
+    # Factor of the metric for which a step of the weights is the learning rate times the gradient.
     _metric_unit: ClassVar[float] = 1.0
 
     def _unit_options(self, varying: Any) -> dict[str, Any]:
-        """Additional arguments of the visible unit type; `varying` masks non-constant features."""
+        """Options of the visible unit type; `varying` is the mask of non-constant features."""
         return {}
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, starting from a new initialization unless `warm_start` is True.
+
+        With `warm_start`, a fitted model continues training. A model of real-valued features that
+        has seen fewer than 20 rows is initialized anew, with the statistics of all rows so far.
 
         With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called before and after
         every epoch, and may end the fit.
@@ -413,25 +428,35 @@ class BaseRBM(
         -------
         self : object
             Fitted estimator. If training is interrupted (with a warning) or diverges, the estimator
-            keeps the last valid parameters or, with `early_stopping`, the best parameters.
+            keeps the last valid parameters or, with `early_stopping`, the parameters of the best
+            epoch.
 
         Raises
         ------
         ValueError
             If a parameter, the data or the weights are invalid; the estimator is then unchanged.
+        TypeError
+            If the type of `X` or of its values is not supported, such as a sparse matrix for
+            real-valued features; the estimator is then unchanged.
         DivergenceError
             If training diverges, that is, if parameters become infinite, NaN or very large.
 
         Warns
         -----
+        DomainWarning
+            If `X` has values that the units cannot take, and `check_input` is "warn"; or if a table
+            has unknown categories.
         ConvergenceWarning
             If the mean log-likelihood of `X` is lower than under a model of independent features by
-            more than one nat plus three standard errors; or if real-valued hidden units cannot reach
-            the variance of `X` along a strong factor.
+            more than one nat plus three standard errors; or if the features and the hidden units
+            are real-valued, and the model cannot reach the variance of `X` along a strong factor.
         OverfittingWarning
-            If most of the gain over independent features is expected to be lost on new rows. The
-            expected loss is the effective number of weights divided by the number of rows. It is
-            not checked after a single epoch, with `early_stopping`, or with Adam.
+            If most of the gain over independent features, and at least one nat per row, is expected
+            to be lost on new rows. The expected loss is the effective number of weights divided by
+            the number of rows. It is not checked after a single epoch, with fewer than 20 rows,
+            with `early_stopping`, or with Adam.
+        UserWarning
+            If training is interrupted, or if a real-valued feature is constant.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)
@@ -441,8 +466,10 @@ class BaseRBM(
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
-        No validation rows are held out. The learning rate is constant with every schedule, because
-        the number of further epochs is unknown.
+        The first call initializes the model. A model of real-valued features that has seen fewer
+        than 20 rows is initialized anew, with the statistics of all rows so far. No validation rows
+        are held out. The learning rate is constant with every schedule, because the number of
+        further epochs is unknown.
 
         Parameters
         ----------
@@ -464,8 +491,18 @@ class BaseRBM(
         ------
         ValueError
             If a parameter, the data or the weights are invalid; the estimator is then unchanged.
+        TypeError
+            If the type of `X` or of its values is not supported, such as a sparse matrix for
+            real-valued features; the estimator is then unchanged.
         DivergenceError
-            If training diverges, that is, if parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large. The
+            parameters before the epoch are kept.
+
+        Warns
+        -----
+        DomainWarning
+            If `X` has values that the units cannot take, and `check_input` is "warn"; or if a table
+            has unknown categories.
         """
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=False))
         return self
@@ -484,10 +521,10 @@ class BaseRBM(
         H : ndarray of shape (n_samples, n_components)
             Means of the hidden units, in the precision of `X` or, if `X` is not in single or double
             precision, of `components_`. They are probabilities for units that are 0 or 1, numbers
-            in [-1, 1] for spins, nonnegative numbers for "relu" units, and real numbers for other
-            types. For a row with missing values, the means are averaged over ten imputations, each
-            drawn by 20 Gibbs steps. Repeated calls with the same incomplete rows give the same
-            result.
+            in [-1, 1] for spins, nonnegative numbers for "relu" units, and real numbers for
+            "gaussian" and "drelu" units. For a row with missing values, the means are averaged over
+            ten imputations, each drawn by 20 Gibbs steps. Repeated calls with the same incomplete
+            rows give the same result.
         """
         model = self._model
         X = model.check_X(X, missing=True)
@@ -509,7 +546,7 @@ class BaseRBM(
         -------
         V : ndarray of shape (n_samples, n_features)
             Means of the visible units. A `TabularRBM` returns a table with the most probable
-            categories, and with the numbers that correspond to the mean scores.
+            categories, and with the numbers that correspond to the means of the scaled columns.
         """
         v = self._model.map_rows(Machine.mean_visible, self._model.check_H(X, name="X"))
         return self._row_format.write(self, v)

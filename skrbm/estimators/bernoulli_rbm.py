@@ -22,12 +22,13 @@ class BernoulliRBM(BaseRBM):
     `intercept_visible_` and :math:`b` is `intercept_hidden_` [6]_. Values between 0 and 1, such as
     grey pixels, are interpreted as probabilities of the state 1 (see `draw_states`). The class
     replaces ``sklearn.neural_network.BernoulliRBM``: parameters, methods and fitted attributes have
-    the same names, but some defaults and the learned model differ.
+    the same names, but some defaults and the training differ.
 
     Parameters
     ----------
     check_input : {"warn", "raise", "ignore"}
-        Treatment of values outside [0, 1]: a warning, a ValueError, or no check.
+        Treatment of values outside [0, 1], and of hidden states that the units cannot take: a
+        warning, a ValueError, or no check.
 
     See Also
     --------

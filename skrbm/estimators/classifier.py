@@ -49,8 +49,9 @@ class RBMClassifier(
 
         p(v, y, h) \propto e^{-E(v, h) + d_y + h^T U_y}
 
-    where :math:`E` is the energy of `estimator`, :math:`U` is `label_components_` and :math:`d` is
-    `intercept_label_`. Training maximizes the sum over labeled rows of the hybrid objective
+    where :math:`E` is the energy of `estimator`, :math:`U_y` is column :math:`y` of
+    `label_components_` and :math:`d` is `intercept_label_`. Training maximizes the mean over the
+    rows of the hybrid objective
 
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
@@ -58,14 +59,14 @@ class RBMClassifier(
     [2]_. A row without a label contributes :math:`\gamma \log p(v)`. If there are unlabeled rows,
     both weights are multiplied by n_rows / n_labeled, so that the label term is a mean over the
     labeled rows; :math:`\gamma` is then at most 1, unless `generative_weight` itself is larger.
-    Class probabilities are exact. The training is controlled by the parameters of `estimator`.
+    Class probabilities are computed exactly. The parameters of `estimator` control the training.
 
     Parameters
     ----------
     estimator : estimator object, default=None
-        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM` to clone and train. For its
-        `early_stopping` and its "adaptive" `learning_rate_schedule`, the score is the negative
-        log-loss. If None, the estimator is
+        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM` to clone and train. The negative
+        log-loss is the score for its `early_stopping` and its "adaptive" `learning_rate_schedule`.
+        If None, the estimator is
         ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``. The
         discriminative term needs a larger learning rate than the likelihood: with "sgd", 2 to 5
         instead of 0.4.
@@ -76,7 +77,8 @@ class RBMClassifier(
         weight acts as a regularizer. With zero, training is purely discriminative and runs no
         chains; samples of the model are then meaningless.
     unlabeled : object, default=None
-        Value of `y` that marks rows without a label, such as -1. If None, all rows have labels.
+        Value of `y` that marks rows without a label, such as -1 or NaN. If None, all rows have
+        labels.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which are multiplied by `sample_weight`. "balanced" gives all
         classes the same total weight if all sample weights are equal.
@@ -92,16 +94,18 @@ class RBMClassifier(
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
     n_iter_ : int
-        Number of epochs since the last initialization.
+        Number of epochs of the last fit that started anew, and of all calls that continued it.
     history_ : dict of list of float
-        Training history: lists with one number per recorded epoch. The epochs are selected as for
-        the other estimators.
+        Training history: lists with one number per recorded epoch. The recorded epochs are the
+        same as in `BernoulliRBM`.
 
-        - "n_iter": number of the epoch.
+        - "n_iter": number of the epoch, counted as in `n_iter_`.
         - "log_loss" and "accuracy": mean log-loss in nats and accuracy for at most 1000 labeled
           training rows.
         - "learning_rate": learning rate of the last update.
-        - "time": seconds since the previous record.
+        - "time": seconds since the previous record, or since the beginning of the training loop.
+        - "swap_acceptance", if the estimator has `algorithm="pt"`: mean acceptance probability of
+          exchanges between neighboring temperatures, or NaN if `generative_weight` is zero.
         - "validation_log_loss" and "validation_accuracy", if the estimator has
           `early_stopping=True`: mean log-loss in nats and accuracy for the validation rows.
     n_features_in_ : int
@@ -175,16 +179,27 @@ class RBMClassifier(
         -------
         self : object
             Fitted classifier. If training is interrupted (with a warning) or diverges, the
-            classifier keeps the last valid parameters or, with `early_stopping`, the best
-            parameters.
+            classifier keeps the last valid parameters or, with `early_stopping`, the parameters of
+            the best epoch.
 
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid, or there are fewer than two classes; the
-            classifier is then unchanged.
+            If a parameter or the data are invalid, if there are fewer than two classes, or if the
+            estimator has `track_likelihood=True`; the classifier is then unchanged.
+        TypeError
+            If the type of `X` is not supported, such as a sparse matrix for real-valued features;
+            the classifier is then unchanged.
         DivergenceError
             If training diverges, that is, if parameters become infinite, NaN or very large.
+
+        Warns
+        -----
+        DomainWarning
+            If `X` has values that the units cannot take, and `check_input` of the estimator is
+            "warn".
+        UserWarning
+            If training is interrupted, or if a real-valued feature is constant.
         """
         rbm = self._new_estimator()
         resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
@@ -198,8 +213,9 @@ class RBMClassifier(
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
-        The settings of the training are those that `estimator` had in the last `fit` or, without
-        it, in the first call; later changes of `estimator` have no effect.
+        The first call initializes the model. The settings of the training are those that
+        `estimator` had in the last `fit` or, without it, in the first call; later changes of
+        `estimator` have no effect.
 
         Parameters
         ----------
@@ -208,7 +224,8 @@ class RBMClassifier(
         y : array-like of shape (n_samples,)
             Labels of the rows. Rows without a label have the value `unlabeled`.
         classes : array-like of shape (n_classes,), default=None
-            All labels that occur in any call. This argument is required in the first call.
+            All labels that occur in any call. This argument is required in the first call, and must
+            be the same in later calls if it is passed.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, as for `fit`, but relative to the mean weight of all rows seen so
             far.
@@ -221,10 +238,21 @@ class RBMClassifier(
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid, if `classes` is missing in the first call, or if
-            `y` has labels that are not in `classes`; the classifier is then unchanged.
+            If a parameter or the data are invalid, if `classes` is missing in the first call or
+            differs in a later call, if `y` has labels that are not in `classes`, or if the
+            estimator has `track_likelihood=True`; the classifier is then unchanged.
+        TypeError
+            If the type of `X` is not supported, such as a sparse matrix for real-valued features;
+            the classifier is then unchanged.
         DivergenceError
-            If training diverges, that is, if parameters become infinite, NaN or very large.
+            If training diverges, that is, if parameters become infinite, NaN or very large. The
+            parameters before the epoch are kept.
+
+        Warns
+        -----
+        DomainWarning
+            If `X` has values that the units cannot take, and `check_input` of the estimator is
+            "warn".
         """
         resumes = self.__sklearn_is_fitted__()
         if not resumes and classes is None:

@@ -37,16 +37,16 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     TypeError
         If `rbm` is of another class.
     ValueError
-        If the hidden units of `rbm` are not "binary".
+        If the hidden units of `rbm` are not "binary", or if `rbm` has no public arrays.
 
     Notes
     -----
     Constructor parameters are scaled so that both machines have the same distribution after a step
     of centered training. `learning_rate` is multiplied by 16 (by 4 for Adam), `max_norm` by 4, `l1`
     and `max_gradient_norm` by 1/4, and `l1_squared` and `l2` by 1/16. All other parameters are
-    copied, but not `history_` and the states of the optimizer and of the random streams. With Adam,
-    only the steps of the weights are equivalent; the steps of the biases are twice as long for
-    units 0 and 1.
+    copied. `n_iter_`, `history_`, the state of the optimizer and the random streams are not copied.
+    With Adam, only the steps of the weights are equivalent; the steps of the biases are twice as
+    long for units 0 and 1.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     TypeError
         If `rbm` is of another class.
     ValueError
-        If the hidden units of `rbm` are not "binary".
+        If the hidden units of `rbm` are not "binary", or if `rbm` has no public arrays.
     """
     W, a, b = _plain(rbm, BernoulliRBM)
     arrays = W / 4, a / 2 + W.sum(0) / 4, b / 2 + W.sum(1) / 4
@@ -119,7 +119,7 @@ def _assign(
 
     `scale` is the ratio of the weights of `twin` to the weights of `rbm`.
     """
-    # The gradient of the weights scales with 1 / scale, the length of Adam's step does not.
+    # The gradient of the weights is divided by `scale`; the length of Adam's step does not change.
     factors = {
         "learning_rate": scale if rbm.optimizer == "adam" else scale**2,
         "l1": 1 / scale,

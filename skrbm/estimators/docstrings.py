@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 Entries = dict[str, str]
 SECTIONS = ("", "Parameters", "Attributes", "See Also", "Notes", "References", "Examples")
-# Parameters by subject. numpydoc has no headings among parameters, whose order is the signature's.
+# Parameters by subject. numpydoc has no headings between parameters, which follow the signature.
 PARAMETER_GROUPS = {
     "Model": ("n_components", "hidden_units", "parameterization", "learn_variance"),
     "Columns of a table": ("kinds", "numeric_scale", "handle_unknown"),
@@ -32,9 +32,10 @@ PARAMETER_GROUPS = {
 def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
     """Complete the docstring of a class with entries of the docstring of a base class.
 
-    Parameters, attributes and references are inherited. The entries of the parameters are put in
-    the order of the signature, and their defaults are added. An entry of the class replaces the
-    entry of the same name in the base class. The notes list the parameters by subject.
+    Parameters, attributes and references are inherited. An entry of the class replaces the entry of
+    the same name in the base class. The entries of the parameters are sorted in the order of the
+    signature, and their defaults are added. A list of the parameters by subject is appended to the
+    notes.
 
     Parameters
     ----------
@@ -44,8 +45,8 @@ def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
     Returns
     -------
     decorator : callable
-        Class decorator. It raises a TypeError if a parameter of the signature has no entry, or if
-        an entry of the class is not a parameter of the signature.
+        Class decorator that changes the docstring in place. It raises a TypeError if a parameter of
+        the signature has no entry, or if an entry of the class is not a parameter of the signature.
     """
 
     def complete(cls: type[T]) -> type[T]:
@@ -85,7 +86,7 @@ def _entries(sections: dict[str, str], name: str) -> Entries:
 
 
 def _parameters(cls: type, common: Entries, added: Entries) -> Entries:
-    """Entries of the parameters of a class, in the order of its signature."""
+    """Entries of the parameters of a class in the order of its signature, with their defaults."""
     signature, entries = inspect.signature(cls).parameters, common | added
     if wrong := (signature.keys() - entries.keys()) | (added.keys() - signature.keys()):
         raise TypeError(

@@ -30,7 +30,8 @@ class GaussianBernoulliRBM(BaseRBM):
     r"""Restricted Boltzmann machine with real-valued visible and binary hidden units.
 
     With binary hidden units, the model is a mixture of :math:`2^{n\_components}` normal
-    distributions with a common diagonal covariance. It has three published parameterizations:
+    distributions with a common diagonal covariance. The energy has three published
+    parameterizations:
 
     .. math::
 
@@ -52,12 +53,14 @@ class GaussianBernoulliRBM(BaseRBM):
         Energy function, one of the three above.
     learn_variance : bool
         Learn `noise_variance_`. If False, it is fixed at the variances of the features, or at
-        values that were assigned to it before `partial_fit` or `fit` with `warm_start`.
+        values that were assigned to it before `partial_fit` or `fit` with `warm_start`. The
+        variance of a constant feature is fixed at one.
     variance_rate : float
         Ratio of the learning rate of the logarithm of `noise_variance_` to the learning rate of the
-        other parameters. With "adam", all positive values have the same effect. Each variance is
-        kept between 1e-4 times and 10 times the variance of its feature. An assigned value outside
-        this range extends the range.
+        other parameters. With "sgd", it is reduced for features with a kurtosis above 3. With
+        "adam", all positive values have the same effect. Each variance is kept between 1e-4 times
+        and 10 times the variance of its feature. An assigned value outside this range extends the
+        range.
     learning_rate : float
         Initial learning rate; with "sgd", for features measured in units of their standard
         deviations.
@@ -77,7 +80,7 @@ class GaussianBernoulliRBM(BaseRBM):
     See Also
     --------
     BernoulliRBM : Visible units that are 0 or 1.
-    sklearn.mixture.GaussianMixture : Mixture with independent components.
+    sklearn.mixture.GaussianMixture : Mixture of normal distributions with separate parameters.
 
     References
     ----------

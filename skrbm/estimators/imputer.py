@@ -26,16 +26,18 @@ from skrbm.estimators.tables.table_rows import checked_table
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
-    The machine is fitted to complete or incomplete rows with `missing="marginalize"`. Missing
-    values are drawn from the machine during training, which thus maximizes the likelihood of the
-    observed values by stochastic expectation maximization [1]_. In new rows, missing numbers are
-    replaced by their conditional means, and missing categories by the most probable category.
+    The machine is fitted to complete or incomplete rows with `missing="marginalize"`. During
+    training, the missing values are drawn from their conditional distribution under the current
+    machine. Training thus maximizes the likelihood of the observed values by stochastic expectation
+    maximization [1]_. `transform` replaces missing numbers by their conditional means, and missing
+    categories by the most probable category.
 
     Parameters
     ----------
     estimator : TabularRBM, GaussianBernoulliRBM, BernoulliRBM or SpinRBM
-        Machine to clone and fit, with all training options. `TabularRBM` accepts and returns tables
-        of categories and numbers. For `GaussianBernoulliRBM`, standardize the features.
+        Machine to clone and fit; its parameters control the training, except for `missing`.
+        `TabularRBM` accepts and returns tables of categories and numbers. For
+        `GaussianBernoulliRBM`, standardize the features.
     missing_values : int, float or np.nan, default=np.nan
         Placeholder for missing values. Missing values of pandas are converted to NaN. For tables,
         the placeholder must be NaN; None is then a missing value as well.
@@ -51,12 +53,12 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         are dropped. The parameter has no effect on tables.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator of the draws of missing values in `transform`. Training uses the
-        `random_state` of `estimator`. A generator is advanced by `fit`.
+        `random_state` of `estimator`. A generator is advanced by `fit` alone.
 
     Attributes
     ----------
     estimator_ : estimator
-        Machine fitted to the features that have observed values.
+        Machine fitted to the features that have observed values or, for tables, to all features.
     indicator_ : :class:`sklearn.impute.MissingIndicator` or None
         Fitted indicator, or None if `add_indicator` is False.
     n_features_in_ : int
@@ -73,10 +75,10 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     -----
     `transform` is deterministic: the same rows in the same order give the same values. All
     incomplete rows of a call share one random stream, which restarts with every call. The imputed
-    values of a row therefore also depend on the other rows of the call. Differences between calls
-    are of the size of the Monte Carlo error, which decreases with `n_chains`. The error may be
-    several tenths for a binary feature if the observed values carry no information about it. To
-    impute a row independently of other rows, transform it alone.
+    values of a row therefore also depend on the other rows of the call. They vary by the Monte
+    Carlo error, which decreases with `n_chains`. For a binary feature about which the observed
+    values carry no information, this error may be several tenths. To impute a row independently of
+    other rows, transform it alone.
 
     References
     ----------
@@ -85,7 +87,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Examples
     --------
-    The two features are always equal, so the observed one determines the missing one:
+    The two features are always equal, so that an observed value determines a missing one:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, RBMImputer
@@ -151,7 +153,12 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid, or no feature has an observed value.
+            If a parameter or the data are invalid, or no feature has an observed value; the imputer
+            is then unchanged.
+        TypeError
+            If the type of `X` or of its values is not supported; the imputer is then unchanged.
+        DivergenceError
+            If training diverges; the imputer is then unchanged.
         """
         with restored_on_error(self):
             if self._takes_tables and (self.add_indicator or not self._marks_nan):
@@ -194,6 +201,11 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             each missing category. With other estimators, features without observed values in `fit`
             are dropped unless `keep_empty_features` is True. If `add_indicator` is True, the
             columns of the indicator are appended.
+
+        Warns
+        -----
+        UserWarning
+            If features are dropped.
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)

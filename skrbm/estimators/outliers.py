@@ -17,15 +17,15 @@ from skrbm.estimators.input.validation import check_weights, present_rows, resto
 from skrbm.estimators.tabular_rbm import TabularRBM
 
 SHARE_ROUNDING = 1e-12  # relative rounding error of contamination times the total weight
-TIE_EPS = 1000  # machine epsilons: tolerance of equal scores, such as those of copies of a row
+TIE_EPS = 1000  # machine epsilons: tolerance of equal scores, such as the scores of equal rows
 
 
 class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
-    The score of a row is its negative free energy, :math:`-F(v) = \log p(v) + \log Z`, which is
-    computed exactly. Scores can be compared only within a model. Scores of different models also
-    differ by their :math:`\log Z` and, for real-valued features, by the units of measurement.
+    By default, the score of a row is its negative free energy, :math:`-F(v) = \log p(v) + \log Z`,
+    which is computed exactly. Free energies of different models cannot be compared, because their
+    :math:`\log Z` and, for real-valued features, their units of measurement differ.
 
     Parameters
     ----------
@@ -34,16 +34,15 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         it is ``BernoulliRBM(random_state=0)`` for `X` that is sparse, boolean or within [0, 1]. For
         any other `X`, it is ``TabularRBM(numeric_scale="standard", random_state=0)``, which accepts
         tables with columns of several kinds. The default `numeric_scale` of `TabularRBM` is not
-        used, because it makes extreme values less extreme.
+        used, because it moves extreme values closer to the others.
     contamination : float, default=0.1
         Maximum fraction of the training rows to classify as outliers, in (0, 0.5]. Rows with equal
         scores are classified alike; the fraction may therefore be smaller.
     criterion : {"free_energy", "pseudo_likelihood"}, default="free_energy"
         Score of a row: its negative free energy, or its log pseudo-likelihood. The log
-        pseudo-likelihood takes longer than the free energy, since every term of its sum over the
-        features is normalized separately, and it gives more weight to features that predict each
-        other. The free energy needs complete rows; impute missing values first, by `RBMImputer` in
-        a Pipeline.
+        pseudo-likelihood takes longer to compute, since every term of its sum over the features is
+        normalized separately. It gives more weight to features that predict each other. The free
+        energy needs complete rows; impute missing values first, by `RBMImputer` in a Pipeline.
 
     Attributes
     ----------
@@ -102,8 +101,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A weight of k is equivalent to k copies of the row, also in the
-            fraction `contamination`. If None, all rows have a weight of one.
+            Weights of the rows. A weight of k is equivalent to k copies of the row, also for
+            `contamination`. If None, all rows have a weight of one.
 
         Returns
         -------
@@ -115,6 +114,9 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         ValueError
             If a parameter or the data are invalid, or training diverges; the detector is then
             unchanged.
+        TypeError
+            If the type of `X` or of its values is not supported, such as a sparse matrix for
+            real-valued features; the detector is then unchanged.
         """
         with restored_on_error(self):
             rbm = clone(_default(X) if self.estimator is None else self.estimator)
@@ -204,10 +206,11 @@ def _default(X: Any) -> Any:
 
 
 def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:
-    """Threshold such that rows with lower scores have at most a given share of the total weight.
+    """Threshold below which the rows have at most a given share of the total weight.
 
-    The threshold lies between two scores, or below all scores. Scores that differ only by rounding
-    errors, such as the scores of equal rows, are on the same side of the threshold.
+    The threshold lies between two scores, or below all scores, and as many rows as possible are
+    below it. Scores that differ only by rounding errors, such as the scores of equal rows, are on
+    the same side of the threshold.
     """
     scores, sample_weight = present_rows(scores, sample_weight)
     order = np.argsort(scores)

@@ -19,23 +19,25 @@ class SpinRBM(BaseRBM):
         E(v, h) = -v^T a - v^T W h - h^T b, \qquad v, h \in \{-1, +1\}
 
     for binary hidden units, where :math:`W` is the transpose of `components_`, :math:`a` is
-    `intercept_visible_` and :math:`b` is `intercept_hidden_` [6]_. `transform` returns the means of
-    these units, :math:`\tanh(b + W^T v)`.
+    `intercept_visible_` and :math:`b` is `intercept_hidden_` [6]_. For binary hidden units,
+    `transform` returns the means :math:`\tanh(b + W^T v)`.
 
     Parameters
     ----------
     learning_rate : float
         Initial learning rate of the weights. With "sgd" and binary hidden units, the learning rate
-        of the biases is four times as large, and one sixteenth of the learning rate of
-        `BernoulliRBM` gives equivalent steps, because the two states of a spin differ by two. With
-        "adam", all learning rates are equal, and one quarter gives equivalent steps of the weights.
+        of the biases is four times as large. Steps are then equivalent to those of `BernoulliRBM`
+        with a learning rate 16 times as large, because the two states of a spin differ by two. With
+        "adam", the learning rate of the biases is the same as that of the weights. Steps of the
+        weights are then equivalent to those of `BernoulliRBM` with a learning rate four times as
+        large.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. With binary hidden units, the norm is computed with the
         gradients of the biases multiplied by two. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
-        Treatment of values outside [-1, 1], and of `X` that contains only 0 and 1: a warning, a
-        ValueError, or no check.
+        Treatment of values outside [-1, 1], of `X` that contains only 0 and 1, and of hidden states
+        that the units cannot take: a warning, a ValueError, or no check.
 
     See Also
     --------

@@ -20,7 +20,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     r"""Restricted Boltzmann machine for tables of categorical, binary and numeric columns.
 
     The model is a joint distribution of the columns of a table. Each column is one visible unit,
-    whose type follows from the kind of the column. With binary hidden units,
+    whose type depends on the kind of the column; a discrete column without any category is left
+    out. With binary hidden units,
 
     .. math:: p(v) \propto \prod_{\text{columns}} e^{-A_c(v_c)}
         \prod_j \left( 1 + e^{b_j + \sum_c \varphi_c(v_c)^T W_{cj}} \right)
@@ -33,21 +34,22 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     internally, by default to normal scores. Given the hidden units, a scaled numeric column is
     normally distributed with a learned variance (except for `numeric_scale="mixture"`), and an
     interval column has an exponential density between its bounds. Unless `numeric_scale` is
-    "mixture", the unit of measurement and the origin of a numeric column therefore affect only
-    densities. Log-likelihoods are in nats and refer to the unscaled columns, with probabilities of
-    discrete columns and densities of numeric and interval columns.
+    "mixture", the unit of measurement and the origin of a numeric column affect only its density.
+    Log-likelihoods are in nats and refer to the unscaled columns. Discrete columns contribute
+    probabilities, and numeric and interval columns contribute densities; with "mixture", frequent
+    values contribute probabilities.
 
     Parameters
     ----------
     kinds : "auto" or dict
         Dictionary from names or indices of columns to their kinds. A kind is "binary",
         "categorical", "numeric", ("binary", ["no", "yes"]), ("categorical", ["a", "b"]) with all
-        categories, or ("interval", low, high) for numbers with known bounds. The kind of any other
-        column, or of every column with "auto", is inferred from its data type: bool is "binary";
-        category, object and string are "categorical"; numbers are "numeric". The categories of a
-        column are the categories of its data type or, if the type has none, the values found in the
-        data. The columns of a boolean array are "binary"; the columns of any other array are
-        "numeric".
+        categories, or ("interval", low, high) for numbers with known bounds. The kinds of columns
+        that are not in the dictionary are inferred from their data types, as are all kinds with
+        "auto". In data frames, bool is "binary"; category, object and string are "categorical";
+        numbers are "numeric". The columns of a boolean array are "binary"; the columns of any other
+        array are "numeric". Categories that are not given are the categories of the data type or,
+        if the type has none, the values found in the data.
     numeric_scale : {"normal", "mixture", "standard"}
         Scaling of numeric columns, learned from the rows of `fit` or of the first `partial_fit`:
 
@@ -57,18 +59,18 @@ class TabularRBM(ConditionalMixin, BaseRBM):
           corresponds to the mean score.
         - "mixture": transformation by one of Johnson's functions [9]_. The distribution of the
           transformed numbers is a mixture of normal distributions and of point masses at frequent
-          values, such as zeros. Given the hidden units, it is tilted exponentially.
+          values, such as zeros. Given the hidden units, this mixture is tilted exponentially.
         - "standard": standardization to mean zero and variance one.
     handle_unknown : {"missing", "error"}
         Treatment of unknown categories, which are neither declared nor in the rows of `fit` or of
-        the first `partial_fit`. With "missing", they are treated as missing values, with a warning
-        in further training. With "error", they raise a ValueError.
+        the first `partial_fit`. With "missing", they are treated as missing values; in training, a
+        warning is issued. With "error", they raise a ValueError.
     learning_rate : float
         Initial learning rate; with "sgd", for numeric columns measured in units of their standard
         deviations.
     n_iter : int
-        Number of epochs (passes over the training data) of `fit`. Tables of a thousand rows need
-        about 100 epochs; for a hundred thousand rows, 10 epochs are enough.
+        Maximum number of epochs (passes over the training data) of `fit`. Tables of a thousand rows
+        need about 100 epochs; for a hundred thousand rows, 10 epochs are enough.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. The norm is computed with numeric columns measured in units of

@@ -10,7 +10,7 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, like
 
-MAX_INITIAL_FIELD = 8.0  # nats; fewer than one hidden unit in a thousand is then in the other state
+MAX_INITIAL_FIELD = 8.0  # nats; fewer than one two-state unit in a thousand opposes this field
 
 
 def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
@@ -36,10 +36,11 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
 def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
     """Draw visible states that are overdispersed over the modes of a machine.
 
-    Each visible state is drawn given a hidden state. The hidden states are drawn without the hidden
-    biases, given fields that are equal for all units and rise from -8 to 8 nats over the samples:
-    the first two-state units are nearly all low, and the last ones nearly all high. The visible
-    states may therefore be in modes that are improbable and far from the data.
+    Each visible state is drawn given a hidden state. The hidden states are drawn from a layer whose
+    parameters are zero, given fields that are equal for all units and rise from -8 to 8 nats over
+    the samples. In the first samples, nearly all two-state units are therefore in the lower state,
+    and in the last samples in the higher state. The visible states may be in modes that are
+    improbable and far from the data.
 
     Parameters
     ----------
@@ -92,15 +93,15 @@ def posterior_draws(
 
     State k of `h` is drawn with probability proportional to :math:`p(v_\text{observed} \mid h_k)`.
     This is an approximate draw from the posterior distribution if `h` is a sample of the machine
-    [1]_. Chains initialized with the drawn states are in the modes of `h` that agree best with the
-    observed units. Gibbs steps alone might not reach these modes.
+    [1]_. Chains initialized with the drawn states are in modes that agree with the observed units.
+    Gibbs steps alone might not reach these modes.
 
     Parameters
     ----------
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states. The values of unobserved units are ignored, but must be finite.
+        Visible states. The values of unobserved units are ignored.
     is_observed : ndarray of bool of shape (n_samples, n_units)
         Mask of the observed visible units.
     h : ndarray of shape (n_states, n_hidden)
@@ -169,11 +170,11 @@ def clamped_mean(
     *,
     values: Callable[[Array, Array], Array] | None = None,
 ) -> Array:
-    """Conditional mean of the unobserved visible units given the observed units.
+    """Estimate the conditional mean of the unobserved visible units given the observed units.
 
     At each step of clamped Gibbs chains, the conditional means of the visible units given the
     hidden units are computed. The estimate is the average of these means over the steps. If
-    `values` is given, the function `values` is averaged instead.
+    `values` is given, the results of this function are averaged instead.
 
     Parameters
     ----------

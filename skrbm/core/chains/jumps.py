@@ -14,9 +14,9 @@ from skrbm.core.numerics import Array, like, log_sum_exp
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
     r"""Advance chains by a Metropolis step whose proposals are drawn given random rows.
 
-    Gibbs sampling rarely moves between distant modes of a distribution. Proposals that are
-    independent of the current state can do so [1]_. For the rows :math:`v_1 \dots v_K`, the proposal
-    distribution and the acceptance probability are
+    Gibbs sampling rarely moves chains between distant modes of a distribution. Proposals that are
+    independent of the current state can do so [1]_. For the rows :math:`v_1 \dots v_K`, the
+    proposal distribution and the acceptance probability are
 
     .. math::
 
@@ -41,8 +41,8 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     h : ndarray of shape (n_chains, n_hidden)
         Current hidden states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Visible states to jump to, which must be chosen independently of the chains. The cost of a
-        jump increases linearly with the number of these states.
+        Rows :math:`v_k`, which must be chosen independently of the chains. The cost of a jump
+        increases linearly with the number of rows.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -77,7 +77,8 @@ def propose(
     machine : Machine or TemperedMachine
         Machine that defines the target distribution of the weighted states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Visible states in the modes of the machine.
+        Rows, preferably from all modes of the machine. Each hidden state is drawn given a random
+        row.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
@@ -101,9 +102,10 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
 
     A mode without data often has a hidden state that combines the hidden states of modes with data.
     For instance, all hidden units may be active in this mode, while only a few of them are active
-    in each mode with data. Each mixture takes the state of every hidden unit, with equal
-    probability, from a random row or from the row farthest from it, by the sum of the absolute
-    differences of their hidden states.
+    in each mode with data. Each mixture combines a random row and the row farthest from it. The
+    distance is the sum of the absolute differences of the hidden states, which are drawn once for
+    each row. The state of every hidden unit is taken from one of the two rows with equal
+    probability.
 
     Parameters
     ----------

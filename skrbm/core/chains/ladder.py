@@ -1,4 +1,4 @@
-"""Inverse temperatures of parallel tempering, adapted to equal swap rates of all pairs."""
+"""Inverse temperatures of parallel tempering, adapted to similar swap rates of all neighbors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array, like, to_host
 
-MIN_REJECTION = 1e-3  # neighbors that are always swapped keep some distance
+MIN_REJECTION = 1e-3  # neighbors that are nearly always swapped keep some distance
 
 
 def communication_barrier(acceptance: Array) -> Array:
@@ -54,7 +54,8 @@ class Ladder:
     Parameters
     ----------
     betas : ndarray of shape (n_temperatures,)
-        Inverse temperatures in descending order, in a full ladder from 1 to 0.
+        Inverse temperatures in descending order; a full ladder ranges from 1 to 0. The method
+        `adapt` replaces the attribute `betas`.
     """
 
     _accepted: Array
@@ -66,7 +67,7 @@ class Ladder:
 
     @classmethod
     def of(cls, n_temperatures: int) -> Self:
-        """Create a ladder of at least two evenly spaced inverse temperatures."""
+        """Create a ladder of at least two evenly spaced inverse temperatures, from 1 to 0."""
         return cls(np.linspace(1.0, 0.0, n_temperatures))
 
     @property
@@ -79,7 +80,7 @@ class Ladder:
         return to_host(self._accepted) / max(self._n_steps, 1)
 
     def betas_like(self, array: Array) -> Array:
-        """Inverse temperatures on the device of an array, copied there once until they change."""
+        """Inverse temperatures on the device of an array; the copy is kept until `adapt`."""
         if not isinstance(self._copy, type(array)):
             self._copy = like(self.betas, array)
         return self._copy

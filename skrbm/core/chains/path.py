@@ -39,7 +39,7 @@ class TemperedPath:
         Machine at :math:`\beta = 1`, in natural form.
     visible_base, hidden_base : Units
         Layers at :math:`\beta = 0`, in natural form.
-    energy_shift : float
+    energy_shift : float, default=0.0
         Energy of `machine` minus the energy of the machine of which it is the natural form, in
         nats.
     anchors : ndarray of shape (n_rows, n_visible), default=None
@@ -73,7 +73,8 @@ class TemperedPath:
             Layer of the same type as the visible layer. Without a field, its distribution should be
             close to the distribution of the data.
         anchors : ndarray of shape (n_rows, n_visible), default=None
-            Visible states in the modes of the machine, such as rows of the data.
+            Visible states in the modes of the machine, such as rows of the data. If None, chains do
+            not jump.
 
         Returns
         -------
@@ -108,7 +109,7 @@ class TemperedPath:
 
     @cached_property
     def transposed(self) -> Machine:
-        """Machine with its layers exchanged and the weights in C order, for fast products."""
+        """Machine of the path with exchanged layers and weights in C order, for fast products."""
         transposed = self.machine.transposed
         weights = transposed.weights
         return replace(transposed, weights=weights.astype(weights.dtype, order="C", copy=False))
@@ -320,7 +321,7 @@ class PathChains:
     def step(
         self, current: TemperedMachine, target: TemperedMachine, rng: np.random.Generator
     ) -> Array:
-        r"""Take a Gibbs step at the next inverse temperature.
+        r"""Compute free energy changes to the next temperature, and take a Gibbs step there.
 
         The free energy of visible states at inverse temperature :math:`\beta` is
 
@@ -373,7 +374,8 @@ def heated_machine(machine: Machine, temperature: float) -> Machine:
     Raises
     ------
     ValueError
-        If T is not one and the unit type of a layer does not override `Units.heated`.
+        If T is not one and the unit type of a layer, or of a part of it, does not override
+        `Units.heated`.
     """
     if temperature == 1:
         return machine
@@ -395,8 +397,8 @@ def natural_machine(machine: Machine) -> tuple[Machine, float]:
     natural : Machine
         Machine with the same unit types and the same distribution.
     energy_shift : float
-        Energy of `natural` minus the energy of the given machine, which is the same for all states,
-        in nats.
+        Energy of `natural` minus the energy of the given machine, in nats. The difference is the
+        same for all states.
     """
     v_signal, v_slope = machine.visible.affine_signal
     h_signal, h_slope = machine.hidden.affine_signal

@@ -79,8 +79,8 @@ def sample_tempered(
     """Draw visible states by parallel tempering, with one ladder for each sample.
 
     The inverse temperatures are adapted after rounds of 1, 2, 4... steps. The last round takes at
-    least half of the steps. Chains at inverse temperature 1 may jump to the anchors of the path, at
-    the first step of each round and then every `LADDER_JUMP_PAUSE` steps.
+    least half of the steps. Chains at inverse temperature 1 may jump to the anchors of the path,
+    before the first step of each round and then every `LADDER_JUMP_PAUSE` steps.
 
     Parameters
     ----------

@@ -17,16 +17,18 @@ from skrbm.core.parallel import map_blocks
 
 Starts = list[tuple[Array, np.random.Generator]]
 
-N_BLOCK_CHAINS = 50  # chains of a block; it may depend on the model but not on n_jobs
-N_DEVICE_CHAINS = 2**14  # chains of a block on a device, whose library calls take long
-SMALL_LAYER = 128  # units; below, NumPy's overhead dominates and blocks have twice the chains
-SCHEDULE_POWER = 2.0  # of the distance to the end of the path; steps get smaller towards the model
+N_BLOCK_CHAINS = 50  # chains of a block; equal for all n_jobs, so that results are equal, too
+N_DEVICE_CHAINS = 2**14  # chains of a block on a device, where each library call takes long
+SMALL_LAYER = 128  # columns; up to this size, NumPy's overhead dominates, and blocks are doubled
+SCHEDULE_POWER = 2.0  # exponent of the distance to the model; steps get smaller towards it
 
 
 def inverse_temperatures(n_temperatures: int) -> Array:
     r"""Inverse temperatures from 0 to 1, with smaller differences near 1.
 
-    .. math:: \beta_k = 1 - (1 - k / (n - 1))^2
+    .. math:: \beta_k = 1 - (1 - k / (n - 1))^2, \qquad 0 \le k < n
+
+    where :math:`n` is the number of temperatures.
 
     Parameters
     ----------
@@ -97,9 +99,9 @@ def annealed_log_partition(
 
     where :math:`Z_0` is the partition function of the base, :math:`v_0` is drawn from the base, and
     :math:`v_k` is drawn from :math:`v_{k - 1}` by one Gibbs step at :math:`\beta_k`. Every
-    ``path.annealing_jump_pause`` temperatures, jumps to the anchors of the path are proposed. Since
-    :math:`\hat Z` is unbiased, :math:`\log \hat Z` tends to be too low, and likelihoods computed
-    from it tend to be too high.
+    ``path.annealing_jump_pause`` temperatures, jumps to the anchors of the path are proposed if it
+    has any. Since :math:`\hat Z` is unbiased, :math:`\log \hat Z` tends to be too low, and
+    likelihoods computed from it tend to be too high.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ def annealed_log_partition(
     n_chains : int
         Number :math:`M` of independent chains.
     n_temperatures : int
-        Number of inverse temperatures, both ends included.
+        Number of inverse temperatures, both ends included, at least two.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
@@ -144,18 +146,18 @@ def reversed_log_partition(
 
     where :math:`w_m` is defined as in `annealed_log_partition`, but with the inverse temperatures
     in descending order and :math:`v_0` drawn from the model. Since :math:`1 / \hat Z` is unbiased,
-    :math:`\log \hat Z` tends to be too high. The estimates of both functions tend to bracket the
-    true value.
+    :math:`\log \hat Z` tends to be too high. The true value therefore tends to be between the
+    estimates of the two functions.
 
     Parameters
     ----------
     path : TemperedPath
         Path to the machine.
     v : ndarray of shape (n_chains, n_visible)
-        Visible states, which should be independent samples of the model; otherwise
-        :math:`1 / \hat Z` is biased.
+        Visible states drawn from the model. If they have another distribution,
+        :math:`1 / \hat Z` is biased. The standard error is valid for independent states only.
     n_temperatures : int
-        Number of inverse temperatures, both ends included.
+        Number of inverse temperatures, both ends included, at least two.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
@@ -179,10 +181,10 @@ def reversed_log_partition(
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
     """Lower bound on the log-partition function, from hidden states drawn given the anchors.
 
-    The result is the larger of two bounds. For discrete hidden units, the first is the logarithm of
-    the partition function's sum, restricted to the drawn states. The second is an importance
-    sampling estimate of the log-partition function, minus `BOUND_MARGIN`. The probability that the
-    second bound exceeds the true value is at most 1/1000.
+    The result is the larger of two bounds. The first is the logarithm of the partition function,
+    with its sum restricted to the drawn states; for continuous hidden units, it is minus infinity.
+    The second is an importance sampling estimate of the log-partition function, minus
+    `BOUND_MARGIN`. The probability that the second bound exceeds the true value is at most 1/1000.
 
     Parameters
     ----------
@@ -223,7 +225,7 @@ def tempered_states(
     n_chains : int
         Number of states. Each state is drawn with a separate ladder.
     n_temperatures : int
-        Number of temperatures in a ladder.
+        Number of temperatures in a ladder, at least two.
     n_gibbs_steps : int
         Number of Gibbs steps of every chain.
     rng : numpy.random.Generator
@@ -269,8 +271,8 @@ def _average(
 ) -> LogPartition:
     """Compute the log-partition and its standard error from the log-weights of the chains.
 
-    `base` is the log-partition of the base of the path. `direction` is 1 for chains annealed from
-    the base, and -1 for chains annealed to the base.
+    `base` is the log-partition of the base of the path plus its energy shift, in nats. `direction`
+    is 1 for chains annealed from the base, and -1 for chains annealed to the base.
     """
     n_chains = len(log_weights)
     log_mean = logsumexp(log_weights) - np.log(n_chains)

@@ -13,11 +13,11 @@ from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.numerics import Array, like, to_host
 from skrbm.core.parallel import map_blocks
 
-N_FIRST_BETAS = 8  # temperatures of the first ladder
+N_FIRST_BETAS = 8  # largest number of temperatures of the first ladder
 TARGET_REJECTION = 0.3  # rejection rate of swaps; it sets the number of temperatures
-MIN_LADDER_STEPS = 20  # smallest number of steps of a ladder; bounds the number of temperatures
+MIN_LADDER_STEPS = 20  # Gibbs steps for each temperature; limits the number of temperatures
 N_RATIO_BISECTIONS = 100  # the last interval is 1e-30 of the first
-N_DRIFT_ERRORS = 2  # standard errors by which the two halves of the steps may differ
+N_DRIFT_ERRORS = 2  # standard errors of the difference by which two halves of the steps may differ
 ADAPTATION_SHARES = (1 / 16, 1 / 8, 1 / 4)  # of the steps, before each adaptation of the ladder
 
 
@@ -45,7 +45,8 @@ def bridged_log_partition(
     from the variance between independent ladders. It therefore includes the effects of the
     autocorrelation of the chains and of the correlation between temperatures. If the estimates from
     the first and the second half of the steps differ by more than `N_DRIFT_ERRORS` standard errors
-    of the difference, the chains have not equilibrated, and the standard error is increased.
+    of the difference, the chains have probably not equilibrated, and the standard error is
+    increased.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def bridged_log_partition(
     n_chains : int
         Number of independent ladders, at least two.
     n_temperatures : int
-        Number of Gibbs steps of a ladder, summed over its temperatures.
+        Approximate number of Gibbs steps of a ladder, summed over its temperatures.
     rng : numpy.random.Generator
         Source of random numbers.
     n_jobs : int, default=None
@@ -118,9 +119,10 @@ def _jumped(path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array
 
 
 def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
-    """Inverse temperatures with rejection rates of about `TARGET_REJECTION` between neighbors.
+    """Inverse temperatures with rejection rates of at most `TARGET_REJECTION` between neighbors.
 
-    There are at most `max_betas` of them; with this number, the rejection rates may be higher.
+    The rates are predicted from the current ladder. They may be higher if the number of
+    temperatures is limited by `max_betas`.
     """
     barrier = communication_barrier(acceptance)
     n_betas = int(np.clip(1 + np.ceil(barrier[-1] / TARGET_REJECTION), 2, max_betas))
@@ -130,7 +132,7 @@ def _adapted(betas: Array, acceptance: Array, max_betas: int) -> Array:
 def _sample(
     path: TemperedPath, h: Array, rng: np.random.Generator, betas: Array, n_steps: int
 ) -> Array:
-    """Sample by parallel tempering, and compute free energy differences between temperatures.
+    """Draw samples by parallel tempering, and compute their free energy differences.
 
     The result has shape (2, n_betas - 1, n_steps, n_chains). It contains the free energy at
     ``betas[k + 1]`` minus the free energy at ``betas[k]``, first for states drawn at ``betas[k]``,
@@ -171,8 +173,8 @@ def _bridge(differences: Array, base: float) -> LogPartition:
     influence = ((at_lower - at_upper) / slope[:, None, None]).sum(axis=0)
     variance = influence.mean(axis=0).var(ddof=1) / n_chains
     first, second = (half.mean() for half in np.array_split(influence, 2))
-    # The variance of the difference of two halves is four times that of their mean; the excess is a
-    # drift.
+    # The difference of the two halves has four times the variance of their mean. A larger square is
+    # due to a drift of the chains.
     variance += max(0.0, (second - first) ** 2 - 4 * N_DRIFT_ERRORS**2 * variance)
     n_effective = influence.var() / variance if variance > 0 else influence.size
     return LogPartition(

@@ -41,7 +41,8 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     -------
     low, high : ndarray of shape (n_visible,) or (n_samples, n_visible)
         Bounds of the field on each visible unit. If the hidden units are bounded, the bounds have
-        shape (n_visible,) and hold for all samples.
+        shape (n_visible,) and hold for all samples. Otherwise, the probability of a field beyond
+        the bounds is negligible.
 
     Raises
     ------
@@ -93,8 +94,8 @@ def conditional_distribution(
     machine : Machine
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
-        Visible states. The distribution does not depend on the states of the unit itself, but these
-        must be finite.
+        Visible states. The states of the unit itself must be finite. They affect the result only
+        if the hidden units are unbounded, by the range of the quadrature nodes.
     number : int
         Index of the unit.
     refinement : int, default=1
@@ -104,18 +105,18 @@ def conditional_distribution(
     Returns
     -------
     values : ndarray of shape (n_values, n_samples or 1, width)
-        States of a discrete unit, or quadrature nodes of a continuous unit.
+        States of a discrete unit, or atoms and quadrature nodes of a continuous unit. The width is
+        the number of columns of the unit.
     probability : ndarray of shape (n_values, n_samples)
-        Probabilities of the values, multiplied by the quadrature weights for a continuous unit.
-        They sum to one for each sample.
+        Probabilities of the values, which sum to one for each sample. The
+        probability of a quadrature node is its density, multiplied by the quadrature weight.
 
     Raises
     ------
     QuadratureError
-        If the quadrature of `Units.conditional_values` or `field_ranges` fails for a continuous
-        unit.
+        If the unit is continuous and `field_ranges` or `Units.conditional_values` raises it.
     UnknownRangeError
-        If the unit is continuous and `field_ranges` knows no range of the field.
+        If the unit is continuous and `field_ranges` raises it.
     """
     unit, columns = machine.visible.take(number), machine.visible.unit_columns(number)
     states, weights = v[:, columns], machine.weights[columns]
@@ -142,9 +143,9 @@ def conditional_distribution(
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
     """Conditional mean of a visible unit given the other visible units.
 
-    The parameters are described in `conditional_distribution`. The result has shape (n_samples,
-    width), where width is the number of columns of the unit. For a one-hot encoded unit, the means
-    are the probabilities of its values.
+    The parameters and errors are described in `conditional_distribution`. The result has shape
+    (n_samples, width), where width is the number of columns of the unit. For a one-hot encoded
+    unit, the means are the probabilities of its values.
     """
     values, probability = conditional_distribution(machine, v, number)
     return np.asarray((probability[:, :, None] * values).sum(axis=0).astype(machine.dtype))

@@ -14,17 +14,17 @@ from skrbm.core.numerics import Array, every_kth_row
 from skrbm.core.units import Units
 
 N_DEFICIT_ROWS = 100  # largest number of rows of the data, and of chains
-N_STD_ERRORS = 3  # of the lower confidence bound
+N_STD_ERRORS = 3  # standard errors between the mean and the lower confidence bound
 
 
 def likelihood_deficit(
     machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
 ) -> float:
-    """Lower confidence bound on the likelihood deficit relative to independent columns, in nats.
+    """Lower confidence bound on a machine's loss of log-likelihood against independent columns.
 
     The log-partition function is replaced by a lower bound. For discrete hidden units, the bound is
-    the logarithm of the partition function's sum, restricted to the hidden states of the chains and
-    to hidden states drawn given the data. These states usually have the largest terms. For
+    the logarithm of the partition function, with its sum restricted to the hidden states of the
+    chains and to hidden states drawn given the data. These usually contribute most to the sum. For
     continuous hidden units, the bound is an importance sampling estimate minus `BOUND_MARGIN`. The
     probability that this bound exceeds the true value is at most 1/1000.
 
@@ -33,7 +33,7 @@ def likelihood_deficit(
     machine : Machine
         Trained machine.
     base : Units
-        Visible layer that, without a field, models the columns as independent.
+        Visible layer whose distribution without a field is the independent model.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Training data, of which at most `N_DEFICIT_ROWS` rows are used.
     particles : ndarray of shape (n_chains, n_hidden)

@@ -13,7 +13,7 @@ from skrbm.core.parallel import map_blocks
 from skrbm.core.units import Units
 
 MAX_STATES = 2**25  # of the smaller layer; the sum takes seconds to minutes
-MIN_PROCESS_STATES = 2**22  # the sum takes seconds, longer than starting processes
+MIN_PROCESS_STATES = 2**22  # the sum takes seconds, more than the time to start processes
 # Elements of a temporary array (one megabyte, which fits the cache); blocks of a worker's task.
 MAX_SUMMED_ELEMENTS, N_TASK_BLOCKS = BLOCKS = 2**17, 2**9
 
@@ -152,7 +152,10 @@ def _described(units: Units, name: str) -> str:
 
 
 def n_summed_rows(machine: Machine, max_elements: int = MAX_SUMMED_ELEMENTS) -> int:
-    """Largest number of states whose free energies are computed together."""
+    """Number of states whose free energies are computed together.
+
+    Each array has at most `max_elements` elements, or a single row.
+    """
     return int(max(1, max_elements // max(machine.weights.shape)))
 
 
@@ -174,9 +177,9 @@ def _log_sum(marginal: Machine, n_low: int, begin: int, end: int) -> float:
     """Log-sum-exp of the negative free energies of the states in blocks `begin` to `end` - 1.
 
     A block contains the `n_low` joint states of the last units; the other units are constant.
-    Energy and field are sums over units. For each state, they are therefore equal to their values
-    for the first state of the block plus contributions of the last units. These contributions are
-    the same in every block.
+    Energy and field are sums over units. Their values for a state are therefore the values for the
+    first state of the block plus contributions of the last units. These contributions are the same
+    in all blocks.
     """
     units = marginal.visible
     low = units.states(0, n_low)

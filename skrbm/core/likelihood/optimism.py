@@ -17,18 +17,21 @@ def effective_parameters(
 ) -> float:
     r"""Effective number of weights that training has adjusted to the rows.
 
-    Training with noisy rows determines a weight only along directions in which the log-likelihood
-    is curved, and only as far as its steps go [1]_. With the eigenvalues :math:`\lambda_k` of the
-    Fisher information of the weights, measured in units of the inverse sum of the steps, this
+    Training adjusts the weights to the rows along directions in which the log-likelihood is curved.
+    The adjustment along each direction increases with the sum of the steps [1]_. The effective
     number is
 
-    .. math:: \sum_k \frac{\lambda_k}{\lambda_k + \lambda_2} \left( 1 - e^{-(\lambda_k + \lambda_2)}
-        \right)
+    .. math::
 
-    The Fisher information is approximated by the Kronecker product of the covariances of the
-    visible signals and of the hidden means over the rows [2]_. Divided by the number of rows, the
-    result is the expected difference between the mean log-likelihoods of training rows and of new
-    rows, as in Akaike's criterion [3]_, apart from the parameters of the visible units.
+        \sum_k \frac{\lambda_k}{\lambda_k + \alpha} \left( 1 - e^{-(\lambda_k + \alpha)} \right)
+
+    where :math:`\lambda_k` are the eigenvalues of the Fisher information of the weights, multiplied
+    by the sum of the steps, and :math:`\alpha` is the L2 penalty, multiplied by the mean of this
+    sum over the columns. The Fisher information is approximated by the Kronecker product of the
+    covariances of the visible signals and of the hidden means over the rows [2]_. Divided by the
+    number of rows, the result is the expected difference between the mean log-likelihoods of
+    training rows and of new rows, as in Akaike's criterion [3]_. The effect of the parameters of
+    the layers is neglected.
 
     Parameters
     ----------
@@ -37,8 +40,8 @@ def effective_parameters(
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Training rows. If there are more than `N_OPTIMISM_ROWS`, evenly spaced ones are used.
     step_sum : float or ndarray of shape (n_columns,)
-        Sum over all updates of the factor by which the gradient of the weights of a visible column
-        was multiplied.
+        Sum over all updates of the factor by which the gradient of the weights was multiplied, for
+        each visible column or for all columns.
     l2 : float, default=0.0
         L2 penalty on the weights.
 
@@ -69,7 +72,11 @@ def effective_parameters(
 
 
 def _spectrum(x: Array) -> Array:
-    """Eigenvalues of the covariance matrix of the columns, without those that are surely zero."""
+    """Eigenvalues of the covariance matrix of the columns.
+
+    If there are at most as many rows as columns, eigenvalues that must be zero are omitted: there
+    is one eigenvalue for each row.
+    """
     x = x - x.mean(axis=0)
     gram = x.T @ x if x.shape[1] < len(x) else x @ x.T
     return np.linalg.eigvalsh(gram / len(x)).clip(0)

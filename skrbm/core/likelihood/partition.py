@@ -33,12 +33,13 @@ class LogPartition:
     method : {"exact", "ais", "reverse_ais", "bar", "tracked"}
         Method of computation.
     n_chains, n_temperatures : int or None
-        Numbers of chains and temperatures of the simulation; None for an exact sum. For "tracked",
-        the number of Gibbs steps takes the place of the number of temperatures.
+        Numbers of chains and temperatures of the simulation; None for an exact sum. For "bar",
+        `n_chains` is the number of ladders. For "tracked", `n_temperatures` is the number of Gibbs
+        steps since the previous model.
     effective_sample_size : float or None
         Number of equally weighted chains that is equivalent to the weighted chains, between 1 and
-        `n_chains`. For "bar", it is the equivalent number of independent steps of a ladder, which
-        may be larger. None for an exact sum.
+        `n_chains`. For "bar", it is the equivalent number of independent steps, summed over all
+        ladders, which may be larger. None for an exact sum.
 
     Examples
     --------
@@ -75,6 +76,8 @@ def log_partition_at_least(machine: Machine, h: Array) -> float:
     r"""Lower bound on a log-partition function, from the sum over a subset S of hidden states.
 
     .. math:: \log Z \ge \log \sum_{h \in S} \int e^{-E(v, h)} dv
+
+    For discrete visible units, a sum over their states replaces the integral.
 
     Parameters
     ----------

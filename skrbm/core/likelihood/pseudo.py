@@ -16,11 +16,11 @@ from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
 MONITOR_ROWS = 100, 1000  # smallest and largest number of rows
 MONITOR_FLIPS = 8  # units in each row, before the number of rows is increased
-MONITOR_EVALUATIONS = 2**15, 2**22  # smallest and largest number, of a hidden unit's log-partition
-MONITOR_OVERHEAD = 32  # fixed cost of a row and unit, in evaluations
-MONITOR_NODES = 1000  # of a quadrature; wider distributions occur only if training diverges
+MONITOR_EVALUATIONS = 2**15, 2**22  # limits of evaluations of a hidden unit's log-partition
+MONITOR_OVERHEAD = 32  # fixed cost of a pair of a row and a unit, in evaluations
+MONITOR_NODES = 1000  # largest number for a quadrature; more are a sign that training diverges
 MONITOR_SHARE = 1536  # multiplications in an epoch for each evaluation; about 3 % of the cost
-DENSE_ELEMENTS = 2**22  # of a block of sparse data that is converted to an array
+DENSE_ELEMENTS = 2**22  # largest size of a block of rows, since sparse rows are converted
 
 
 def pseudo_likelihood(
@@ -31,8 +31,8 @@ def pseudo_likelihood(
     .. math:: \log \mathrm{PL}(v) = \sum_i \log p(v_i \mid v_{-i})
 
     Each conditional distribution is normalized by a sum of :math:`e^{-F}` over the values of the
-    unit, where :math:`F` is the free energy. For a continuous unit, the sum is replaced by a sum
-    over its atoms and a quadrature.
+    unit, where :math:`F` is the free energy. For a continuous unit, the sum is over its atoms, if
+    any, and the nodes of a quadrature.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ def pseudo_likelihood(
     Raises
     ------
     QuadratureError
-        If the quadrature of `Units.conditional_values` or `field_ranges` fails for a visible unit.
+        If `field_ranges` or `Units.conditional_values` raises it, for example because the weights
+        are too large for a quadrature.
     UnknownRangeError
         If hidden units are unbounded and the energy of a visible unit is not known to be convex.
 
@@ -114,7 +115,8 @@ def estimate_pseudo_likelihood(
     Raises
     ------
     QuadratureError
-        If the quadrature of `Units.conditional_values` or `field_ranges` fails for a visible unit.
+        If `field_ranges` or `Units.conditional_values` raises it, for example because the weights
+        are too large for a quadrature.
     UnknownRangeError
         If hidden units are unbounded and the energy of a visible unit is not known to be convex.
     """
@@ -174,10 +176,10 @@ def monitored_rows(
 ) -> tuple[Array, Array | None]:
     """Estimate the log pseudo-likelihoods of some rows for a training curve, at bounded cost.
 
-    For discrete visible units, the same rows and units are used in every call with the same data,
-    so that the curve is smooth. For continuous units, their number depends on the number of
-    quadrature nodes, which changes with the machine. The rows and units do not depend on the random
-    stream of training.
+    The choice of rows and units does not depend on the random stream of training. For discrete
+    visible units, it does not depend on the parameters of the machine either, so that the curve is
+    smooth. For continuous units, the numbers of rows and units depend on the number of quadrature
+    nodes, which changes with the parameters.
 
     Parameters
     ----------
@@ -199,11 +201,12 @@ def monitored_rows(
     Returns
     -------
     scores : ndarray of shape (n_rows,)
-        Log pseudo-likelihoods in nats. A single NaN if a sum over the atoms and quadrature nodes of
-        a continuous unit would have more than `MONITOR_NODES` terms, or if
+        Estimates in nats. The result is a single NaN if a sum over the atoms and quadrature nodes
+        of a continuous unit would have more than `MONITOR_NODES` terms, or if
         `estimate_pseudo_likelihood` raises one of its errors.
     weight : ndarray of shape (n_rows,) or None
-        Weights of these rows, or None if all rows have a weight of one.
+        Weights of these rows, or None if all rows have a weight of one or `scores` is a single
+        NaN.
     """
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
@@ -278,10 +281,9 @@ class _Rows:
     def _from_pairs(self, units: Array, columns: Array, values: Array, index: Array) -> Array:
         """Log-probabilities from the log-odds of all pairs of values.
 
-        `index`, of shape (n_units, n_rows), contains the indices of the current values. The
-        log-odds of all pairs of values are computed for all rows, although only the pairs with the
-        current value of a row are needed. This takes one matrix product, which is faster than
-        selecting the rows with each value.
+        `index`, of shape (n_units, n_rows), contains the indices of the current values. For each
+        row, only the pairs with its current value are needed. The log-odds of all pairs are
+        computed nevertheless, since this is faster than a selection of the rows with each value.
         """
         layer, weights = self._machine.visible.take(units), self._machine.weights[columns]
         others = np.array([np.delete(np.arange(len(values)), k) for k in range(len(values))])
@@ -377,7 +379,11 @@ def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
 
 
 def _most_others(machine: Machine, bounds: tuple[Array, Array], max_nodes: float = np.inf) -> int:
-    """Largest number of values of a unit other than the current one, or of atoms and nodes."""
+    """Largest number of values of a unit other than the current one, or of atoms and nodes.
+
+    The result is at least one. A QuadratureError is raised if a continuous unit has more than
+    `max_nodes` atoms and nodes.
+    """
     counts = []
     for group in machine.visible.unit_groups:
         columns = machine.visible.unit_columns(group)

@@ -15,7 +15,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.units import Units
 
-MAX_STEP_SPREAD = 0.07  # nats; intended standard deviation of a step's changes of the log-weights
+MAX_STEP_SPREAD = 0.07  # nats; target of the standard deviation of a step's log-weight changes
 MAX_DISAGREEMENT = 3.0  # standard errors beyond which two estimates disagree
 CHAINS_FACTOR = 4  # growth of the number of chains when they are replaced, up to `max_chains`
 
@@ -40,15 +40,15 @@ class PartitionTracker:
     effective sample size is less than `min_ess_share` of their number [2]_.
 
     The probabilities of distant modes change during training, but Gibbs steps rarely move chains
-    between them. Chains may therefore jump to given rows, which are called anchors. At each model,
-    the partition function is also estimated by importance sampling, from states drawn given the
-    anchors. If the effective sample size of these states is more than `min_ess_share` of their
-    number, they replace the chains in two cases. In the first case, the estimate from the states is
-    larger by more than `MAX_DISAGREEMENT` standard errors of the difference: chains that miss a
-    mode underestimate Z. In the second case, the two estimates differ by less than that, and the
-    estimate from the states has the smaller standard error. If the estimate from the states is
-    larger by more than `BOUND_MARGIN`, they replace the chains at any effective sample size: the
-    chains have most probably missed a mode.
+    between them. Chains may therefore jump to given rows, which are called anchors, and to states
+    drawn given mixtures of anchors. At each model, the partition function is also estimated by
+    importance sampling, from states drawn given these rows. If the effective sample size of these
+    states is more than `min_ess_share` of their number, they replace the chains in two cases. In
+    the first case, the estimate from the states is larger by more than `MAX_DISAGREEMENT` standard
+    errors of the difference: chains that miss a mode underestimate Z. In the second case, the two
+    estimates differ by less than that, and the estimate from the states has the smaller standard
+    error. If the estimate from the states is larger by more than `BOUND_MARGIN`, they replace the
+    chains at any effective sample size: the chains have most probably missed a mode.
 
     In the first epochs the parameters may change faster than the chains equilibrate. If the
     standard error exceeds `max_std_error`, new chains are annealed from the base to the model, and
@@ -61,8 +61,8 @@ class PartitionTracker:
         Visible layer of the same type as the visible layer of the machine. The chains are
         initialized with states of `base` drawn without a field.
     machine : Machine
-        Machine with the unit types and the shape of the models, from which nothing else is used.
-        The attribute `is_tempered_exactly` of its hidden units must be True.
+        Machine with the unit types and the shape of the models; its parameters are not used. The
+        attribute `is_tempered_exactly` of its hidden units must be True.
     rng : numpy.random.Generator
         Source of random numbers.
     dtype : dtype, default=numpy.float64
@@ -70,11 +70,12 @@ class PartitionTracker:
     n_chains : int
         Number of chains, at least two.
     max_chains : int, default=None
-        Largest number of chains. If the standard error exceeds `max_std_error`, new chains are
-        `CHAINS_FACTOR` times as many, up to this limit. If None, the limit is `n_chains`.
+        Largest number of chains. Each time that new chains are annealed from the base, their number
+        is `CHAINS_FACTOR` times the previous one, up to this limit. If None, the limit is
+        `n_chains`.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states that chains may jump to, such as rows of the data. If None, chains do not
-        jump.
+        jump until `follow` is given anchors.
 
     Attributes
     ----------
@@ -84,16 +85,23 @@ class PartitionTracker:
         is negative.
     min_ess_share : float
         Fraction of the number of chains. Chains are resampled if their effective sample size is
-        below this fraction. States drawn given the anchors must exceed it to replace the chains.
+        below this fraction. States drawn given the anchors replace the chains only if their
+        effective sample size is above it, or if their estimate is much larger (`BOUND_MARGIN`).
     max_std_error : float
-        Standard error, in nats, above which new chains are annealed from the base.
+        Standard error, in nats, above which new chains are annealed from the base, if the number of
+        models has doubled since the last time.
     jump_pause : int
         Number of steps from one jump to the next.
     n_mixed_rows : int
-        Number of mixtures of two anchors that are proposed in addition to the anchors.
+        Number of states drawn given mixtures of two anchors, which are used as further anchors.
     base_step_factor : int
         Largest number of steps from the base to a model, divided by the largest number of steps
         between two models.
+
+    Raises
+    ------
+    ValueError
+        If the attribute `is_tempered_exactly` of the hidden units is False.
 
     References
     ----------
@@ -149,8 +157,9 @@ class PartitionTracker:
         Returns
         -------
         log_partition : LogPartition
-            Estimate with its standard error. The variance includes a term of 1 / n_chains ** 2,
-            since all chains may miss a mode with a probability below 1 / n_chains.
+            Estimate with its standard error. The squared standard error includes a term of
+            1 / n_chains ** 2, since all chains may miss a mode whose probability is below
+            1 / n_chains.
         """
         if anchors is not None:
             self._anchors = anchors.astype(self._dtype, copy=False)
@@ -205,7 +214,7 @@ class PartitionTracker:
         return draws if is_better else chains
 
     def _offered(self, machine: Machine, anchors: Array) -> Array:
-        """Anchors, and visible states drawn given mixtures of two of them by `mixed_rows`."""
+        """Anchors, and visible states that `mixed_rows` draws given mixtures of two anchors."""
         return np.concatenate([anchors, mixed_rows(machine, anchors, self.n_mixed_rows, self._rng)])
 
     def _go(self, first: Machine, chains: Population, last: Machine, max_steps: int) -> None:
@@ -245,8 +254,8 @@ class _Segment:
     def free_energy(self, v: Array, fields: tuple[Array, Array], beta: float) -> Array:
         """Free energy in the intermediate machine at `beta`, in nats.
 
-        The energies are added in double precision; the hidden log-partition has the dtype of
-        `fields`.
+        The visible energies are added in double precision. The hidden log-partition has the dtype
+        of `fields`.
         """
         first, last = self._first.visible, self._last.visible
         energy = (1 - beta) * first.energy(v).astype(float) + beta * last.energy(v).astype(float)

@@ -19,9 +19,9 @@ class Population:
     """Population of weighted chains with resampling.
 
     The standard error is estimated from the total weights of the descendants of each initial
-    chain [1]_. It therefore includes the error due to chains that do not mix. If less than
-    `MIN_ANCESTOR_SHARE` of the initial chains have descendants, the current chains take the place
-    of the initial chains, and the variance up to this time is added.
+    chain [1]_. It therefore includes the error due to chains that do not mix. If the fraction of
+    the initial chains that have descendants is below `MIN_ANCESTOR_SHARE`, the current chains take
+    the place of the initial chains. The variance up to this time is stored and added to later ones.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Population:
         Returns
         -------
         chosen : ndarray of int of shape (n_chains,)
-            Indices of the resampled chains.
+            Index of the old chain from which each new chain is copied.
         """
         n = len(self.v)
         targets = (np.arange(n) + rng.random()) / n

@@ -39,13 +39,13 @@ class LabelledRows(DataExpectation):
     machine : Machine
         Plain machine before the update.
     labels : Labels
-        Labels of the machine.
+        Distribution of the label given the other visible units.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Mini-batch; unlabeled rows have zeros in all label columns.
     mean : ndarray of shape (n_samples, n_hidden)
         Expected hidden states given the rows. For unlabeled rows, the label contributes no field.
     field : ndarray of shape (n_samples, n_hidden)
-        Field on the hidden units, without the contribution of the label.
+        Field of the other visible units on the hidden units.
     factors : tuple of float
         Factor :math:`\delta` of the conditional log-likelihood, and factor :math:`\gamma` of the
         joint log-likelihood.
@@ -77,7 +77,7 @@ class LabelledRows(DataExpectation):
         signal = np.empty_like(self.field)  # of the hidden units, summed over the labels
         label_signal = np.zeros((labels.n_labels, signal.shape[1]), signal.dtype)
         hidden: Gradient = {}
-        # `fields` exclude the biases of the plain machine, which differ from the centered ones.
+        # `fields` exclude the hidden biases, which differ between the plain and the given machine.
         absorbed = self.machine.hidden.bias - machine.hidden.bias
         for rows, fields in labels.blocks(self.field):
             probabilities = softmax(labels.log_odds(fields), axis=1)
@@ -115,9 +115,10 @@ class LabelObjective:
     negative_phase : NegativePhase
         Estimator of the expectation under the model.
     discriminative_weight : float
-        :math:`\delta`.
+        Weight :math:`\delta` of the conditional log-likelihood.
     generative_weight : float
-        :math:`\gamma`. If it is 0, the negative phase is skipped.
+        Weight :math:`\gamma` of the joint log-likelihood. If it is 0, the negative phase is not
+        computed.
 
     References
     ----------
@@ -138,7 +139,8 @@ class LabelObjective:
     def offers(self) -> frozenset[str]:
         """Features that are offered to the parts of training.
 
-        Row weights are not offered, because a row has one weight for each label.
+        Row weights are not offered, because a row has one weight for each label. If the generative
+        weight is 0, no features are offered.
         """
         offers = self.negative_phase.offers if self.generative_weight > 0 else frozenset[str]()
         return offers - {ROW_WEIGHTS}
@@ -151,16 +153,16 @@ class LabelObjective:
     def __call__(
         self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
     ) -> tuple[LabelledRows, Expectation, Array]:
-        """Compute both phases for a mini-batch of labeled rows.
+        """Compute both phases for a mini-batch of labeled and unlabeled rows.
 
         Parameters
         ----------
         machine : Machine
-            Current model, whose last visible unit is the label.
+            Plain machine before the update, whose last visible unit is the label.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch; unlabeled rows have zeros in all label columns.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
-            Hidden states of the persistent chains.
+            Hidden states of the persistent chains. The array may be overwritten.
         buffers : UpdateBuffers
             Buffers for the arrays of the update.
         rng : numpy.random.Generator
@@ -172,7 +174,13 @@ class LabelObjective:
             Expectations under the data and under the model, multiplied by the factors of the
             objective.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
-            Hidden states of the persistent chains after the update's Gibbs steps.
+            Hidden states of the persistent chains after the update's Gibbs steps. They are
+            unchanged without persistent chains, or if the generative weight is 0.
+
+        Raises
+        ------
+        ValueError
+            If the last visible unit does not have one column for each of its values.
         """
         labels, field, factors = (
             Labels(machine),
@@ -203,10 +211,10 @@ def _assembled(
 ) -> Gradient:
     """Assemble the gradient from sums over the labels of each row.
 
-    The moments of the visible layer are first summed over the rows with their known labels.
-    However, a row has weights for all labels. The sums are therefore corrected by additional rows,
-    each of which contains one label and zeros in all other columns. A row of zeros is added so that
-    the weights of the additional rows sum to zero.
+    The moments of the visible layer are first summed over the rows as they are, with the known
+    label of each labeled row. However, a row has a weight for each label. The sums are therefore
+    corrected by additional rows, each of which contains one label and zeros in all other columns. A
+    row of zeros is added so that the weights of the additional rows sum to zero.
     """
     n_labels = weight.shape[1]
     columns = np.arange(v.shape[1] - n_labels, v.shape[1])

@@ -34,20 +34,21 @@ class Expectation(ABC):
 
     @abstractmethod
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
-        """Compute the expectation.
+        """Compute the expectation for each parameter of a machine.
 
         Parameters
         ----------
         machine : Machine
-            Machine whose energy is differentiated. It may have any offsets.
+            Machine whose energy is differentiated, with or without offsets.
         buffers : UpdateBuffers, default=None
-            Buffers to which the results are written. The states in these buffers may be overwritten
-            as well. If None, new arrays are allocated.
+            Buffers to which the gradient of the weights may be written. The states in these buffers
+            may then be overwritten. If None, new arrays are allocated.
 
         Returns
         -------
         gradient : dict of str to ndarray
-            Expectation for each parameter, with the keys and shapes of the machine's parameters.
+            Expectation for each parameter, with the keys and shapes of the machine's parameters. It
+            is empty for a `Multiple` with a factor of 0.
         """
 
     def __sub__(self, other: Expectation) -> Expectation:
@@ -114,9 +115,9 @@ class AllStates(Expectation):
 @final
 @dataclass(eq=False, slots=True)
 class Samples(DataExpectation):
-    """Weighted sum over visible states of the expected negative gradient of the energy given them.
+    """Weighted sum, over visible states, of the negative gradient of the energy averaged over h.
 
-    The difference of two such sums is again a weighted sum, with positive and negative weights.
+    The difference of two such sums is a weighted sum with positive and negative weights.
 
     Parameters
     ----------
@@ -128,7 +129,8 @@ class Samples(DataExpectation):
         for the difference between two phases.
     joint : tuple of (ndarray, ndarray) or None, default=None
         Visible states and expected hidden states of both phases, of which `blocks` contains slices.
-        If None, the phases are stored in separate arrays.
+        The difference of two phases with the same `joint` is a single block. If None, the
+        difference has the blocks of both phases.
     """
 
     blocks: tuple[tuple[Any, Array], ...]
@@ -172,14 +174,14 @@ class Samples(DataExpectation):
 class Buffer:
     """Array that every update reuses.
 
-    It is reallocated if it has too few rows, rows of another shape, or another dtype.
+    It is reallocated if an update needs more rows, rows of another shape, or another dtype.
     """
 
     def __init__(self) -> None:
         self._array: Array | None = None
 
     def rows(self, shape: tuple[int, ...], dtype: Any, like: Array) -> Array:
-        """Return the first rows of the array, which is on the device of the array `like`."""
+        """Return the first `shape[0]` rows; a new array is allocated on the device of `like`."""
         array = self._array
         if (
             array is None
@@ -196,7 +198,7 @@ class UpdateBuffers:
     """Buffers that all updates share, with the precision in which states are stored.
 
     Parameters are stored and updated in the precision of the machine. States and their products may
-    have a lower precision: single precision takes half the time of double precision, and its
+    have a lower precision: single precision takes about half the time of double precision, and its
     rounding errors are smaller than the sampling noise of a gradient.
 
     Parameters
@@ -257,8 +259,8 @@ class UpdateBuffers:
         Returns
         -------
         machine : Machine
-            The given machine if it has this precision, otherwise a copy that the next call
-            overwrites.
+            The given machine if it has this precision, otherwise a copy. The next call for the same
+            machine overwrites this copy.
         """
         if self.dtype is None or machine.weights.dtype == self.dtype:
             return machine
@@ -275,7 +277,7 @@ class UpdateBuffers:
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch. Dense rows are copied to the buffer, unless `take` has written them there.
+            Mini-batch. Dense rows are copied to the buffer, unless they are in it already.
         n_model : int
             Number of model states.
         machine : Machine
@@ -302,7 +304,7 @@ class UpdateBuffers:
         return self._h.rows(like.shape, like.dtype, like)
 
     def product(self, number: int, machine: Machine, dtype: Any) -> Array:
-        """Array for a product with the shape of the weights; `number` is 0 or 1."""
+        """Array for the gradient of the weights; `number`, 0 or 1, selects one of two arrays."""
         return self._products[number].rows(machine.weights.shape, dtype, machine.weights)
 
     def equal_weights(self, n_rows: int, like: Array) -> Array:

@@ -41,13 +41,14 @@ def run_epochs(
     Parameters
     ----------
     trainer : Trainer
-        Training algorithm.
+        Training algorithm with its settings.
     machine : Machine
         Plain machine with writeable arrays.
     state : TrainingState
         State of training, changed in place.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Data of any numeric type. Each mini-batch is converted to the precision of states.
+        Data of any numeric type, or a container whose rows can be indexed. Each mini-batch is
+        converted to the precision of states.
     n_iter : int
         Total number of epochs, including the `n_done` epochs that are already completed.
     rng : numpy.random.Generator
@@ -64,7 +65,7 @@ def run_epochs(
     n_done : int, default=0
         Number of epochs already completed with this machine and state.
     after_update : callable, default=None
-        Function that is called after every update. If it raises an exception, training ends.
+        Function that is called after every update. An exception that it raises ends training.
 
     Yields
     ------
@@ -74,9 +75,8 @@ def run_epochs(
     Raises
     ------
     DivergenceError
-        If a `Guard` is among the parts, and an epoch ends with non-finite parameters, exploding
-        weights or a distribution that cannot be normalized. Machine and state are restored to their
-        values before the epoch.
+        If a `Guard` is among the parts, and an epoch diverges (see `Guard.around_epoch`). Machine
+        and state are restored to their values before the epoch.
     """
     rows, sample_weight = like(rows, v), like(sample_weight, v)
     if trainer.centering and state.visible_offset is None:
@@ -120,7 +120,7 @@ def run_epochs(
 
 
 def _publish(moved: Machine, machine: Machine) -> None:
-    """Convert the trained parameters to plain ones, and write them to `machine`."""
+    """Write the trained parameters to the plain `machine`, unless `moved` is this machine."""
     if moved is not machine:
         with np.errstate(all="ignore"):
             machine.assign(recenter(moved, None, None).parameters)
@@ -129,7 +129,7 @@ def _publish(moved: Machine, machine: Machine) -> None:
 def _blas_threads(
     trainer: Trainer, machine: Machine, state: TrainingState
 ) -> AbstractContextManager[None]:
-    """Context manager that limits BLAS to one thread if `trainer.serial_products` demands it."""
+    """Context manager that limits BLAS to one thread for medium sizes, see `serial_products`."""
     is_exact = trainer.phases.is_exact
     n_model = smaller_discrete(machine).visible.n_states if is_exact else len(state.particles)
     n_products = (trainer.batch_size + n_model) * machine.weights.size
@@ -140,7 +140,7 @@ def _blas_threads(
 def _batches(
     trainer: Trainer, v: Any, rows: Array | None, n_batches: int, rng: np.random.Generator
 ) -> Iterator[Array | slice]:
-    """Row indices of each mini-batch in an epoch, in which each row occurs once."""
+    """Row indices of each mini-batch in an epoch, in which each training row occurs once."""
     n_rows = _n_rows(v, rows)
     bounds = np.arange(n_batches + 1) * n_rows // n_batches
     batches = map(slice, bounds[:-1], bounds[1:])
@@ -161,7 +161,7 @@ def _initialize_offsets(
     rows: Array | None,
     sample_weight: Array | None,
 ) -> None:
-    """Initialize the offsets with weighted means over at most `N_OFFSET_ROWS` rows."""
+    """Set the offsets to weighted means of both layers over at most `N_OFFSET_ROWS` rows."""
     some = (
         every_kth_row(v, N_OFFSET_ROWS) if rows is None else v[every_kth_row(rows, N_OFFSET_ROWS)]
     )

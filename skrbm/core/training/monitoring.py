@@ -13,12 +13,12 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.state import TrainingState
 
-N_ACTIVATION_ROWS = 100  # rows, and chains, whose activations and free energies are computed
+N_ACTIVATION_ROWS = 100  # largest number of rows and of chains, except for pseudo-likelihoods
 # Bounds of the largest number of compared rows, and number of rows in an epoch per compared row.
 GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50
 RATE_DIVISOR = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
-# Confidence with which a paired t-test excludes an improvement in an epoch that uses up patience.
-# Level and epochs by rule: benchmarks/results/early_stopping_rows.json.
+# Confidence with which a paired t-test must exclude an improvement for an epoch to be counted in
+# `Plateau.n_stale`. Losses with and without this test: benchmarks/results/early_stopping_rows.json.
 CONFIDENCE = 0.95
 MIN_PAIRED_ROWS = 1.5  # effective number of rows above which a standard error is computed
 MIN_RATE = 1e-6  # learning rate at which "adaptive" stops, as in scikit-learn
@@ -32,31 +32,33 @@ def epoch_scores(
     sample_weight: Array | None = None,
     is_scored: Array | None = None,
 ) -> dict[str, float]:
-    """Compute the scores of an epoch for the history, on a fixed subset of the rows.
+    """Compute the scores of an epoch for the history from some of the rows.
 
     Parameters
     ----------
     machine : Machine
-        Current model.
+        Machine after the epoch.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
         Training data, or an evenly spaced subset of the rows.
     particles : ndarray of shape (n_particles, n_hidden) or None
         Hidden states of the chains that sample the machine, or None if there are no such chains.
     n_samples : int, default=None
-        Number of rows in an epoch, which limits the cost of the scores. If None, it is the number
-        of rows of `v`.
+        Number of rows in an epoch, which limits the cost of the pseudo-likelihood (see
+        `monitored_rows`). If None, it is the number of rows of `v`.
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the rows. If None, all rows have equal weights.
     is_scored : ndarray of bool of shape (n_rows, n_units), default=None
-        Mask of the units whose conditional distributions are scored. If None, all units are scored.
+        Mask of the units whose terms are included in the pseudo-likelihood. If None, all units are
+        included.
 
     Returns
     -------
     history : dict of str to float
-        "pseudo_likelihood" is the mean log pseudo-likelihood in nats per row. "mean_activation" is
-        the expected hidden state, averaged over the hidden units and over at most
-        `N_ACTIVATION_ROWS` of the rows. "chain_gap", which is present only if there are chains, is
-        the mean free energy of at most `N_ACTIVATION_ROWS` chains minus the mean free energy of
+        "pseudo_likelihood" is an estimate of the mean log pseudo-likelihood per row, in nats; it is
+        NaN in the cases that `monitored_rows` names. "mean_activation" is the expected hidden
+        state, averaged over the hidden units and over at most `N_ACTIVATION_ROWS` of the rows.
+        "chain_gap", which is present only if there are chains, is the mean free energy of visible
+        states drawn given at most `N_ACTIVATION_ROWS` of the chains, minus the mean free energy of
         these rows, in nats. For this difference, data that are means of states are replaced by
         random states with these means.
     """
@@ -70,7 +72,7 @@ def epoch_scores(
         h = every_kth_row(particles, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
         rng = np.random.default_rng(0)
         chains = machine.sample_visible(h, rng)
-        # The free energy is concave: it is larger at means than at states on average.
+        # The free energy is concave: at a mean, it is larger than the average over the states.
         states = machine.visible.draw_states_of_means(rows.copy(), rng)
         notes["chain_gap"] = free_energy_gap(machine, chains, states, reference_weight=weight)
     return notes
@@ -93,21 +95,24 @@ def free_energy_gap(
     ----------
     machine : Machine
         Model that defines the free energy.
-    v, reference : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Rows to compare. If an array has more rows than `n_samples` allows, evenly spaced rows are
-        used.
+    v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+        Rows, such as held-out rows.
+    reference : {ndarray, sparse matrix} of shape (n_reference, n_visible)
+        Reference rows, such as training rows.
     n_samples : int, default=None
         Number of rows in an epoch. If None, the number of reference rows is used. The largest
-        number of compared rows of each array is `n_samples` divided by 50, or 100 if this is less
-        than 100, or 1000 if this is more than 1000.
-    sample_weight, reference_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows. If None, all rows have equal weights.
+        number of compared rows of each array is `n_samples` // 50, but at least 100 and at most
+        1000. If an array has more rows, evenly spaced rows are compared.
+    sample_weight : ndarray of shape (n_rows,), default=None
+        Weights of the rows `v`. If None, all rows have equal weights.
+    reference_weight : ndarray of shape (n_reference,), default=None
+        Weights of the reference rows. If None, all rows have equal weights.
 
     Returns
     -------
     gap : float
         Difference between the mean free energies, in nats. It equals the mean log-likelihood of the
-        reference rows minus the mean log-likelihood of the rows `v`.
+        compared reference rows minus that of the compared rows of `v`.
 
     References
     ----------
@@ -133,7 +138,7 @@ class Score(NamedTuple):
     mean : float
         Mean score of the rows.
     std_error : float, default=0.0
-        Standard error of a term that all rows share, such as the log-partition function.
+        Standard error of a term that all rows share, such as an estimated log-partition function.
     rows : ndarray of shape (n_rows,), default=None
         Scores of validation rows up to a shared term. If None, the sampling error of the rows is
         ignored.
@@ -147,19 +152,25 @@ class Score(NamedTuple):
     weight: Array | None = None
 
     def error_of_gain(self, other: Score) -> tuple[float, float]:
-        """Standard error of the difference from another score, and its number of standard errors.
+        """Standard error of the gain over another score, and the quantile of a t-test.
 
-        Both machines score the same rows. The sampling error of the difference is therefore
-        computed from the differences of each row, which vary much less between two epochs than the
-        scores vary between rows.
+        The sampling error is computed from the difference between the two scores of each row. From
+        one epoch to the next, these differences vary much less between rows than the scores do.
+
+        Parameters
+        ----------
+        other : Score
+            Score of another machine for the same rows.
 
         Returns
         -------
         std_error : float
-            Standard error of the difference between the means, in nats.
+            Standard error of the difference between the means, in nats. It includes `std_error` of
+            this score, but not that of the other score.
         quantile : float
-            Number of standard errors that the true difference exceeds with a probability of 1 -
-            `CONFIDENCE`, from Student's t-distribution. One if the rows are not known.
+            Quantile of Student's t-distribution at the level `CONFIDENCE`. It is 1.0, and the
+            sampling error is ignored, if a score has no `rows` or if the effective number of rows
+            is at most `MIN_PAIRED_ROWS`.
         """
         if self.rows is None or other.rows is None:
             return self.std_error, 1.0
@@ -185,14 +196,15 @@ class Plateau:
     Parameters
     ----------
     tol : float
-        Increase over the best score which an improvement must exceed.
+        Increase over the best score, in nats, that an improvement must exceed.
     patience : int
         Value of `n_stale` at which the plateau is reached.
     best : Score, default=Score(-inf)
         Best score so far.
     n_stale : int, default=0
-        Number of scores since the last improvement, not counting scores that leave open whether
-        they are improvements.
+        Number of scores without an improvement since the last improvement or the last reduction of
+        the learning rate. Scores that may be improvements, given their standard errors, are not
+        counted.
     is_resumed : bool, default=False
         Whether the best score is that of an earlier fit.
     """
@@ -203,14 +215,15 @@ class Plateau:
     n_stale: int = 0
     is_resumed: bool = False
 
-    # Largest distance from the best epoch, in standard errors, at which a later epoch is kept.
+    # Largest distance below the best score, in standard errors, at which a later machine is kept.
     kept_errors: ClassVar[float] = 0.5
 
     def add(self, score: Score) -> bool:
         """Add a score.
 
-        `n_stale` is reset by an improvement. It is increased only if an improvement is excluded
-        with a confidence of `CONFIDENCE`.
+        An improvement, which is a gain of more than `tol` over the best score, sets `n_stale` to 0.
+        Otherwise, `n_stale` is increased by 1, unless the gain plus `quantile` times `std_error`
+        from `Score.error_of_gain` exceeds `tol`.
 
         Parameters
         ----------
@@ -220,10 +233,11 @@ class Plateau:
         Returns
         -------
         is_kept : bool
-            Whether the machine with this score is preferable to earlier machines. It is if its
-            score is the best so far, or lower by at most `kept_errors` standard errors: training
-            raises the likelihood on average, so the latest of about equal machines is preferred. A
-            machine of an earlier fit is replaced only by one with a higher score.
+            Whether the machine with this score is preferred to earlier machines. It is preferred if
+            its score is the best so far or, for scores with `rows`, lower by at most `kept_errors`
+            standard errors. Training raises the likelihood on average, so the latest of about equal
+            machines is preferred. A machine of an earlier fit is replaced only by a machine with a
+            higher score.
         """
         gain = score.mean - self.best.mean
         std_error, quantile = score.error_of_gain(self.best)
@@ -255,9 +269,9 @@ class EarlyStopping:
         If True, the learning rate is divided by `RATE_DIVISOR` on a plateau while it exceeds
         `MIN_RATE`, and training continues.
     restores_best : bool
-        Whether to keep the preferred machine.
+        Whether to keep a copy of the preferred machine (see `Plateau.add`).
     best : Machine, default=None
-        Copy of the preferred machine so far (see `Plateau.add`), or None if none is kept yet.
+        Copy of the preferred machine so far, or None if no machine has been kept.
     """
 
     plateau: Plateau
@@ -266,14 +280,14 @@ class EarlyStopping:
     best: Machine | None = None
 
     def resume(self, score: Score, machine: Machine) -> None:
-        """Set the score that training has to exceed, and the machine with this score.
+        """Set the best score and the kept machine to those of an earlier fit.
 
         Parameters
         ----------
         score : Score
             Score of the machine.
         machine : Machine
-            Machine to keep until an epoch has a better score. It is copied.
+            Machine to keep until an epoch has a higher score. It is copied.
         """
         self.plateau.best, self.plateau.is_resumed = score, True
         self.best = machine.astype(machine.dtype, copy=True)
@@ -286,9 +300,10 @@ class EarlyStopping:
         score : Score
             Score of the machine. A mean of NaN does not count as an improvement.
         machine : Machine
-            Plain machine after the epoch.
+            Plain machine after the epoch, which is copied if it is kept.
         state : TrainingState
-            State of training, whose `rate_factor` may be lowered.
+            State of training. On a plateau, `rate_factor` is divided by `RATE_DIVISOR` if
+            `slows_down` is True.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Estimators of the negative phase, one class per training algorithm."""
+"""Training algorithms, which differ in the negative phase; one class for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skrbm.core.units import Units
 
 PERSISTENT_CHAINS, ROW_WEIGHTS = "persistent chains", "row weights"  # for `Part.needs`
 
-Phases = tuple[DataExpectation, Expectation, Array]  # positive, negative, new hidden states
+Phases = tuple[DataExpectation, Expectation, Array]  # positive, negative, states of the chains
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,16 @@ class NegativePhase(ABC):
     Parameters
     ----------
     n_gibbs_steps : int, default=1
-        Number of Gibbs steps of the chains per update. One step draws v, then h.
+        Number of Gibbs steps of the chains per update. One step draws v, then h. `Exact` has no
+        chains and does not use this number.
 
     Attributes
     ----------
     is_exact : bool
-        Whether the gradient is exact. If it is, states are kept in the precision of the machine,
-        because the rounding errors of a lower precision would matter without sampling noise.
+        Whether the gradient is exact. If True, estimators keep states in the precision of the
+        machine, because without sampling noise the rounding errors of a lower precision matter.
     offers : frozenset of str
-        Features that this algorithm offers to the parts of training.
+        Features that this algorithm offers to the parts of training (see `Part.needs`).
     """
 
     n_gibbs_steps: int = 1
@@ -47,7 +48,7 @@ class NegativePhase(ABC):
     @classmethod
     @abstractmethod
     def create(cls, n_gibbs_steps: int, base: Units, ladder: Ladder) -> Self:
-        """Create the algorithm; each class uses only the settings that it needs."""
+        """Create the algorithm; each class uses only the arguments that it needs."""
 
     @property
     @abstractmethod
@@ -56,12 +57,12 @@ class NegativePhase(ABC):
 
     @abstractmethod
     def finish_epoch(self) -> dict[str, float]:
-        """Finish an epoch, and return statistics of the chains.
+        """Adapt the temperatures, if there are several, and return statistics of the chains.
 
         Returns
         -------
         history : dict of str to float
-            Statistics of the chains, for the history.
+            Statistics for the history, by column name. It is empty without several temperatures.
         """
 
     @abstractmethod
@@ -73,7 +74,7 @@ class NegativePhase(ABC):
         Parameters
         ----------
         machine : Machine
-            Current model.
+            Plain machine before the update, in the precision of states.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
@@ -89,12 +90,13 @@ class NegativePhase(ABC):
         positive, negative : DataExpectation, Expectation
             Expectations under the data and under the model.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
-            Hidden states of the persistent chains after the update's Gibbs steps.
+            Hidden states of the persistent chains after the update's Gibbs steps. They are
+            unchanged if the algorithm has no persistent chains.
         """
 
 
 class OneTemperature(NegativePhase):
-    """Negative phase whose chains are all at temperature 1."""
+    """Base class of algorithms whose chains, if any, are all at temperature 1."""
 
     @classmethod
     def create(cls, n_gibbs_steps: int, base: Units, ladder: Ladder) -> Self:
@@ -111,7 +113,7 @@ class OneTemperature(NegativePhase):
 @final
 @dataclass(frozen=True)
 class ContrastiveDivergence(OneTemperature):
-    """CD-k: the chains start at the mini-batch and are discarded after the update.
+    """CD-k, contrastive divergence: in every update, chains are initialized with the mini-batch.
 
     References
     ----------
@@ -158,7 +160,7 @@ class PersistentContrastiveDivergence(OneTemperature):
 @final
 @dataclass(frozen=True)
 class Exact(OneTemperature):
-    """Exact sum over all states of the layer with fewer states, without Markov chains."""
+    """Exact negative phase: a sum over all states of the layer with fewer states."""
 
     is_exact = True
     offers = frozenset()
@@ -177,19 +179,20 @@ class Exact(OneTemperature):
 class ParallelTempering(NegativePhase):
     """PT-k, parallel tempering: persistent chains at several temperatures swap states.
 
-    The temperatures are adapted after every epoch, so that swaps are accepted equally often between
-    all pairs of neighboring temperatures.
+    The temperatures are adapted after every epoch, so that swaps are accepted about equally often
+    between all pairs of neighboring temperatures.
 
     Parameters
     ----------
     n_gibbs_steps : int, default=1
-        Number of steps of the chains per update. One step draws v, then h, then swaps states.
+        Number of steps of the chains per update. One step draws v, then h, then swaps states
+        between neighboring temperatures.
     base : Units
-        Visible layer at the highest temperature. Its distribution without a field should resemble
-        the data. It must not share memory with the machine, because training changes the machine in
+        Visible layer at inverse temperature 0. Its distribution without a field should resemble the
+        data. It must not share memory with the machine, because training changes the machine in
         place.
     ladder : Ladder
-        Temperatures, adapted in place.
+        Inverse temperatures, which are adapted in place after every epoch.
 
     References
     ----------
@@ -236,7 +239,10 @@ ALGORITHMS: dict[str, type[NegativePhase]] = {
 def _advance(
     machine: Machine, h: Array, n_gibbs_steps: int, rng: np.random.Generator, out: Array
 ) -> None:
-    """Run Gibbs steps from `h`, which may be overwritten; write the visible states to `out`."""
+    """Run Gibbs steps without the last draw of `h`; write the last visible states to `out`.
+
+    `h` contains the initial hidden states, and is overwritten if there are several steps.
+    """
     machine.sample_visible(h, rng, out=out)
     for _ in range(n_gibbs_steps - 1):
         machine.sample_hidden(out, rng, out=h)

@@ -17,7 +17,7 @@ Memory = dict[str, Any]
 Schedule = Callable[[float], float]
 
 SQUARE_DECAY = 0.999  # decay rate of the mean square, as published by Kingma and Ba (2015)
-MIN_ROOT = 1e-6  # added to roots; above the rounding errors of zero gradients in float32
+MIN_ROOT = 1e-6  # added to roots; exceeds the float32 rounding errors of gradients that are zero
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,13 @@ class Optimizer(ABC):
     Parameters
     ----------
     momentum : float, default=0.0
-        Decay rate of earlier directions, in [0, 1).
+        Decay rate of earlier directions per step, in [0, 1).
 
     Attributes
     ----------
     block_bytes : int
-        Largest size, in bytes, of the blocks in which `move` updates a parameter.
+        Size, in bytes, above which a parameter is updated in blocks of rows; see `row_blocks` for
+        the size of a block.
     """
 
     momentum: float = 0.0
@@ -57,9 +58,9 @@ class Optimizer(ABC):
 
     @abstractmethod
     def move(self, learning_rate: float, n_steps: int, *arrays: Array) -> None:
-        """Update a block of a parameter in place.
+        """Update a block of a parameter, and the same block of its `remembered` arrays, in place.
 
-        `arrays` contains the block itself and the corresponding blocks of the direction and of the
+        `arrays` contains the block of the parameter, followed by those of the direction and of the
         `remembered` arrays. The direction may be overwritten. `n_steps` is the number of steps so
         far, including this one.
         """
@@ -102,10 +103,12 @@ class SGD(Optimizer):
 
         m \leftarrow \mu m + \eta g, \qquad \theta \leftarrow \theta + m
 
+    where :math:`g` is the direction and :math:`\eta` the learning rate.
+
     Parameters
     ----------
     momentum : float, default=0.0
-        :math:`\mu`.
+        Decay rate :math:`\mu` of earlier directions per step, in [0, 1).
 
     References
     ----------
@@ -144,12 +147,13 @@ class Adam(Optimizer):
         m \leftarrow \mu m + (1 - \mu) g, \qquad s \leftarrow \nu s + (1 - \nu) g^2, \qquad
         \theta \leftarrow \theta + \eta \frac{m / (1 - \mu^t)}{\sqrt{s / (1 - \nu^t)} + \epsilon}
 
-    with :math:`\nu = 0.999` and :math:`\epsilon = 10^{-6}` at step :math:`t`.
+    at step :math:`t`, with the direction :math:`g`, the learning rate :math:`\eta`,
+    :math:`\nu = 0.999` and :math:`\epsilon = 10^{-6}`.
 
     Parameters
     ----------
     momentum : float, default=0.0
-        :math:`\mu`.
+        Decay rate :math:`\mu` of the mean direction per step, in [0, 1).
 
     References
     ----------
@@ -188,7 +192,7 @@ def constant_factor(progress: float) -> float:
 
 
 def linear_factor(progress: float) -> float:
-    """Factor that decreases linearly from 1 to 0 over the planned run."""
+    """Factor that decreases linearly from 1 to 0 over the planned run; 1 if not planned."""
     return 1 - progress
 
 

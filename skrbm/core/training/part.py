@@ -1,4 +1,4 @@
-"""Base class of the parts of training, which act in addition to the gradient step."""
+"""Base class of the parts of training, whose hooks extend runs, epochs and updates."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Step:
     machine : Machine
         Machine before the update, plain (without offsets) and in the precision of states, which
         `UpdateBuffers` defines. It may share arrays with the machine in training, so that it is
-        valid only until the step. Copy arrays to keep them; this also applies to the arrays of
-        `state`.
+        valid only until the parameters are updated. To keep values of its arrays, or of the arrays
+        of `state`, copy them.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Mini-batch. The gradient, which is computed between `weigh_rows` and `transform`, may
         overwrite it.
@@ -35,10 +35,11 @@ class Step:
         labels, it is a `Samples` with a single block (v, mean), where mean[i, j] is the expected
         state of hidden column j given row i of the mini-batch. If they are a `LabelObjective`, it
         is a `LabelledRows`. In both cases, the row weights sum to one, and `averages()` returns the
-        weighted averages of `v` and `mean` over the rows. The gradient may overwrite both arrays.
+        weighted averages of `v` and `mean` over the rows. The gradient may overwrite `v` and
+        `mean`.
     rate : float
         Learning rate of the update, multiplied by the mean weight of the mini-batch if the rows are
-        weighted. The step uses the value that the hooks before the gradient leave here.
+        weighted. The hooks that are called before the parameters are updated may change it.
     state : TrainingState
         State of training, changed in place.
     rng : numpy.random.Generator
@@ -54,22 +55,22 @@ class Step:
 
 
 class Part:
-    """Base class of extensions of training, whose hooks do nothing by default.
+    """Base class of extensions of training, with hooks that do nothing unless they are overridden.
 
-    A part overrides the hooks that it needs. It keeps its state in `TrainingState.parts` under its
-    name, so that checkpoints and `partial_fit` preserve it without further code.
+    A part overrides the hooks that it needs. State that it keeps in the dictionary `memory(state)`
+    is preserved by checkpoints and, except for `data_rows`, by `partial_fit` without further code.
 
     Attributes
     ----------
     name : str
-        Key of the part in `TrainingState.parts`. If `_left_out` of an estimator contains this name,
-        the estimator trains without the part. Names of parts that cannot be left out are refused.
+        Key of the part in `TrainingState.parts`. An estimator whose `_left_out` contains this name
+        trains without the part, or raises a ValueError if the part cannot be left out.
     needs : frozenset of str
-        Features that the part requires. If `offers` of the phases of a `Trainer` does not contain
-        them, the trainer refuses the part.
+        Features that the part requires, such as persistent chains. A `Trainer` with the part raises
+        a ValueError if `offers` of its phases does not contain all of them.
     data_rows : tuple of str
-        Keys under which the state of the part holds rows of the data. A fitted estimator does not
-        store these rows.
+        Keys under which the state of the part holds rows of the data. These rows are stored in
+        checkpoints, but not in fitted estimators.
     """
 
     name: ClassVar[str]
@@ -77,7 +78,7 @@ class Part:
     data_rows: ClassVar[tuple[str, ...]] = ()
 
     def memory(self, state: TrainingState) -> dict[str, Any]:
-        """Return the state of this part, a dictionary stored in the training state."""
+        """Return the state of this part, an initially empty dictionary in `state.parts`."""
         return state.parts.setdefault(self.name, {})
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
@@ -101,15 +102,19 @@ class Part:
     ) -> AbstractContextManager[object]:
         """Context manager that encloses all updates of an epoch on the data `v`.
 
-        `machine` is plain. Its arrays are set to the trained parameters after the last update of
-        the epoch, before the context manager exits.
+        `machine` is plain. It has the current parameters when the context manager is entered and
+        when it exits, but not necessarily between two updates.
         """
         return nullcontext()
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Any:
-        """Return a mini-batch to use in place of the rows `v`, whose indices are `rows`."""
+        """Return a mini-batch to use in place of the rows `v`, whose indices are `rows`.
+
+        `v` is in the precision of states and may be overwritten. `machine` is the machine in
+        training, whose parameters are centered if training is centered.
+        """
         return v
 
     def move_chains(self, step: Step) -> None:
@@ -141,13 +146,13 @@ class Part:
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
         """Change the arrays of the gradient in place, before the step.
 
-        The gradient is that of the mean log-likelihood (with labels, of the objective of
-        `LabelObjective`), which training maximizes: subtract the gradient of a penalty. Its keys
-        and shapes are those of `Machine.parameters`, with keys such as "weights", "visible_bias"
-        and "hidden_bias". After this hook, it is clipped and multiplied by the metric. `machine` is
-        the machine in training, whose parameters are centered if training is centered. Do not read
-        `step.v` and `step.positive` here, because the gradient may have overwritten their arrays:
-        compute what is needed in `observe`.
+        Training maximizes the mean log-likelihood or, with labels, the mean of the objective of
+        `LabelObjective`. `gradient` is the gradient of this mean, from which the gradient of a
+        penalty must be subtracted. Its keys and shapes are those of `Machine.parameters`, with keys
+        such as "weights", "visible_bias" and "hidden_bias". After this hook, `Preconditioner` clips
+        the gradient and multiplies it by the metric. `machine` is the machine in training, whose
+        parameters are centered if training is centered. Do not read `step.v` and `step.positive`
+        here, because the gradient may have overwritten their arrays. Read them in `observe`.
         """
 
     def after_step(self, step: Step, machine: Machine) -> None:
@@ -158,7 +163,7 @@ class Part:
 
 
 def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[str, Any]]:
-    """Return the states of all parts without the rows of the data."""
+    """Return the states of all parts, without the entries in `data_rows` of the given parts."""
     data_rows = {part.name: part.data_rows for part in parts}
     return {
         name: {key: value for key, value in memory.items() if key not in data_rows.get(name, ())}
@@ -167,7 +172,7 @@ def without_data(parts: Iterable[Part], state: TrainingState) -> dict[str, dict[
 
 
 def hooks(parts: Iterable[Part], name: str) -> tuple[Callable[..., Any], ...]:
-    """Methods of the parts that override the hook with the given name."""
+    """Bound methods with the name of a hook, from the parts that override this hook."""
     return tuple(
         getattr(part, name)
         for part in parts

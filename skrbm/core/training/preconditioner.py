@@ -22,15 +22,15 @@ class Preconditioner:
     Parameters
     ----------
     variance, kurtosis : ndarray of shape (n_visible,), default=None
-        Variance and kurtosis of the data, which scale the metric, or None if they are unknown.
+        Variance and kurtosis of each column of the data, which the metric of the visible layer may
+        depend on. If None, they are unknown.
     unit : float, default=1.0
         Factor by which the metric of all parameters is multiplied. For example, the metric of
-        weights between spin units is 1/16. With a factor of 16, a step of these weights is the
-        learning rate times their gradient.
+        weights between spin units is 1/16. With a factor of 16, their direction is the gradient.
     max_norm : float or None, default=None
-        Largest norm of the gradient over all parameters, to which longer gradients are clipped
-        [1]_. The norm is computed in the metric, so it does not depend on the units of measurement
-        of the data.
+        Largest norm of the gradient of all parameters together; longer gradients are scaled down to
+        this norm [1]_. The norm is computed in the metric, so it does not depend on the units of
+        measurement of the data. If None, gradients are not clipped.
 
     References
     ----------
@@ -48,8 +48,7 @@ class Preconditioner:
     def scale_hidden(self, variance: Array) -> None:
         """Set the variances of the hidden states, of shape (n_hidden,).
 
-        The metric of real-valued hidden units is divided by the variances, or by 1 if they are
-        smaller.
+        The metric of `RealUnits` decreases with these variances; variances below 1 count as 1.
         """
         self._hidden_variance, self._fixed = variance, None
 
@@ -59,7 +58,8 @@ class Preconditioner:
         Parameters
         ----------
         machine : Machine
-            Machine in training. Its metric is cached if `is_signal_fixed` is True for both layers.
+            Machine in training. If `is_signal_fixed` is True for both layers, the metric is cached
+            until the next call of `scale_hidden`.
         gradient : dict of str to ndarray
             Gradient, with the same keys as the machine's parameters. It is overwritten.
 
@@ -88,7 +88,7 @@ class Preconditioner:
         return visible, machine.hidden.metric(self._hidden_variance)
 
     def _multiples(self, machine: Machine, gradient: Gradient) -> dict[str, Any]:
-        """Factors of the metric by parameter; scalar factors of 1 are omitted."""
+        """Factors of the metric times `unit`, by parameter; scalar factors of 1 are omitted."""
         visible, hidden = self.metrics(machine)
         signal: Any = visible.signal
         multiples: dict[str, Any] = {
@@ -101,7 +101,7 @@ class Preconditioner:
 
 
 def _square(array: Array, multiples: Any) -> float:
-    """Sum of the squared entries of an array, each multiplied by its weight."""
+    """Sum of the squared entries of an array, each multiplied by its factor in `multiples`."""
     if not np.ndim(multiples):
         multiples = np.full_like(array, multiples, np.float64, shape=())
     weights = np.broadcast_to(multiples, array.shape)

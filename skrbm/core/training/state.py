@@ -23,17 +23,21 @@ class TrainingState:
     Parameters
     ----------
     particles : ndarray of shape (n_chains * n_particles, n_hidden)
-        Hidden states of the persistent chains. The chains at temperature 1 come first.
+        Hidden states of the persistent chains. The chains at temperature 1 come first. Algorithms
+        without persistent chains leave the array unchanged.
     visible_offset : ndarray of shape (n_visible,), default=None
-        Running mean of the data; None until the first centered epoch.
+        Running mean of the data, which is the offset of centered training; None until the first
+        centered epoch.
     hidden_offset : ndarray of shape (n_hidden,), default=None
-        Running mean of the hidden units under the data; None until the first centered epoch.
+        Running mean of the expected hidden states under the data; None until the first centered
+        epoch.
     memory : dict
         State of the optimizer.
     n_updates : int, default=0
         Number of updates so far.
     rate_factor : float, default=1.0
-        Factor of the learning rate. Early stopping may lower it when the scores reach a plateau.
+        Factor of the learning rate. With the schedule "adaptive", `EarlyStopping` lowers it when
+        the scores reach a plateau.
     learning_rate : float, default=0.0
         Learning rate of the last update, before it is multiplied by the mean weight of the
         mini-batch and changed by parts.
@@ -100,9 +104,9 @@ class TrainingState:
         Parameters
         ----------
         mean_visible : ndarray of shape (n_visible,)
-            Mean of the visible units over the mini-batch.
+            Mean of the visible states over the mini-batch.
         mean_hidden : ndarray of shape (n_hidden,)
-            Mean of the hidden units over the mini-batch.
+            Mean of the expected hidden states over the mini-batch.
 
         Raises
         ------
@@ -134,7 +138,7 @@ class TrainingState:
 
 
 def mapped(record: Any, function: Callable[[Array], Array]) -> Any:
-    """Nested dictionaries with a function applied to every array, as to copy or to move them."""
+    """Apply a function, such as a copy, to all arrays in nested dictionaries; keep other values."""
     if isinstance(record, dict):
         return {name: mapped(value, function) for name, value in record.items()}
     return function(record) if getattr(record, "ndim", 0) else record
@@ -166,7 +170,7 @@ def pause(success: float, least: float, shortest: int, longest: int) -> int:
     success : float
         Success rate of the attempts.
     least : float
-        Number of updates at a success rate of 1.
+        Number of updates at a success rate of 1, before the bounds are applied.
     shortest, longest : int
         Bounds of the result.
 

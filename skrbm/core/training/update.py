@@ -31,14 +31,14 @@ Hooks = tuple[Callable[..., Any], ...]
 @final
 @dataclass(frozen=True)
 class Trainer:
-    """Training algorithm with all its settings.
+    """Training algorithm with its settings.
 
     Parameters
     ----------
     phases : NegativePhase or LabelObjective
-        Estimator of the expectations under the data and under the model.
+        Callable that computes the expectations under the data and under the model.
     learning_rate : float
-        Initial learning rate.
+        Learning rate, before it is multiplied by `schedule` and by `TrainingState.rate_factor`.
     batch_size : int
         Largest number of rows in a mini-batch. The sizes of the mini-batches in an epoch differ by
         at most one.
@@ -46,15 +46,16 @@ class Trainer:
         Update rule.
     schedule : callable, default=constant_factor
         Function that computes a factor of the learning rate from the completed share of the planned
-        run.
+        run. The share is 0 if the run is not planned.
     preconditioner : Preconditioner, default=Preconditioner()
         Conversion of the gradient to the direction of the step.
     parts : tuple of Part, default=()
-        Further parts of training, in the order in which their hooks are called.
+        Parts of training, in the order in which their hooks are called.
     shuffle : bool, default=True
         Whether to shuffle the rows in every epoch.
     centering : bool, default=True
-        Whether the gradient is taken with respect to centered parameters.
+        Whether gradients are taken with respect to centered parameters, whose offsets are running
+        means of both layers.
     buffers : UpdateBuffers, default=UpdateBuffers()
         Buffers for the arrays of the updates, with the precision of states. They serve one machine
         at a time.
@@ -92,7 +93,7 @@ class Trainer:
 
     @cached_property
     def _hooks(self) -> tuple[Hooks, ...]:
-        """Hooks of an update that parts override, in the order in which they are called."""
+        """Overridden hooks of an update: one tuple for each name, in calling order."""
         names = "move_chains", "observe", "weigh_rows", "transform", "after_step"
         return tuple(hooks(self.parts, name) for name in names)
 
@@ -114,7 +115,8 @@ class Trainer:
         state : TrainingState
             State of training, changed in place.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch from `UpdateBuffers.take`.
+            Mini-batch in the precision of states, as from `UpdateBuffers.take`. It may be
+            overwritten.
         rng : numpy.random.Generator
             Source of random numbers.
         progress : float, default=0.0
@@ -123,6 +125,11 @@ class Trainer:
             Weights of the rows, with a mean of one over the data. If None, all rows have a weight
             of one. The positive phase is a weighted mean, and the step is multiplied by the mean
             weight of the mini-batch.
+
+        Raises
+        ------
+        ValueError
+            If training is centered and the offsets of `state` are None.
         """
         move_chains, observe, weigh_rows, transform, after_step = self._hooks
         rate = self.learning_rate * state.rate_factor * self.schedule(progress)
@@ -171,5 +178,10 @@ class Trainer:
         machine : Machine
             Machine with the same distribution, which shares the weights of the given machine.
             Without centering, it is the given machine itself.
+
+        Raises
+        ------
+        ValueError
+            If training is centered and the offsets of `state` are None.
         """
         return recenter(machine, *state.offsets(machine.dtype)) if self.centering else machine

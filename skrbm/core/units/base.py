@@ -30,11 +30,12 @@ class Units(ABC):
     :math:`W^T \varphi(v)`: :math:`p(s \mid f) \propto \exp(-A(s) + \varphi(s)^T f)`.
 
     A unit occupies one or several columns of the arrays of states, fields and parameters. Every
-    type implements the abstract methods. The other methods have default implementations, which a
-    type overrides for speed or to support further operations. Throughout, `states`, `field` and
-    `mean` are of shape (n_samples, n_columns); energies and log-partitions are of shape
-    (n_samples,), in nats. The first axis of a layer's arrays has one entry for each column. In
-    layers returned by `take` and `tempered`, an axis of length n_samples may precede it.
+    type implements the abstract methods. The other methods have default implementations. A type
+    overrides a default that does not hold for its units, that raises an error, or that is slow.
+    Unless stated otherwise, `states`, `field` and `mean` are of shape (n_samples, n_columns);
+    energies and log-partitions are of shape (n_samples,), in nats. The first axis of a layer's
+    arrays has one entry for each column. In layers returned by `take` and `tempered`, an axis of
+    length n_samples may precede it.
 
     As in NumPy, `out` is the array that receives the result, and it may be one of the inputs. If it
     is None, a new array is allocated.
@@ -44,17 +45,18 @@ class Units(ABC):
     bias : ndarray of shape (n_columns,)
         Bias of each column.
     offset : ndarray of shape (n_columns,) or None
-        Constant that is subtracted from the states in the energy. It is None if the layer is plain
+        Constant that is subtracted from the states in the signal. It is None if the layer is plain
         (not centered).
     support : Support
-        Values that every column can take; all real numbers if they differ between the columns.
+        Values that every column can take. For `Composite` layers, whose columns may differ, it is
+        the set of all real numbers.
     is_signal_fixed : bool
         True if neither the signal nor the `metric` depends on a parameter of the layer.
     is_mean_sufficient : bool
         True if `expected_moments` can be computed without the field.
     is_tempered_exactly : bool
         True if the layer returned by `tempered` has exactly the interpolated energy. Otherwise,
-        the two may differ by a constant.
+        the energies may differ by a constant.
 
     See Also
     --------
@@ -75,17 +77,21 @@ class Units(ABC):
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         """Create a plain layer whose means without a field equal the means of the data.
 
-        Types with a log-variance are fitted to the variances of the data as well. In a column with
-        two bounds, a mean at a bound is moved inwards if its bias would be infinite, by a distance
-        proportional to 1 / (n_samples + 1). `mean` and `variance`, of shape (n_columns,), are
-        computed from the `n_samples` rows of the data; `options` are further arguments, which
-        depend on the type.
+        Types with a log-variance set it from the variances of the data. In a column with two
+        bounds, the mean keeps a distance proportional to 1 / (n_samples + 1) from a bound at which
+        the bias would be infinite. Elsewhere, such a bias is replaced by a large finite number.
+        `mean` and `variance`, of shape (n_columns,), are computed from the `n_samples` rows of the
+        data; `options` are further arguments, which depend on the type.
         """
 
     @property
     @abstractmethod
     def parameters(self) -> dict[str, Array]:
-        """Arrays that training changes, not copied, with the attribute names as keys."""
+        """Arrays that training changes, not copied, by name.
+
+        The names are those of the attributes. In `Composite` layers, each name is prefixed by the
+        index of the part.
+        """
 
     @abstractmethod
     def signal(self, states: Any, out: Array | None = None) -> Any:
@@ -93,7 +99,7 @@ class Units(ABC):
 
         A type may return the states themselves if the signal equals them: `out` is then not used,
         and sparse states stay sparse. In all other cases, the types of this package return a dense
-        signal for sparse states, since an offset or a bias changes the zeros.
+        signal for sparse states.
         """
 
     @abstractmethod
@@ -136,6 +142,11 @@ class Units(ABC):
         """Expectation of `moments` given the field and the conditional mean.
 
         If `is_mean_sufficient` is True, the field may be None.
+
+        Raises
+        ------
+        ValueError
+            If the field is None but `is_mean_sufficient` is False.
         """
 
     @abstractmethod
@@ -143,7 +154,7 @@ class Units(ABC):
         """Layer with another offset, and with a constant field absorbed into its bias.
 
         The field has shape (n_columns,). Up to a constant, the energy of the new layer equals the
-        energy of this layer minus the new signal times the field.
+        energy of this layer minus the inner product of the new signal and the field.
         """
 
     @abstractmethod
@@ -157,18 +168,21 @@ class Units(ABC):
 
     @property
     def start_options(self) -> dict[str, Any]:
-        """Options with which `start` creates a layer of the same type and structure."""
+        """Options with which `start` creates a layer of the same type and structure.
+
+        Masks of learned parameters are omitted if they are arrays.
+        """
         layer: Any = self
         values = {f.name: getattr(self, f.name) for f in fields(layer) if f.name != "offset"}
         return {name: v for name, v in values.items() if getattr(v, "ndim", 0) == 0}
 
     @property
     def value_step(self) -> float | None:
-        """Distance between the two values of every column; 0 or None for other types of units.
+        """Distance between the two values of every column; 0 or None for other units.
 
-        The result is 0 for `Gaussian` units with a learned variance. It is None for all other types
-        that do not have two values, and for layers with parts that give different results. If it
-        is None, initialization does not search for clusters.
+        The result is 0 for `Gaussian` units if training changes a variance. It is None for all
+        other units that do not have two values, and for layers with parts that give different
+        results. If it is None, initialization does not search for clusters.
         """
         return None
 
@@ -233,7 +247,8 @@ class Units(ABC):
     def states(self, begin: int, end: int) -> Array:
         """States of a discrete layer with the indices `begin` to `end` - 1.
 
-        The states are numbered so that the last unit varies fastest.
+        The result has shape (end - begin, n_columns). The states are numbered so that the last unit
+        varies fastest.
         """
         tables: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
         digits = np.unravel_index(np.arange(begin, end), [*map(len, tables)])
@@ -245,8 +260,13 @@ class Units(ABC):
         """Smallest second derivative of the energy far from zero, for each column.
 
         The curvature is infinite for units with two bounds; all other types must define it. If both
-        layers of a machine have finite curvatures, its partition function is finite for weights
-        that are small enough compared with the curvatures, see `Machine.lost_curvature`.
+        layers of a machine have finite positive curvatures, its partition function is finite for
+        weights that are small enough compared with the curvatures, see `Machine.lost_curvature`.
+
+        Raises
+        ------
+        NotImplementedError
+            If the type neither has two bounds nor defines the curvature.
         """
         low, high = self.column_bounds
         if not np.isfinite(high - low).all():
@@ -264,7 +284,7 @@ class Units(ABC):
 
     @property
     def column_bounds(self) -> tuple[Array, Array]:
-        """Smallest and largest values of the columns, both of shape (n_columns,)."""
+        """Lower and upper bounds of the columns, both of shape (n_columns,); infinite if absent."""
         bias, shape = self.bias, self.bias.shape[-1:]
         low, high = (
             np.full_like(bias, end, shape=shape) for end in (self.support.low, self.support.high)
@@ -275,7 +295,8 @@ class Units(ABC):
         """Lower and upper bounds on the fields that this layer sends through the weights.
 
         The weights have shape (n, n_columns), where n is the number of columns of the other layer.
-        Both bounds have shape (n,). They are infinite if a column of this layer is unbounded.
+        Both bounds have shape (n,). They are infinite if a column of this layer lacks a lower or an
+        upper bound.
         """
         low, high = (self.signal(bound[None])[0] for bound in self.column_bounds)
         if not np.isfinite(high - low).all():
@@ -287,18 +308,26 @@ class Units(ABC):
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
         """Values over which the distribution of a layer of one unit is summed or integrated.
 
-        For a discrete unit, these are all states, including the current one. For a continuous unit,
-        they are its atoms, if any, and the nodes of a quadrature. The relative error of the
-        quadrature is below 1e-9, apart from rounding, for every field between `low` and `high`.
-        These have the shape (n_columns,) or (n_samples, n_columns). `states`, of shape (n_samples,
-        n_columns), are the current states.
+        For a discrete unit, these are all states. If the current values are fractional, such as
+        grey pixels, two-state units return these values and their mirror images, and categorical
+        units return all cyclic shifts of their columns. For a continuous unit, the values are its
+        atoms, if any, and the nodes of a quadrature. The relative error of the quadrature is below
+        1e-9, apart from rounding, for every field between `low` and `high`.
+
+        Parameters
+        ----------
+        states : ndarray of shape (n_samples, n_columns)
+            Current states.
+        low, high : ndarray of shape (n_columns,) or (n_samples, n_columns)
+            Bounds on the field.
 
         Returns
         -------
         values : ndarray of shape (n_values, n_samples or 1, n_columns)
             States, or atoms and quadrature nodes.
         log_measure : ndarray of shape (n_values or 1, n_samples or 1)
-            Log-weight of each value, in nats.
+            Log-weight of each value, in nats. Values with a log-weight of minus infinity do not
+            count.
 
         Raises
         ------
@@ -316,7 +345,7 @@ class Units(ABC):
     def natural(self) -> Self:
         """Plain layer whose signal equals its states, with the same distribution without a field.
 
-        This is called the natural form of the layer.
+        Such a layer is said to be in natural form.
         """
         return self.recentered(None, self.zero_field(1)[0])
 
@@ -329,7 +358,7 @@ class Units(ABC):
         Raises
         ------
         ValueError
-            If the unit type does not override this method.
+            If the unit type of the layer or of one of its parts does not override this method.
         """
         raise ValueError(
             f"{type(self).__name__} units have no distribution at another temperature than 1. "
@@ -364,26 +393,28 @@ class Units(ABC):
         return {}
 
     def scale_gradient(self, work: Array) -> dict[str, Array]:
-        r"""Derivatives of :math:`\log(s / \sqrt{\kappa})` by the parameters, multiplied by `work`.
+        r"""Derivatives of :math:`\log(s / \sqrt{\kappa})` by the learned parameters, times `work`.
 
-        :math:`s` is the slope of the signal of a column, and :math:`\kappa` is its `tail_curvature`.
-        The array `work` has the shape (n_columns,). Parameters that change neither slope nor
-        curvature are omitted.
+        :math:`s` is the slope of a column's signal, and :math:`\kappa` is its `tail_curvature`. The
+        array `work` has the shape (n_columns,). Parameters on which :math:`s / \sqrt{\kappa}`
+        does not depend are omitted.
         """
         return {}
 
     def has_means(self, values: Any) -> bool:
         """Test if dense values contain a number that is not a state.
 
-        Such numbers within the range of the states are interpreted as means. The result is False for sparse values, and for types that do not override it.
+        Such numbers within the range of the states are interpreted as means. The result is False
+        for sparse values, and for types that do not override this method.
         """
         return False
 
     def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
         """Replace dense means by states that are drawn with these means, in place.
 
-        Rows that contain a value outside the range of the states are left unchanged. Sparse values
-        are left unchanged, and so are all values if the type does not override this method.
+        Rows that contain a value outside the range of the states are left unchanged. In `Composite`
+        layers, this holds for the columns of each part separately. Sparse values are left
+        unchanged, and so are all values if the type does not override this method.
         """
         return values
 
@@ -392,8 +423,8 @@ class Units(ABC):
     ) -> tuple[Array, Array]:
         """Expected states and draws given the field.
 
-        Types override this method to compute both from common intermediate results. Units with two
-        states are drawn from the means.
+        Types override this method to compute both from common intermediate results. For example,
+        the states of two-state units are drawn with the means that have been computed.
 
         The two arrays of `out` receive the means and the draws. The first array may be the field.
         If the second array is shorter than the field, it receives draws for the last
@@ -416,7 +447,7 @@ class Units(ABC):
         """Function that computes the change of the log-partition if the field is shifted.
 
         The function maps shifts of shape (n_shifts, n_columns) to changes of shape (n_shifts,
-        n_samples). Every shift is added to the fields of all samples.
+        n_samples), in nats. Every shift is added to the fields of all samples.
         """
         before = self.log_partition(field)
         return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
@@ -424,23 +455,25 @@ class Units(ABC):
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         """Preconditioner of the gradient.
 
-        `variance` and `kurtosis` are statistics of the states of each column, in the data if the
-        layer is visible. The kurtosis of a normal distribution is 3. Both are None if unknown.
+        `variance` and `kurtosis`, of shape (n_columns,), are statistics of the states of each
+        column, in the data if the layer is visible. The kurtosis of a normal distribution is 3.
+        Each is None if it is unknown.
         """
         return Metric()
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
         """Lower and upper bounds of parameters in training, with the parameter names as keys.
 
-        `variance` is the variance of each column of the data.
+        `variance`, of shape (n_columns,), contains the variances of the data if the layer is
+        visible, and ones if it is hidden. Parameters without bounds are omitted.
         """
         return {}
 
     def gauge(self, rows: Array) -> Array:
         """Remove components of weights whose field on the other layer is the same for all states.
 
-        The weights have shape (n_columns, n), where n is the number of columns of the other layer,
-        which can absorb the removed components into its bias.
+        `rows` contains the weights, of shape (n_columns, n), where n is the number of columns of
+        the other layer. The bias of the other layer can absorb the removed components.
         """
         return rows
 
@@ -452,7 +485,10 @@ class Units(ABC):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
-        """Create a layer from its `arrays` and the options of `start`."""
+        """Create a layer from arrays, with the attribute names as keys.
+
+        `options` are the other attributes of the layer.
+        """
         return cls(**arrays, **options)
 
     @property

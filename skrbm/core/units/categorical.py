@@ -15,7 +15,7 @@ from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Support
 from skrbm.core.units.value_table import ValueTable, chosen_values, value_table
 
-TABLE_BYTES = 2**19  # rows drawn at once: they fit the cache, and NumPy's overhead is small
+TABLE_BYTES = 2**19  # of the rows drawn at once: they fit the cache, and NumPy calls are few
 MIN_CALL_SIZE = 200  # values for each NumPy call of a table; with fewer, `chosen_values` is faster
 
 
@@ -133,13 +133,19 @@ class Categorical(WideUnits, LinearUnits):
         return value_table(self.n_categories)
 
     def _spread(self, values: Array) -> Array:
-        """Repeat the value of each unit for all of its columns; faster than `by_column`."""
+        """Repeat the value of each unit for its columns; on the host, faster than `by_column`.
+
+        `values` has shape (n_samples, n_units).
+        """
         if not is_on_host(values):
             return values[:, self._places[2]]
         return np.repeat(values, self._table.repeats, axis=1)
 
     def _exponentiate(self, x: Array) -> tuple[Array, Array]:
-        """Subtract each unit's maximum and exponentiate, in place; return the maxima and sums."""
+        """Subtract each unit's maximum and exponentiate, in place; return the maxima and sums.
+
+        The maxima and the sums of the exponentials have shape (n_samples, n_units).
+        """
         if not is_on_host(x):
             top = self._by_unit(x, -np.inf).max(axis=2)
             x -= self._spread(top)
@@ -150,11 +156,15 @@ class Categorical(WideUnits, LinearUnits):
         np.exp(x, out=x)
         return top, np.add.reduceat(x, first, axis=1)
 
-    # Arrays on a device: `numpy.ufunc.reduceat` is not to be had there.
+    # Methods for arrays on a device, where `numpy.ufunc.reduceat` is not available.
 
     @cached_property
     def _places(self) -> tuple[Array, Array, Array, Array]:
-        """Columns by unit and value, their mask, and the unit and value of each column."""
+        """Columns by unit and value, their mask, and the unit and value of each column.
+
+        The first two arrays have shape (n_units, n_values), where n_values is the largest number of
+        values of a unit. The last two have shape (n_columns,).
+        """
         widths, columns = np.array(self.n_categories), np.arange(self.n_columns)
         number = np.arange(widths.max())
         is_value = number < widths[:, None]
@@ -165,14 +175,14 @@ class Categorical(WideUnits, LinearUnits):
         return on_device
 
     def _by_unit(self, x: Array, fill: float) -> Array:
-        """Rearrange to (n_samples, n_units, n_values); values that a unit lacks are `fill`."""
+        """Rearrange to (n_samples, n_units, n_values); `fill` pads units with fewer values."""
         if len(set(self.n_categories)) == 1:
             return x.reshape(len(x), self.n_units, -1)
         by_unit, is_value, _, _ = self._places
         return np.where(is_value, x[:, by_unit], fill)
 
     def _draw_on_device(self, x: Array, rng: np.random.Generator) -> Array:
-        """Draw the first value whose cumulated probability exceeds a uniform number, in place."""
+        """Draw the first value whose cumulative probability exceeds a uniform number, in place."""
         log_odds = self._by_unit(x.astype(np.float64), -np.inf)
         cumulated = np.exp(log_odds - log_odds.max(axis=2, keepdims=True)).cumsum(axis=2)
         total = cumulated[:, :, -1]

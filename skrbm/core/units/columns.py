@@ -1,4 +1,4 @@
-"""Layers whose units take several columns."""
+"""Layers whose units take one or several columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WideUnits(Units):
 
     @cached_property
     def first_columns(self) -> Array:
-        """First column of each unit, of shape (n_units,)."""
+        """Index of the first column of each unit, of shape (n_units,)."""
         return np.cumsum(self.widths) - self.widths
 
     @cached_property

@@ -45,7 +45,7 @@ class Composite(WideUnits):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Create the parts; option `types` is a list of (type, number of columns, options)."""
+        """Create the parts; the option `types` is a list of (type, number of columns, options)."""
         parts, end = [], 0
         for kind, n_columns, further in options["types"]:
             columns, end = slice(end, end + n_columns), end + n_columns
@@ -54,7 +54,13 @@ class Composite(WideUnits):
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], **options: Any) -> Self:
-        """Create every part from its entries of the arrays; the options are those of `start`."""
+        """Create every part from its entries of the arrays; the options are those of `start`.
+
+        Raises
+        ------
+        ValueError
+            If the length of an array is not the number of columns of the parts that have it.
+        """
         ends, parts = dict.fromkeys(arrays, 0), []
         for kind, n_columns, further in options["types"]:
             names = {f.name for f in fields(kind)} & arrays.keys()
@@ -157,7 +163,7 @@ class Composite(WideUnits):
             signals = [part.signal(part_states) for part, part_states in self._split(states)]
             if all(map(is_sparse, signals)):
                 return hstack(signals, "csr")
-            return self._join([dense(signal) for signal in signals])  # some are dense
+            return self._join([dense(signal) for signal in signals])  # at least one is dense
         out = np.empty_like(states, dtype=np.result_type(states, self.bias)) if out is None else out
         for part, part_states, part_out in self._split(states, out):
             copy_into(part.signal(part_states, out=part_out), part_out)
@@ -270,17 +276,17 @@ class Composite(WideUnits):
 
     @cached_property
     def _columns(self) -> list[slice]:
-        """Columns of each part."""
+        """Slice of the columns of each part."""
         edges = accumulate((part.n_columns for part in self.parts), initial=0)
         return [slice(begin, end) for begin, end in pairwise(edges)]
 
     def _part_of(self, index: Any) -> tuple[Units, Any]:
-        """Part that contains all the given units, and the indices of the units in this part."""
+        """Part that contains the given units, and their indices in it; all must be in one part."""
         p = int(np.searchsorted(self._first_units, np.max(index), side="right")) - 1
         return self.parts[p], index - self._first_units[p]
 
     def _split(self, *arrays: Any) -> Iterator[Any]:
-        """Yield each part with its columns of each array, or with None if an array is None."""
+        """Yield each part with its columns of each array; an array of None is yielded as None."""
         for part, columns in zip(self.parts, self._columns, strict=True):
             yield part, *(None if array is None else array[..., columns] for array in arrays)
 

@@ -28,12 +28,12 @@ MIN_STEP = 4  # smallest distance of quadrature nodes, in units in the last plac
 
 @dataclass(frozen=True)
 class Parameterization:
-    r"""Definition of the signal, which differs between the three published energies.
+    r"""Definition of the signal, which differs between the published energies.
 
     .. math:: \varphi(v) = \frac{v - o - [\text{subtracts\_bias}]\, a}{\sigma^{2\,\text{power}}}
 
     where :math:`o` is the offset, :math:`a` the bias and :math:`\sigma^2` the variance given the
-    field. The brackets are one if the flag is True, and zero otherwise.
+    field. The bracket is one if the flag is True, and zero otherwise.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ PARAMETERIZATIONS = {
     "cho": Parameterization(power=1.0, subtracts_bias=False),
     "goodfellow": Parameterization(power=1.0, subtracts_bias=True),
 }
-NATURAL = "natural"  # common form of the three, used internally
+NATURAL = "natural"  # the signal is the state; layers of all parameterizations convert to it
 KINDS = PARAMETERIZATIONS | {NATURAL: Parameterization(power=0.0, subtracts_bias=False)}
 
 
@@ -67,8 +67,8 @@ class Gaussian(Units):
         v_i \mid f \sim \mathcal{N}\left(
             a_i + o_i + \sigma_i^{2 - 2\,\text{power}} f_i,\; \sigma_i^2 \right)
 
-    where :math:`a` is the bias and :math:`o` the offset. Training changes
-    :math:`z = \log \sigma^2`. :class:`Parameterization` defines the signal.
+    where :math:`a` is the bias and :math:`o` the offset. The learned parameter of the variance is
+    :math:`z = \log \sigma^2`. :class:`Parameterization` defines the signal and the power.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Gaussian(Units):
     learn_variance : bool or ndarray of shape (n_columns,), default=True
         Mask of the variances that are learned.
     variance_rate : float, default=1.0
-        Learning rate of :math:`z` relative to the learning rate of the other parameters.
+        Learning rate of :math:`z`, as a multiple of that of the other parameters.
     offset : ndarray of shape (n_columns,), default=None
         Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
 

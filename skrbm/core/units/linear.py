@@ -37,21 +37,23 @@ MEAN_ROUNDING = 4 * float(np.finfo(np.float32).eps)  # a rounded mean may exceed
 
 @dataclass(frozen=True, eq=False)
 class LinearUnits(Units):
-    r"""Units with an energy and a signal that are affine in the states.
+    r"""Units with a signal equal to the states minus an offset, and an energy linear in the bias.
 
     .. math:: A(s) = -(s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
     where :math:`b` is the bias and :math:`o` the offset. A subclass may add terms to the energy
-    that depend on neither. The distribution given the field depends only on :math:`x` and on
-    parameters in these terms. A subclass defines its `support` and three functions of :math:`x`, an
-    array of shape (n_samples, n_columns). These functions may overwrite :math:`x`.
+    that depend neither on the bias nor on the offset. The distribution given the field depends only
+    on :math:`x` and on parameters in these terms. A subclass defines its `support` and the methods
+    `log_normaliser`, `expectation` and `draw`. Their argument :math:`x`, an array of shape
+    (n_samples, n_columns), may be overwritten.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Bias of each column.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
+        Constant that is subtracted from the states in the signal and in the linear term of the
+        energy. If None, nothing is subtracted.
     """
 
     bias: Array
@@ -83,7 +85,11 @@ class LinearUnits(Units):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Find the bias for each mean by bisection; the mean increases with the bias."""
+        """Find the bias for each mean by bisection; the mean increases with the bias.
+
+        In columns with two bounds, means close to a bound are first moved inwards. Their smallest
+        distance from it is half the range divided by n_samples + 1.
+        """
         units = cls(np.zeros_like(mean), **options)
         low, high = units.column_bounds
         target = mean
@@ -163,7 +169,7 @@ class LinearUnits(Units):
 
 @dataclass(frozen=True, eq=False)
 class TwoStateUnits(LinearUnits):
-    r"""Units with two states, the values of `support`.
+    r"""Units with two states, which are the values of `support`.
 
     Let :math:`m` be the midpoint of the two states and :math:`r` half the distance between them.
     Then
@@ -290,8 +296,8 @@ class TwoStateUnits(LinearUnits):
         return self.distance
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # With this metric, training is the same for all pairs of states, for example 0 and 1, or -1
-        # and 1.
+        # With this metric, training of a centered machine is the same for all pairs of states, for
+        # example 0 and 1, or -1 and 1.
         share = self.distance**-2.0
         return Metric(signal=share, parameters={"bias": share})
 
@@ -316,8 +322,8 @@ def bias_of_mean(units: Units, target: Array) -> Array:
     """Find biases by bisection for which the means without a field equal `target`.
 
     `target` and the result have shape (n_columns,). The means must increase with the biases, and
-    the biases of `units` must be zero. Biases beyond `LARGEST_START` in magnitude are replaced by
-    this bound.
+    the biases of `units` must be zero. Biases beyond `LARGEST_START` in magnitude are clipped to
+    this bound, up to rounding.
     """
     low, high = np.full_like(target, -LARGEST_START), np.full_like(target, LARGEST_START)
     for _ in range(N_BISECTIONS):

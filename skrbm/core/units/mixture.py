@@ -22,7 +22,7 @@ from skrbm.core.units.support import (
     Support,
 )
 
-MIN_PRECISION = 0.1  # of a component, relative to its precision in the base; Z needs more than zero
+MIN_PRECISION = 0.1  # of a component, relative to the base; must be positive for a finite Z
 
 
 class Components(NamedTuple):
@@ -80,7 +80,7 @@ class Mixture(Units):
         Log-weights, means and variances of the components of the base. Columns with fewer
         components are padded with log-weights of minus infinity and variances of zero.
     is_natural : bool, default=False
-        True if the signal and :math:`x` are computed without the factor :math:`e^{-z}`.
+        True if the factor :math:`e^{-z}` is omitted from the signal and from :math:`x`.
     learn_variance : bool or ndarray of shape (n_columns,), default=True
         Mask of the log-variances that are learned.
     offset : ndarray of shape (n_columns,), default=None
@@ -110,7 +110,10 @@ class Mixture(Units):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        """Compute log-variances from the variances of the data, and find biases by bisection."""
+        """Compute log-variances from the variances of the data, and find biases by bisection.
+
+        The log-variances are clipped to their `bounds`. They are zero in columns without variance.
+        """
         zero = np.zeros_like(mean)
         units = cls(zero, zero, **options)
         base_mean, base_square = units._moments_given(zero[None])
@@ -227,7 +230,7 @@ class Mixture(Units):
         return replace(self, bias=bias, log_variance=-np.log(precision))
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # The metric of Gaussian units, the special case of a base with one component.
+        # Same metric as for Gaussian units, the special case of a base with one component.
         scale = np.exp(self.log_variance)
         share = np.ones_like(self.bias)
         if variance is not None:
@@ -310,7 +313,7 @@ class Mixture(Units):
     def _log_base(self, s: Array) -> Array:
         """Log-probability of the base if the state is an atom, its log-density otherwise."""
         distance = s[..., None] - self.center
-        # States have the precision of the atoms only in double precision.
+        # In single precision, the states are rounded, so the atoms are rounded likewise.
         is_here = self._is_atom & (s[..., None] == self.center.astype(s.dtype))
         is_normal = self.spread > 0
         spread = np.where(is_normal, self.spread, 1)

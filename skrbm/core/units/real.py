@@ -18,14 +18,15 @@ from skrbm.core.units.base import Outs
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
-# The ufuncs themselves, which follow the protocol of the arrays: if SCIPY_ARRAY_API is set, SciPy
-# wraps them and knows some libraries only.
+# The unwrapped ufuncs, which call the library of an array on a device. If SCIPY_ARRAY_API is set,
+# SciPy wraps them in functions that support some libraries only.
 _UFUNCS: Any = map(inspect.unwrap, (special.erfcx, special.expit, special.ndtr, special.ndtri))
 erfcx, expit, ndtr, ndtri = _UFUNCS
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
-# Means of a normal variable, before truncation to positive values and in standard deviations, below
-# which its truncated mean is computed by a continued fraction, and its draws by a fixed-point
-# iteration; with these numbers of terms both are exact to 1e-13.
+# Consider a normal variable that is truncated to positive values. If its mean before truncation, in
+# standard deviations, is below FAR_MEAN, the truncated mean is computed by a continued fraction. If
+# it is below FAR_DRAW, draws are computed by fixed-point iteration. With these numbers of terms and
+# steps, both are exact to 1e-13.
 FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
 FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
 # Grid of fields on which the variance of a bimodal unit is maximized; the factor covers the error
@@ -35,12 +36,12 @@ LARGEST_ASYMMETRY = 0.9  # learned curvatures differ by a factor of 19 at most
 
 
 class RealUnits(LinearUnits):
-    r"""Real-valued units with a linear signal and an energy of curvature one.
+    r"""Real-valued units whose energy is a linear term plus half the square of the state.
 
     .. math:: A(s) = \tfrac12 |s|^2 - (s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
-    The curvature fixes the scale of the states. Another scale would only rescale the weights and
-    biases. `DReLU` adds further terms to the energy.
+    The curvature of one fixes the scale of the states. Another scale would only rescale the weights
+    and biases. `DReLU` adds further terms to the energy.
     """
 
     def energy(self, states: Any) -> Array:
@@ -74,15 +75,16 @@ class StandardGaussian(RealUnits):
     r"""Real-valued units of variance one, with :math:`p(s \mid f) = \mathcal{N}(b + f, 1)`.
 
     Unlike the energy of `Gaussian`, their energy is linear in the bias, so `is_tempered_exactly` is
-    True. As hidden units, they couple the visible units pairwise, with the couplings :math:`W W^T`
-    [1]_.
+    True. As hidden units, they couple the signals of the visible units pairwise, with the couplings
+    :math:`W W^T` [1]_.
 
     Parameters
     ----------
     bias : ndarray of shape (n_columns,)
         Mean of each unit without a field.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
+        Constant that is subtracted from the states in the signal and in the linear term of the
+        energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -132,7 +134,8 @@ class ReLU(RealUnits):
     bias : ndarray of shape (n_columns,)
         Mean, without a field, of the normal distribution before truncation.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
+        Constant that is subtracted from the states in the signal and in the linear term of the
+        energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -188,7 +191,8 @@ class DReLU(RealUnits):
     asymmetry : ndarray of shape (n_columns,)
         Asymmetry :math:`\eta` of the curvatures, between -1 and 1.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
+        Constant that is subtracted from the states in the signal and in the linear term of the
+        energy. If None, nothing is subtracted.
 
     References
     ----------
@@ -330,7 +334,7 @@ class Sides:
 
     @property
     def mean(self) -> Array:
-        """Expected states, (n_samples, n_columns)."""
+        """Expected states, of shape (n_samples, n_columns)."""
         up, down = self.magnitudes
         return up - down
 
@@ -340,7 +344,7 @@ class Sides:
         return self.probabilities * np.square(self._scale) * (1 + self._scores * self._means)
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """Draw states, (n_samples, n_columns)."""
+        """Draw states, of shape (n_samples, n_columns)."""
         u = 1 - draw_uniform(self._scores.shape, rng, self._scores)
         is_up = u[0] <= self.probabilities[0]
         size = half_normal_quantile(np.where(is_up, self._scores[0], self._scores[1]), u[1])
@@ -386,11 +390,12 @@ def half_normal(z: Array) -> tuple[Array, Array]:
 
 
 def half_normal_quantile(z: Array, u: Array) -> Array:
-    r"""Upper quantile, of probability u, of the normal distribution N(z, 1) truncated to s > 0.
+    r"""Value that is exceeded with probability u by the normal variable N(z, 1) truncated to s > 0.
 
-    If z is below `FAR_DRAW`, the state s is computed by fixed-point iteration. The log-survival
-    function is then :math:`z s - s^2 / 2` plus a remainder that varies slowly with s. Each step
-    solves for s with the remainder at the previous iterate.
+    `z` and `u` have the same shape, and `u` is in (0, 1]. If z is below `FAR_DRAW`, the state s is
+    computed by fixed-point iteration. The log-survival function is :math:`z s - s^2 / 2` plus a
+    remainder that varies slowly with s. Each step solves for s with the remainder at the previous
+    iterate.
     """
     near = np.maximum(z, FAR_DRAW)
     states = np.maximum(near - ndtri(u * ndtr(near)), 0)

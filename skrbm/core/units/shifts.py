@@ -22,7 +22,7 @@ class JointStates:
     Parameters
     ----------
     log_odds : ndarray of shape (n_rows, n_units)
-        Log-odds of the bits, in nats.
+        Log-odds of each bit being one, in nats.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class JointStates:
 
     @staticmethod
     def is_near(shifts: Array) -> Array:
-        """Mask of the `shifts` that are small enough for `log_mean_exponentials`."""
+        """Mask (n_shifts,) of the `shifts` that are small enough for `log_mean_exponentials`."""
         return np.all(_spans(_grouped(shifts)) <= RANGE, axis=0)
 
     def log_mean_exponentials(self, shifts: Array) -> Array:
@@ -58,8 +58,8 @@ class JointStates:
         Parameters
         ----------
         shifts : ndarray of shape (n_shifts, n_units)
-            Shifts for which `is_near` is true: in every group of bits, the sum of their magnitudes
-            is at most `RANGE`.
+            Shifts, in nats, for which `is_near` is true: in every group of bits, the sum of their
+            magnitudes is at most `RANGE`.
 
         Returns
         -------

@@ -14,22 +14,22 @@ from skrbm.core.numerics import Array
 # exp(-margin^2 / 2) = 1e-14.
 QUADRATURE_STEP = 0.8
 QUADRATURE_MARGIN = 8
-MAX_QUADRATURE_NODES = 10_000  # for each unit; each node costs one row of hidden fields
-# Bounds of a learned variance, relative to the variance of the feature. A smaller one fits the
-# rounding of the data; a larger one is a sign that the chains diverge.
+MAX_QUADRATURE_NODES = 10_000  # for each unit; each node costs a row of hidden fields per sample
+# Bounds of a learned variance, relative to the variance of the feature. A smaller variance fits the
+# rounding of the data; a larger variance is a sign that the chains diverge.
 SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 
 
 class QuadratureError(ValueError):
     """The distribution of a unit cannot be integrated by the available quadratures.
 
-    No quadrature is implemented for the unit type, the distribution needs too many nodes, or nodes
-    too close for the dtype, or the weights are so large that no range is known.
+    Either no quadrature is implemented for the unit type, or the distribution needs too many nodes
+    or nodes too close for the dtype, or the weights are too large for bounds on the field.
     """
 
 
 class UnknownRangeError(ValueError):
-    """The range of a unit's values is not known."""
+    """No bounds are known for the field on a visible unit, see `field_ranges`."""
 
 
 @dataclass(frozen=True)

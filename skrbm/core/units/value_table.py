@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skrbm.core.numerics import Array
 
-N_ROUNDINGS = 16  # of exponentials, numbers and products, one epsilon each; sums have more
+N_ROUNDINGS = 16  # of exponentials, random numbers and products; sums have one more per value
 N_CALLS = 30  # NumPy calls for a table of one block; every two further blocks add as many
 
 
@@ -42,12 +42,12 @@ class ValueTable:
 
     @cached_property
     def n_calls(self) -> int:
-        """Approximate number of NumPy calls for a draw."""
+        """Approximate number of NumPy calls of `chosen_columns`."""
         return max(self.widths) + N_CALLS * (1 + len(self.shapes)) // 2
 
     @cached_property
     def first_columns(self) -> NDArray[np.intp]:
-        """First column of each unit, of shape (n_units,)."""
+        """Index of the first column of each unit, of shape (n_units,)."""
         ends: NDArray[np.intp] = np.cumsum(np.array(self.widths))
         return ends - self.widths
 
@@ -70,7 +70,7 @@ class ValueTable:
 
     @cached_property
     def columns(self) -> NDArray[np.intp]:
-        """Column of the layer for each row of the table, of shape (n_columns,)."""
+        """Index of the layer's column for each row of the table, of shape (n_columns,)."""
         first, columns = self.first_columns[self.units], []
         for n_values, n_units in self.shapes:
             columns.append(np.add.outer(np.arange(n_values), first[:n_units]).ravel())
@@ -154,7 +154,7 @@ def chosen_values(
     x : ndarray of shape (n_samples, n_columns)
         Log-probabilities of the values, up to a constant for each unit.
     first_columns : ndarray of shape (n_units,)
-        First column of each unit.
+        Index of the first column of each unit.
     widths : int or ndarray of shape (n_units,)
         Number of values of each unit; one int if all are equal.
     number : ndarray of shape (n_samples, n_units)
@@ -181,7 +181,7 @@ def chosen_values(
 
 
 def _cumulate(blocks: list[Array]) -> Array:
-    """Replace the values of each unit by cumulative sums, and return the totals.
+    """Replace the values of each unit by cumulative sums in place, and return the totals.
 
     The totals have shape (n_units, n_samples).
     """
@@ -196,7 +196,10 @@ def _cumulate(blocks: list[Array]) -> Array:
 
 
 def _count_until(blocks: list[Array], bound: Array) -> NDArray[Any]:
-    """Number of values of each unit and sample that are at most the entry of `bound`."""
+    """Count the cumulative sums of each unit and sample that do not exceed its entry of `bound`.
+
+    `bound` and the result have shape (n_units, n_samples).
+    """
     dtype = np.min_scalar_type(sum(map(len, blocks)))  # usually uint8, the fastest to sum
     counts: NDArray[Any] = np.zeros(bound.shape, dtype)
     for block in blocks:

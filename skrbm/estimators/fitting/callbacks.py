@@ -26,15 +26,17 @@ except ImportError:
 class FitTask:
     """Task that represents a fit in scikit-learn's callbacks, with one subtask per epoch.
 
+    The constructor calls the hooks of the callbacks before the fit.
+
     Parameters
     ----------
-    estimator : object
+    estimator : object, default=None
         Estimator that is fitted. If None, no callbacks are called.
-    X, y : object
+    X, y : object, default=None
         Arguments of `fit`.
-    n_epochs : int
-        Maximum number of epochs; each epoch is a subtask.
-    weight : object
+    n_epochs : int, default=0
+        Maximum number of epochs, and thus of subtasks.
+    weight : object, default=None
         Argument `sample_weight` of `fit`.
     """
 
@@ -73,7 +75,7 @@ class FitTask:
         Returns
         -------
         is_stopped : bool
-            Whether a callback requests the end of training.
+            Whether a callback requests the end of training; False without callbacks.
         """
         return self._epoch is not None and bool(
             self._epoch.call_on_fit_task_end(

@@ -1,4 +1,4 @@
-"""Callback that saves a fit in progress, and the check that precedes a resumed fit."""
+"""Callback that saves a fit in progress, and check of a fit that resumes from a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ import joblib
 
 from skrbm.estimators.input.validation import write_attributes
 
-CHANGEABLE = {"n_jobs", "verbose", "warm_start", "random_state"}  # parameters that may change
+# Parameters that may differ between an interrupted fit and the fit that resumes it.
+CHANGEABLE = {"n_jobs", "verbose", "warm_start", "random_state"}
 
 
 @final
 class Checkpoint:
     """Callback that saves a fit at regular intervals, so that another process can resume it.
 
-    The file contains the estimator as if the fit had ended after the last saved epoch, and the
-    progress of the fit. To resume, load the estimator with `joblib.load`, make sure that its
-    parameter `warm_start` is True, and call `fit` with the same rows and parameters. This fit runs
-    the remaining epochs, and its result is bit-for-bit equal to the result of an uninterrupted fit.
-    If the checkpoint was saved after the last epoch, `fit` runs no further epochs.
+    The file contains the estimator with the parameters after the saved epoch, and the progress of
+    the fit. With `early_stopping`, the best parameters are set only when the fit ends. To resume,
+    load the estimator with `joblib.load`, make sure that `warm_start` is True (for an
+    `RBMClassifier`, in its `estimator`), and call `fit` with the same rows and parameters. This fit
+    runs the remaining epochs. Except for the times in `history_`, its result is bit-for-bit equal
+    to the result of an uninterrupted fit on the same machine. If the checkpoint was saved after the
+    last epoch, `fit` runs no further epochs.
 
     Parameters
     ----------
     path : str or path-like
-        File to write. Its folder must exist. It is replaced atomically: if the process is killed
-        while it writes the file, the previous checkpoint is kept. Like every pickle, a checkpoint
-        can run code when it is loaded: only load checkpoints that you trust.
+        File to write, in an existing folder. The file is replaced atomically: if the process is
+        killed while it writes the file, the previous checkpoint is kept. Like every pickle, a
+        checkpoint can run code when it is loaded: only load checkpoints that you trust.
     every : int, default=1
-        Number of epochs between two checkpoints; the last epoch is always saved.
+        Number of epochs between two checkpoints. A checkpoint is also saved after epoch `n_iter`,
+        and after the epoch at which `early_stopping` or the schedule "adaptive" ends the fit.
 
     Notes
     -----
@@ -91,7 +95,7 @@ class Checkpoint:
             )
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Do nothing: every checkpoint is complete when it is written.
+        """Do nothing, because each checkpoint is complete when it has been written.
 
         Parameters
         ----------
@@ -102,7 +106,7 @@ class Checkpoint:
         """
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing before an epoch.
+        """Do nothing before a fit or an epoch.
 
         Parameters
         ----------
@@ -123,8 +127,9 @@ class Checkpoint:
             Estimator that is being fitted.
         context : object
             Callback context of scikit-learn.
-        fitted_estimator : object
-            Copy of the estimator as if the fit had ended after this epoch.
+        fitted_estimator : object, default=None
+            Copy of the estimator with the fitted attributes after this epoch. If it is None or has
+            no checkpoint, nothing is saved.
         """
         checkpoint = getattr(fitted_estimator, "_training_state", {}).get("checkpoint")
         if checkpoint is None:
@@ -147,7 +152,7 @@ class Checkpoint:
 
 
 def fixed_settings(owner: Any) -> dict[str, str]:
-    """Hashes of the parameters that must not change when a fit is resumed."""
+    """Hashes, by name, of the parameters that must not change when a fit is resumed."""
     parameters = owner.get_params(deep=True).items()
     return {
         name: joblib.hash(value)
@@ -157,7 +162,7 @@ def fixed_settings(owner: Any) -> dict[str, str]:
 
 
 def check_same_fit(checkpoint: dict[str, Any], owner: Any, rows: tuple[int, str]) -> None:
-    """Check that a fit has the same parameters and rows as the interrupted fit that it resumes.
+    """Check that a fit has the parameters and the rows of the interrupted fit that it resumes.
 
     Parameters
     ----------
@@ -166,12 +171,13 @@ def check_same_fit(checkpoint: dict[str, Any], owner: Any, rows: tuple[int, str]
     owner : BaseRBM or RBMClassifier
         Estimator to be fitted.
     rows : tuple of int and str
-        Number and digest of the rows.
+        `Problem.digest`: number of rows, and digest of the rows, their weights and labels.
 
     Raises
     ------
     ValueError
-        If the parameters or the rows have changed since the checkpoint.
+        If a parameter that is not in `CHANGEABLE`, a row, a weight or a label has changed since the
+        checkpoint.
     """
     before, present = checkpoint["settings"], fixed_settings(owner)
     changed = [name for name in present if present[name] != before.get(name)]

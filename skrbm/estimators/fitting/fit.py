@@ -34,7 +34,7 @@ from skrbm.estimators.inference.model import fingerprint
 from skrbm.estimators.input.validation import explain_core_errors, warn_user, write_attributes
 
 INTERRUPTED = "Training interrupted by user."
-RECORDED_UPDATES = 75  # updates between two records; a record costs about as much as four updates
+RECORDED_UPDATES = 75  # smallest number of updates between two records, but see `_is_due`
 
 
 def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None) -> None:
@@ -43,8 +43,8 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
     Parameters
     ----------
     estimator : BaseRBM or RBMClassifier
-        Estimator to which the result is written. Errors other than `DivergenceError` leave it
-        unchanged.
+        Estimator to which the result is written. An error other than `DivergenceError` in the
+        initialization or in training leaves it unchanged.
     problem : Problem
         Training data and model. The model contains a copy of the estimator.
     task : FitTask, default=None
@@ -53,10 +53,11 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
     Raises
     ------
     ValueError
-        If the rows do not match the model.
+        If the rows or the parameters are invalid, as for `start_fit` and `trainer_of`, or if an
+        exact sum has too many states.
     DivergenceError
-        If training diverges. The last finite parameters or, with `early_stopping`, those of the
-        best epoch are written to the estimator.
+        If training diverges. The parameters before the diverged epoch are written to the estimator
+        or, with `early_stopping`, those of the preferred epoch (see `Plateau.add`), if any.
     """
     task, start = task or FitTask(), start_fit(problem)
     with deferred_interrupts(stops_for_sigterm=True) as interrupts:
@@ -84,21 +85,21 @@ class Fit:
     problem : Problem
         Training data and the model.
     start : Start
-        Copy of the initialization. Its random stream and temperatures change during the fit.
+        Copy of the initialization, parts of which the fit changes in place.
     machine : Machine
-        Machine that is trained in place.
+        Plain machine that is trained in place.
     state : TrainingState
         State of training.
-    rows : {ndarray, sparse matrix, ImputedRows, LabelledRows} of shape (n_samples, n_visible)
-        Training data.
+    rows : object of shape (n_samples, n_visible)
+        Visible states of all rows, including held-out rows, as returned by `Problem.rows`.
     trainer : Trainer
         Training algorithm.
     recorder : Recorder
-        Recorder of the scores of each epoch.
+        Recorder of the scores after an epoch.
     stopping : EarlyStopping or None
-        Rule that ends training early, or None if all `n_iter` epochs are run.
+        Rule by which scores end training or lower the learning rate, or None without such a rule.
     n_done : int
-        Number of completed epochs.
+        Number of completed epochs of the fit, including those before an interruption.
     latest : tuple of int and Machine, default=None
         Cached result of `_averaged`: the number of updates when it was computed, and the machine.
     """
@@ -148,9 +149,9 @@ class Fit:
         Returns
         -------
         result : FitResult
-            Result with the last machine or, with `early_stopping`, the preferred one. If training
-            diverged, the last machine is the last one with finite parameters, and the result
-            contains the error.
+            Result with the last machine or, in `fit` with `early_stopping`, the preferred one (see
+            `Plateau.add`). If training diverged, the last machine is the one before the diverged
+            epoch, and the result contains the error.
         """
         problem, error = self.problem, None
 
@@ -190,7 +191,10 @@ class Fit:
         return self.result(error=error)
 
     def _end_epoch(self) -> bool:
-        """Record the epoch if a record is due, and return True if training should end."""
+        """Finish an epoch, and return True if its score ends training.
+
+        The epoch is recorded if a record is due or if `verbose` is nonzero.
+        """
         self.recorder.history.n_iter += 1
         notes = {"learning_rate": self.state.learning_rate} | self.start.phase.finish_epoch()
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
@@ -205,16 +209,19 @@ class Fit:
     def _is_due(self) -> bool:
         """True if a record of this epoch is due.
 
-        The first epoch, the last epoch and every kth epoch are recorded, where k is the smallest
-        number of epochs with at least `RECORDED_UPDATES` updates. All epochs are recorded if the
-        scores may end training or if the likelihood is tracked.
+        Records are due after the first epoch, after epoch `n_iter` and after every kth epoch, where
+        k is the smallest number of epochs with at least `RECORDED_UPDATES` updates. They are due
+        after all epochs if the fit has a stopping rule or tracks the likelihood.
         """
         is_followed = self.stopping is not None or self.problem.model.rbm.track_likelihood
         spacing = 1 if is_followed else -(-RECORDED_UPDATES // self.problem.n_updates)
         return self.n_done in (1, self.problem.n_iter) or self.n_done % spacing == 0
 
     def _averaged(self) -> Machine:
-        """Machine for the public arrays, with averaged parameters if averages are computed."""
+        """Machine for the public arrays, in the zero-sum gauge.
+
+        Its parameters are averages over the updates if the state of training contains an average.
+        """
         if self.latest is None or self.latest[0] != self.state.n_updates:
             machine = averaged(self.machine, self.state)
             is_average = machine is not self.machine
@@ -228,12 +235,13 @@ class Fit:
 
     @property
     def step_sum(self) -> Array | float:
-        """Sum of the steps of this fit for each visible column, per unit of gradient of the weights.
+        """Total step of the weights of each visible column in this fit, per unit of gradient.
 
-        It is 0 if the steps do not scale with the gradient.
+        The result is approximate: reductions of the learning rate by the schedule "adaptive" are
+        ignored. It is 0 if the steps do not scale with the gradient, as for Adam.
         """
         trainer, n_updates = self.trainer, self.n_done * self.problem.n_updates
-        rate = trainer.learning_rate * trainer.schedule(0.5)  # the mean: all schedules are linear
+        rate = trainer.learning_rate * trainer.schedule(0.5)  # mean of a schedule that is linear
         signal = trainer.preconditioner.metrics(self.machine)[0].signal
         metric = to_host(signal) if np.ndim(signal) else signal
         gain = trainer.optimizer.momentum_gain * trainer.preconditioner.unit
@@ -249,7 +257,13 @@ class Fit:
         error : DivergenceError, default=None
             Error that ended training, or None if training did not diverge.
         checkpoint : dict, default=None
-            Information that another process needs to resume the fit.
+            Information that another process needs to resume the fit. If None, the fit cannot be
+            resumed from the result.
+
+        Returns
+        -------
+        result : FitResult
+            Result with the current machine.
         """
         start, model, state = self.start, self.problem.model, self.state
         machine = self._averaged().astype(start.dtype)
@@ -267,7 +281,7 @@ class Fit:
             training_state["parts"] = without_data(self.trainer.parts, state)
         else:
             training_state["checkpoint"] = checkpoint
-        is_lost = error is not None and self.n_done == 0  # statistics without the rows of this fit
+        is_lost = error is not None and self.n_done == 0  # no epoch used these rows
         return FitResult(
             machine,
             arrays,
@@ -286,7 +300,10 @@ class Fit:
         return deepcopy(self.problem.attributes(self.result()))
 
     def checkpoint(self, *, is_over: bool) -> dict[str, Any]:
-        """Snapshot from which the fit can be resumed; if `is_over` is True, no epochs remain."""
+        """Copy of the attributes from which the fit can be resumed.
+
+        If `is_over` is True, a resumed fit runs no further epochs.
+        """
         n_iter, rows = self.problem.n_iter, self.rows
         checkpoint = {
             "n_done": n_iter if is_over else self.n_done,
@@ -309,7 +326,7 @@ def _moved(start: Start, machine: Machine, move: Callable[[Array], Array]) -> tu
 
 
 def _history(problem: Problem, n_done: int) -> History:
-    """Continue the history of the estimator, or create an empty history."""
+    """Continue the history of the estimator, or create an empty one if training does not resume."""
     owner, is_new = problem.model.owner, not problem.training_state
     return History(
         empty_history(*problem.scores) if is_new else owner.history_,
@@ -322,7 +339,10 @@ def _history(problem: Problem, n_done: int) -> History:
 
 
 def _stopping(problem: Problem, start: Start, recorder: Recorder) -> EarlyStopping | None:
-    """Rule that ends a fit early, or None if all `n_iter` epochs are run."""
+    """Rule by which scores end a fit or lower its learning rate, or None without such a rule.
+
+    It is None in `partial_fit`, and without `early_stopping` and the schedule "adaptive".
+    """
     rbm = problem.model.rbm
     slows_down = rbm.learning_rate_schedule == "adaptive"
     if not problem.is_planned or not (slows_down or rbm.early_stopping):

@@ -64,19 +64,20 @@ class Start:
     rng : numpy.random.Generator
         Random stream of training.
     data : dict
-        Statistics of the rows of this fit and of earlier fits, which become the attribute `_data`
-        of the estimator. "first" is a tuple with the number of rows of the first fit, and the means
-        and the variances of its columns. "all" is the same tuple for all rows. "varying" is the
-        mask of the columns that are not constant. "kurtosis" contains the kurtosis of each column,
-        and "least_kurtosis" is a lower bound for all of them. For `TabularRBM` only, "table"
+        Statistics of the rows of this fit and of the fits that it continues. Unless the first epoch
+        diverges, they become the attribute `_data` of the estimator. "first" is a tuple with the
+        number of rows of the first fit, and the means and variances of its columns. "all" is the
+        same tuple for all rows. "varying" is the mask of the columns that are not constant, or True
+        if it is unknown. "kurtosis" contains the kurtosis of each column (see `start_fit`), and
+        "least_kurtosis", if present, is a lower bound for all columns. For `TabularRBM`, "table"
         contains the fields of the `Table` that encodes the columns, except `kinds` and
-        `categories`. The entries of `Problem.counts` are included as well.
+        `categories`. The entries of `Problem.counts` are included.
     base : Units
-        Visible layer of independent units with the means and variances of all rows.
+        Visible layer of independent units with the means and variances of all rows so far.
     ladder : Ladder
-        Temperatures of the chains.
+        Inverse temperatures of the chains.
     phase : NegativePhase
-        Source of model samples.
+        Estimator of the negative phase.
     published : Machine or None
         Machine with the public arrays if training resumes from them, otherwise None.
     """
@@ -104,14 +105,15 @@ class FitResult:
     arrays : dict of str to ndarray
         Public arrays of the machine.
     h_samples : ndarray of shape (n_particles, n_hidden)
-        Hidden states of the persistent chains at temperature 1.
+        Hidden states of the particles, which are persistent chains at temperature 1. Algorithms
+        without persistent chains do not change them.
     n_iter : int
         Number of epochs of this fit and of the fits that it continues.
     history : dict of str to list of float
-        History of these epochs.
+        Columns of the history, with one value per recorded epoch.
     streams, data, chains, training_state : dict
         Values of the private attributes `_streams`, `_data`, `_chains` and `_training_state`.
-    error : DivergenceError or None
+    error : DivergenceError, default=None
         Error that ended the fit, or None if the fit did not diverge.
     """
 
@@ -135,24 +137,25 @@ class Problem(ABC):
     ----------
     model : Model
         Model of a copy of the estimator. The copy has learned the format of the rows.
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Checked features.
+    X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
+        Features returned by `ArrayModel.check_X`.
     sample_weight : ndarray of shape (n_samples,) or None
-        Positive weights of the rows.
+        Positive weights of the rows. If None, all rows have equal weights.
     is_planned : bool
         True for `fit`, False for `partial_fit`. A call of `fit` runs up to `n_iter` epochs, and may
         hold out rows and decrease the learning rate. A call of `partial_fit` runs one epoch.
     resumes : bool
         Whether training resumes from the public arrays of the estimator.
-    candidates : ndarray of int, default=None
+    candidates : ndarray of int of shape (n_candidates,), default=None
         Indices of the rows that may be held out. If None, any row may be held out.
     counts : dict, default={}
-        Statistics of all rows so far that do not depend on the features, such as label counts.
+        Statistics of all rows so far that do not depend on the features, such as the total weight
+        of the rows with each label.
     place : Place, default=None
         Library and device of the user's rows, to which the public arrays are converted. If None,
         they are NumPy arrays.
     device_rows : ndarray, default=None
-        Rows `X` on the device on which training runs. If None, it runs on the host.
+        Rows `X` on the device on which training runs. If None, training runs on the host.
     """
 
     model: Model
@@ -165,21 +168,21 @@ class Problem(ABC):
     place: Place | None = None
     device_rows: Any = None
 
-    scores: ClassVar[tuple[str, ...]]  # columns of an empty history
+    scores: ClassVar[tuple[str, ...]]  # columns of an empty history, besides "n_iter" and "time"
 
     @property
     def n_iter(self) -> int:
-        """Largest number of epochs."""
+        """Maximum number of epochs of the fit, which is one for `partial_fit`."""
         return int(self.model.rbm.n_iter) if self.is_planned else 1
 
     @cached_property
     def statistics(self) -> Statistics:
-        """Number of rows of this fit, and the means and variances of their columns."""
+        """Statistics of the rows of this fit, computed by `row_statistics`."""
         return row_statistics(self.X, self.sample_weight)
 
     @property
     def beside_rows(self) -> tuple[Array | None, ...]:
-        """Arrays other than `X` that the fit uses, each with one value per row."""
+        """Arrays with one value per row that the fit uses besides `X`; unused ones are None."""
         return (self.sample_weight,)
 
     @cached_property
@@ -194,7 +197,10 @@ class Problem(ABC):
 
     @cached_property
     def streams(self) -> dict[str, Any]:
-        """Random streams of the estimator; new ones if it has none or training does not resume."""
+        """Random streams of the estimator, as returned by `open_streams`.
+
+        They are new if the estimator has none or training does not resume.
+        """
         rbm = self.model.rbm
         streams: Any = getattr(rbm, "_streams", None) if self.resumes else None
         return streams or open_streams(rbm.random_state)
@@ -211,7 +217,10 @@ class Problem(ABC):
 
     @property
     def checkpoint(self) -> dict[str, Any] | None:
-        """Progress of the interrupted fit that this fit resumes, or None without a checkpoint."""
+        """Progress of the interrupted fit that this fit resumes.
+
+        It is None without a checkpoint, and in `partial_fit`.
+        """
         return self.training_state.get("checkpoint") if self.is_planned else None
 
     @cached_property
@@ -234,9 +243,10 @@ class Problem(ABC):
 
     @property
     def n_batch(self) -> int:
-        """Maximum number of rows per mini-batch; "auto" aims at 100 updates per epoch.
+        """Maximum number of rows per mini-batch.
 
-        It is then between `SMALLEST_BATCH` and `LARGEST_BATCH`.
+        If `batch_size` is "auto", the number is one hundredth of the number of training rows, but
+        at least `SMALLEST_BATCH` and at most `LARGEST_BATCH`.
         """
         n_batch: int | str = self.model.rbm.batch_size
         if isinstance(n_batch, str):
@@ -254,11 +264,11 @@ class Problem(ABC):
 
     @abstractmethod
     def objective(self, phase: NegativePhase) -> NegativePhase | LabelObjective:
-        """Training objective whose model samples are drawn by `phase`."""
+        """Training objective, whose negative phase is estimated by `phase`."""
 
     @abstractmethod
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
-        """Create the recorder of a fit; its scores are computed from states of the type `dtype`."""
+        """Create the recorder of a fit whose states have the floating-point type `dtype`."""
 
     @abstractmethod
     def attributes(self, result: FitResult) -> dict[str, Any]:
@@ -274,7 +284,13 @@ class RowProblem(Problem):
 
     @classmethod
     def of(cls, rbm: Any, X: Any, sample_weight: Any, *, is_planned: bool) -> RowProblem:
-        """Create a problem from the arguments of `fit` or `partial_fit`, which are validated."""
+        """Create a problem from the arguments of `fit` or `partial_fit`.
+
+        Raises
+        ------
+        ValueError
+            If an argument is invalid, or if `X` has no observed value and training does not resume.
+        """
         model, form = ArrayModel(copy(rbm)), rbm._row_format
         resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
         place, given, sample_weight = place_of(X), X, to_numpy(sample_weight)
@@ -351,7 +367,7 @@ def machine_attributes(rbm: Any, result: FitResult) -> dict[str, Any]:
     rbm : BaseRBM
         Estimator that has learned the format of the rows.
     result : FitResult
-        Result of a fit. Its machine may have additional columns, for example for labels.
+        Result of a fit. It may have additional public arrays, such as those of a label unit.
 
     Returns
     -------
@@ -378,15 +394,15 @@ def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, A
     Parameters
     ----------
     X : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_features)
-        Data of any numeric type.
+        Data of any numeric type; NaN is a missing value.
     sample_weight : ndarray of shape (n_samples,) or None
-        Positive weights of the rows.
+        Positive weights of the rows. If None, all rows have equal weights.
 
     Returns
     -------
     statistics : tuple of float, ndarray and ndarray of shape (n_features,)
-        Number of rows, means and variances. With weights, the number of rows is the effective
-        number computed by `number_of_rows`.
+        Number of rows, means and variances of the observed values. With weights, the number of rows
+        is the effective number computed by `number_of_rows`.
     """
     n_rows = X.shape[0] if sample_weight is None else number_of_rows(sample_weight)
     return (n_rows, *column_statistics(X, sample_weight))
@@ -412,6 +428,11 @@ def split_rows(
     -------
     learned, held_out : ndarray of int
         Sorted indices of the training and the held-out rows.
+
+    Raises
+    ------
+    ValueError
+        If no candidate would be left for training.
     """
     everything = np.arange(n_samples)
     _, held_out = train_test_split(

@@ -25,16 +25,21 @@ from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import MAX_LIKELIHOOD_ROWS, LikelihoodRecorder
 from skrbm.estimators.input.validation import OverfittingWarning, warn_user
 
-MAX_RECORDED_ROWS = 1000  # training rows that are scored after an epoch
-MIN_DEFICIT = 1.0  # nats, loss against a model of independent features at which a fit warns
-# Smallest loss of log-likelihood on new rows at which a fit warns, in nats, and the smallest share of
-# this loss in the gain of the pseudo-likelihood.
-# Levels on new rows: benchmarks/results/overfitting.json.
+MAX_RECORDED_ROWS = 1000  # largest number of training rows that are scored if rows are held out
+# A fit warns if a model of independent features has a log-likelihood larger by this number of nats.
+MIN_DEFICIT = 1.0
+# A fit warns if the expected loss of log-likelihood on new rows is at least this number of nats and
+# at least this share of the gain of the pseudo-likelihood.
+# Losses on new rows: benchmarks/results/overfitting.json.
 MIN_OPTIMISM, MAX_OPTIMISM_SHARE = 1.0, 0.4
-MAX_VARIANCE_RATIO = 1.5  # of data and model along a factor; the error of a hundred chains is 15 %
-MIN_COVARIANCE_ROWS = 20  # rows from which the covariances behind this loss can be estimated
+# Ratio of the variances of data and model along a factor above which a fit warns. The standard
+# error of a variance computed from a hundred chains is about 15 %.
+MAX_VARIANCE_RATIO = 1.5
+MIN_COVARIANCE_ROWS = 20  # smallest number of rows from which covariances are estimated
 L2_OF_ROWS = 10.0  # l2 that a warning recommends, times the number of rows
-HELD_OUT_EFFORT, OPTIMISM_EFFORT = 2, 20  # cost of scores relative to a training score
+# Costs of the pseudo-likelihood of held-out rows and of that in `_warn_if_overfitted`, relative to
+# the cost of the pseudo-likelihood of training rows after an epoch.
+HELD_OUT_EFFORT, OPTIMISM_EFFORT = 2, 20
 
 Columns = dict[str, list[float]]
 Notes = dict[str, float]
@@ -42,7 +47,7 @@ RowScores = tuple[Array, Array | None]  # scores in nats and weights of rows
 
 
 def empty_history(*scores: str) -> Columns:
-    """Create an empty history with columns for the given scores."""
+    """Create an empty history with the columns "n_iter", the given scores and "time"."""
     return {name: [] for name in ("n_iter", *scores, "time")}
 
 
@@ -60,11 +65,11 @@ class History:
     name : str
         Name of the estimator's class, for verbose output.
     is_verbose : bool
-        Whether to print a line for every epoch.
+        Whether to print the scores of every epoch, and the progress of long epochs.
     n_updates : int
         Number of updates per epoch.
     n_left : int or None
-        Maximum number of remaining epochs, or None if it is unknown.
+        Maximum number of remaining epochs, or None if it is unknown, as in `partial_fit`.
     """
 
     columns: Columns
@@ -74,7 +79,7 @@ class History:
     n_updates: int
     n_left: int | None
 
-    line_pause: ClassVar[float] = 10.0  # seconds between two lines within an epoch
+    line_pause: ClassVar[float] = 10.0  # least number of seconds before a line within an epoch
 
     def __post_init__(self) -> None:
         self.columns = {name: list(column) for name, column in self.columns.items()}
@@ -85,7 +90,7 @@ class History:
     def count_update(self) -> None:
         """Count an update, and print the progress of a long epoch if `is_verbose` is True.
 
-        Lines are printed at least `line_pause` seconds apart.
+        The progress is printed only if the last line was printed at least `line_pause` seconds ago.
         """
         self._n_done += 1
         now, share = time.perf_counter(), self._n_done % self.n_updates / self.n_updates
@@ -99,7 +104,8 @@ class History:
         Parameters
         ----------
         notes : dict of str to float
-            Values by column name. NaN is added to the other columns of the history.
+            Values by column name. Columns without a value get NaN, except "n_iter" and "time". A
+            new column gets NaN for all earlier records.
         scores : str
             Scores as text for the verbose output.
         """
@@ -120,7 +126,7 @@ class History:
 
 
 class Recorder(ABC):
-    """Recorder of the scores of a fit after each epoch.
+    """Recorder of the scores of a fit after an epoch.
 
     Attributes
     ----------
@@ -144,7 +150,7 @@ class Recorder(ABC):
         machine : Machine
             Plain machine after the epoch.
         particles : ndarray of shape (n_particles, n_hidden)
-            Hidden states of the persistent chains, at all temperatures.
+            Hidden states of the particles at temperature 1.
         notes : dict of str to float
             Values of further columns of the history.
         rng : numpy.random.Generator
@@ -153,8 +159,8 @@ class Recorder(ABC):
         Returns
         -------
         score : Score
-            Score for early stopping. Its mean includes a correction that makes it comparable with
-            the scores of earlier epochs.
+            Score for early stopping. If the partition function is tracked, the mean includes
+            `LikelihoodRecorder.correction`, so that it can be compared with earlier scores.
         """
 
     @abstractmethod
@@ -170,15 +176,25 @@ class Recorder(ABC):
         machine : Machine
             Final machine.
         particles : ndarray of shape (n_particles, n_hidden)
-            Hidden states of the chains.
+            Hidden states of the particles at temperature 1.
         step_sum : float or ndarray of shape (n_columns,)
-            Sum of the steps of the fit for each visible column, per unit of gradient of the
-            weights, or 0 if it is unknown.
+            Value of `Fit.step_sum`: total step of the weights of each visible column, per unit of
+            gradient, or 0 if it is unknown.
         """
 
 
 class ScoredRows(NamedTuple):
-    """Rows, their weights, and a mask of the units to score, of shape (n_rows, n_units)."""
+    """Rows, their weights, and a mask of the units to score.
+
+    Parameters
+    ----------
+    v : {ndarray, sparse matrix, EncodedTable, ImputedRows} of shape (n_rows, n_columns)
+        Visible states.
+    weight : ndarray of shape (n_rows,), default=None
+        Weights of the rows. If None, all rows have equal weights.
+    is_scored : ndarray of bool of shape (n_rows, n_units), default=None
+        Mask of the units to score. If None, all units are scored.
+    """
 
     v: Any
     weight: Array | None = None
@@ -192,7 +208,7 @@ class ScoredRows(NamedTuple):
 @final
 @dataclass
 class RowRecorder(Recorder):
-    """Recorder of pseudo-likelihoods, free energies and, if tracked, log-likelihoods.
+    """Recorder of pseudo-likelihoods, mean activations, free-energy gaps and log-likelihoods.
 
     Parameters
     ----------
@@ -209,8 +225,8 @@ class RowRecorder(Recorder):
     base : Units
         Visible layer of independent units with the means and variances of the rows.
     dtype : dtype
-        Floating-point type of the states. Pseudo-likelihoods and free energies are computed in this
-        type.
+        Floating-point type of the states. Pseudo-likelihoods, mean activations and free-energy gaps
+        are computed in this type.
     is_persistent : bool
         Whether the training algorithm has persistent chains.
     likelihood : LikelihoodRecorder, default=None
@@ -237,7 +253,7 @@ class RowRecorder(Recorder):
 
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
         if isinstance(self.rows.v, ImputedRows):
-            if self.held_out is not None:  # training redraws the training rows alone
+            if self.held_out is not None:  # training redraws only the training rows
                 self.rows.v.redraw(machine, self.held_out, rng)
             self._scored = self._taken()
         rounded = machine.astype(self.dtype)
@@ -283,15 +299,16 @@ class RowRecorder(Recorder):
             )
 
     def _warn_if_overfitted(self, machine: Machine, step_sum: Array | float) -> None:
-        """Warn if most of the gain over independent columns will be lost on new rows.
+        """Warn if most of the gain over independent columns is expected to be lost on new rows.
 
-        After one epoch nothing is checked: each of its updates used rows that were new to the model.
+        Nothing is checked after a single epoch, with fewer than `MIN_COVARIANCE_ROWS` rows, or if
+        `step_sum` is 0. In a single epoch, the rows of each update are new to the model.
 
-        Summed over pairs of columns, the pseudo-likelihood counts weak dependencies twice. The gain
-        of the likelihood is therefore about half that of the pseudo-likelihood.
+        The pseudo-likelihood counts a weak dependency of two columns twice, once for each column.
+        The gain of the likelihood is therefore about half the gain of the pseudo-likelihood.
         """
         rbm, n_rows = self.rbm, self.n_samples
-        least = MIN_OPTIMISM * n_rows  # effective parameters
+        least = MIN_OPTIMISM * n_rows  # in effective parameters
         is_known = self.history.n_iter > 1 and n_rows >= MIN_COVARIANCE_ROWS and np.any(step_sum)
         if not is_known or machine.weights.size < least:
             return
@@ -305,7 +322,7 @@ class RowRecorder(Recorder):
             ]
             gain = scores[0] - scores[1]
             least = float(np.maximum(least, MAX_OPTIMISM_SHARE * gain * n_rows))  # may be NaN
-            if not machine.weights.size >= least:  # a bound without eigenvalues
+            if not machine.weights.size >= least:  # upper bound of `n_parameters`
                 return
             n_parameters = effective_parameters(machine, learned.v, step_sum, rbm.l2)
         if n_parameters >= least:
@@ -324,7 +341,10 @@ class RowRecorder(Recorder):
         return self._taken()
 
     def _taken(self) -> list[ScoredRows]:
-        """Training rows and any held-out rows; with these, at most 1000 of the training rows."""
+        """Training rows to score and, if rows are held out, the held-out rows.
+
+        If rows are held out, at most `MAX_RECORDED_ROWS` training rows are scored.
+        """
         learned = self.rows
         if self.learned is not None:
             learned = learned.take(every_kth_row(self.learned, MAX_RECORDED_ROWS))
@@ -332,9 +352,10 @@ class RowRecorder(Recorder):
 
     @cached_property
     def _log_jacobians(self) -> list[float]:
-        """Mean log-Jacobian in nats of some training rows, and of some of any held-out rows.
+        """Mean log-Jacobians of the training rows and, if rows are held out, of the held-out rows.
 
-        The Jacobian is that of the map from the machine's columns to the user's values.
+        The Jacobian is that of the map from the machine's columns to the user's values. Each mean
+        is in nats, over at most `MAX_RECORDED_ROWS` rows. It is zero if the rows are no table.
         """
         if not self.rbm._row_format.has_tables:
             return [0.0] * len(self._scored)
@@ -360,7 +381,8 @@ class RowRecorder(Recorder):
         machine : Machine
             Plain machine after the epoch.
         notes : dict of str to float
-            Values of the history, at least that of the column `_deciding` and its standard error.
+            Values of the history. They include the value of the column `_deciding` and, if the
+            log-likelihood is tracked, its standard error.
         held_out : tuple or None
             Pseudo-likelihoods and weights of the held-out rows, or None if there are no such rows.
         """
@@ -380,7 +402,7 @@ class RowRecorder(Recorder):
     def _measure(
         self, machine: Machine, particles: Array, held_out_scores: RowScores | None
     ) -> Notes:
-        """Pseudo-likelihoods and free energies of a machine with the data type of the states."""
+        """Pseudo-likelihoods, mean activation and free-energy gaps of a machine, by column name."""
         learned, *held_out = self._scored
         chains = particles if self.is_persistent else None
         notes = epoch_scores(
@@ -400,20 +422,23 @@ class RowRecorder(Recorder):
         return notes
 
     def _held_out_scores(self, machine: Machine) -> RowScores:
-        """Pseudo-likelihoods of the held-out rows in nats of the machine's columns, and weights."""
+        """Log pseudo-likelihoods of some held-out rows in nats, and weights of these rows.
+
+        Densities are those of the machine's columns, not of the user's values.
+        """
         n_samples = HELD_OUT_EFFORT * self.n_samples
         return self._pseudo_likelihoods(machine, self._scored[1], n_samples)
 
     def _held_out_mean(self, scores: Any) -> float:
-        """Mean pseudo-likelihood of the held-out rows, in nats of the user's values."""
+        """Mean log pseudo-likelihood of the held-out rows in nats, for the user's values."""
         return weighted_mean(*scores) - self._log_jacobians[1]
 
     def _pseudo_likelihoods(self, machine: Machine, rows: ScoredRows, n_samples: int) -> RowScores:
-        """Estimate pseudo-likelihoods of rows in nats; `n_samples` limits the cost."""
+        """Estimate log pseudo-likelihoods by `monitored_rows`; `n_samples` limits the cost."""
         return monitored_rows(machine, rows.v, n_samples, rows.weight, rows.is_scored)
 
     def _likelihoods(self, machine: Machine) -> Notes:
-        """Log-likelihoods of training and held-out rows in nats; empty if they are not tracked."""
+        """Result of `LikelihoodRecorder.record` for the user's values; empty without tracking."""
         if self.likelihood is None:
             return {}
         rows = {

@@ -25,9 +25,9 @@ from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.problem import Problem, Start
 
-# Largest number of weights, and of elements of the weights and states of an update, up to which
-# double precision costs no time, as products take a small part of it
-# (tests/estimators/test_tabular.py).
+# Largest number of weights, and largest total number of weights and of elements of the states of an
+# update, up to which double precision costs no time, since products take little of the time of an
+# update (tests/estimators/test_tabular.py, tests/estimators/test_learning.py).
 MAX_DOUBLE_WEIGHTS, MAX_DOUBLE_ELEMENTS = 2**12, 2**13
 
 
@@ -49,19 +49,19 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         Initialization, which contains the chains and the statistics of the data.
     machine : Machine
         Machine to train in place.
-    rows : {ndarray, sparse matrix, ImputedRows, LabelledRows} of shape (n_samples, n_visible)
-        Training data.
+    rows : object of shape (n_samples, n_visible)
+        Visible states of all rows, including held-out rows, as returned by `Problem.rows`.
 
     Returns
     -------
     trainer : Trainer
-        Training algorithm. Its buffers can be used only with this machine.
+        Training algorithm, with buffers for this machine.
 
     Raises
     ------
     ValueError
-        If `_left_out` of the estimator has a name that is not in `LEAVABLE`, or if an added part
-        needs a feature that the algorithm does not offer.
+        If `_left_out` of the estimator has a name that is not in `LEAVABLE`, or if a part in
+        `_added_parts` needs a feature that the algorithm does not offer.
     """
     model, rbm, phases = problem.model, problem.model.rbm, problem.objective(start.phase)
     unknown = rbm._left_out - LEAVABLE
@@ -122,9 +122,9 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
 
 
 def _bounds(machine: Machine, variance: Array) -> dict[str, tuple[Array, Array]]:
-    """Bounds of the parameters of both layers, given the variance of the data.
+    """Lower and upper bounds of parameters of both layers, given the variances of the data.
 
-    The bounds are widened to include the current values of the parameters.
+    The bounds are widened to include the current values. Parameters without bounds are left out.
     """
     variance = like(variance, machine.weights)
     hidden_variance = np.ones_like(machine.weights, np.float64, shape=machine.hidden.n_columns)
@@ -135,6 +135,6 @@ def _bounds(machine: Machine, variance: Array) -> dict[str, tuple[Array, Array]]
     bounds = {}
     for name, (low, high) in ranges.items():
         present = machine.parameters.get(name)
-        if present is not None:  # keep values that the user has assigned
+        if present is not None:  # the user may have assigned values
             bounds[name] = np.minimum(low, present), np.maximum(high, present)
     return bounds

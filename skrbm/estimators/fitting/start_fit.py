@@ -41,14 +41,15 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 
-# Machine to train; entries of `Start.data`, without kurtosis; fields of the training state; and the
-# machine of the public arrays, or None if training does not resume from them.
+# Machine to train; entries of `Start.data`, to which `start_fit` adds the kurtosis and the counts;
+# fields of the training state; and the machine of the public arrays, or None if training does not
+# resume from them.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 
 
 def start_fit(problem: Problem) -> Start:
-    """Initialize a fit with a new machine or with the public arrays of the estimator.
+    """Initialize a fit with a new machine or with the machine of the fitted estimator.
 
     The estimator is not changed.
 
@@ -60,13 +61,14 @@ def start_fit(problem: Problem) -> Start:
     Returns
     -------
     start : Start
-        Initial machine and state of the fit.
+        Initialization of the fit.
 
     Raises
     ------
     ValueError
-        If the rows do not match the model, if the statistics of the rows exceed the range of their
-        data type, or if parameters or rows have changed since the checkpoint.
+        If the rows or `n_components` do not match the public arrays, if a public array is invalid,
+        if the statistics of the rows exceed the range of their data type, or if parameters or rows
+        have changed since the checkpoint (see `check_same_fit`).
     """
     model, rbm, checkpoint = problem.model, problem.model.rbm, problem.checkpoint
     if checkpoint is not None:
@@ -138,7 +140,7 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
 
 
 def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
-    """Raise a ValueError if the public arrays would be infinite, or invalid, in `dtype`."""
+    """Raise a ValueError if a public array would not be finite, or would be invalid, in `dtype`."""
     with np.errstate(over="ignore", under="ignore"):
         arrays = model.arrays(machine.astype(dtype))
     try:
@@ -163,9 +165,9 @@ def _pretrained(
 ) -> tuple[Machine, Clusters] | None:
     """Pretrain a machine of a few hidden units on the clusters of the data.
 
-    From small random initial weights, modes that are far apart are learned late or never. Either
-    the variances decrease before the weights represent all modes, or the odds of the modes are so
-    sensitive to the weights that updates must be small.
+    From small random initial weights, modes that are far apart are learned late or not at all.
+    Either the variances decrease before the weights represent all modes, or the odds of the modes
+    are so sensitive to the weights that updates must be small.
 
     The result is the machine and the clusters. It is None if the `value_step` of the visible layer
     is None, if the hidden units do not have two states, if `_left_out` contains "clusters", if
@@ -193,7 +195,7 @@ def _pretrained(
 def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters) -> bool:
     """True if the weights satisfy `max_norm` and do not decrease the penalized log-likelihood.
 
-    The reference is the log-likelihood of independent visible units, which need no weights.
+    The reference is the log-likelihood of independent visible units, which have no weights.
     """
     weights = machine.weights
     if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
@@ -207,8 +209,9 @@ def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters)
 def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     """Machine that continues the training of the estimator, and the state of training.
 
-    If the variance bounds were set from fewer than `MIN_SCALE_ROWS` rows, and the public arrays are
-    unchanged since, the result is a new machine.
+    The result is a new machine if the bounds of the variances were set from fewer than
+    `MIN_SCALE_ROWS` rows, the user has not edited the public arrays since, and the fit does not
+    resume from a checkpoint.
     """
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
@@ -250,9 +253,10 @@ def _trained(
 ) -> tuple[Machine, dict[str, Any]]:
     """Machine from which training continues, and the state of training.
 
-    If the public arrays are averages of the parameters, training continues from the parameters of
-    the last update, unless `average` has been set to False since. If the user has edited the public
-    arrays, training continues from the edited arrays, and the momentum and the averages are reset.
+    If the public arrays are averages of the parameters, training continues from the parameters
+    after the last update, unless `average` has been set to False since. If the user has edited the
+    public arrays, training continues from the edited arrays, and the memory of the optimizer, the
+    averages and the modes found by pretraining are discarded.
     """
     state = deepcopy({name: training[name] for name in STATE_FIELDS & training.keys()})
     parts, parameters = state.get("parts", {}), training.get("parameters")
@@ -270,15 +274,17 @@ def _trained(
     ):
         machine = machine.astype(parameters["weights"].dtype, copy=True)
         machine.assign(parameters)
-    else:  # `average` or `learn_variance` was changed
+    else:  # no parameters are stored, or `average` or `learn_variance` was changed
         parts.pop("average", None)
     return machine, state
 
 
 def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
-    """Kurtosis of each column over all rows so far, but at least ``data["least_kurtosis"]``.
+    """Estimate of the kurtosis of each column over all rows so far.
 
-    If the metric does not use the kurtosis, the result is this lower bound in all columns.
+    The result is at least ``data["least_kurtosis"]``. If the metric does not use the kurtosis, the
+    result is this lower bound in all columns. The kurtosis of earlier rows is rescaled to the new
+    variance, but not to the new mean.
     """
     (n_samples, mean, variance), before = data["all"], problem.data_before
     least = data.get("least_kurtosis", 0.0)

@@ -19,9 +19,9 @@ from skrbm.estimators.input.validation import AnnealingWarning, warn_user
 MAX_LIKELIHOOD_ROWS = 1000  # rows whose free energies are averaged in an epoch
 N_TRACKING_ANCHORS, N_LIKELIEST = 100, 8  # proposals of jumps: evenly spaced rows, most likely rows
 # Errors and cost of these settings: benchmarks/results/tracking_small.json and tracking_large.json.
-N_TRACKING_CHAINS = 100, 500  # smallest and largest number
+N_TRACKING_CHAINS = 100, 500  # smallest and largest number of chains
 ROWS_PER_CHAIN = 100  # training rows per chain
-MIN_TRACKING_STEPS = 20  # Gibbs steps of each chain per epoch
+MIN_TRACKING_STEPS = 20  # smallest limit of the number of Gibbs steps of each chain per epoch
 UPDATES_PER_STEP = 16  # updates per Gibbs step of the chains: about 5 % of the time of an epoch
 
 
@@ -38,11 +38,11 @@ class LikelihoodRecorder:
         Random stream of annealing. It is not advanced.
     n_rows, n_updates : int
         Number of training rows, and number of updates per epoch. The number of chains depends on
-        `n_rows`, and the number of Gibbs steps per epoch depends on `n_updates`.
+        `n_rows`, and the largest number of Gibbs steps per epoch depends on `n_updates`.
     dtype : dtype
         Floating-point type of the states of the chains.
     tracker : PartitionTracker, default=None
-        Tracker whose chains are continued. If None, new chains are created.
+        Tracker whose chains are continued. If None, new chains are created when they are needed.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class LikelihoodRecorder:
         Amount in nats by which the last estimate of the log-partition was raised, because it was
         less than the lower bound computed from the rows; otherwise zero.
     has_warned : bool
-        Whether a warning has been issued because an estimate was significantly less than the bound.
+        Whether a warning has been issued because an estimate was below the bound (see `is_below`).
     """
 
     base: Units
@@ -62,20 +62,25 @@ class LikelihoodRecorder:
     raised: float = field(default=0.0, init=False)
     has_warned: bool = field(default=False, init=False)
 
-    # Largest number of states of the smaller layer that are enumerated: as many as chains visit.
+    # Largest number of states of a layer for an exact sum: as many as 100 chains visit in 20 steps.
     max_states: ClassVar[int] = N_TRACKING_CHAINS[0] * MIN_TRACKING_STEPS
 
     @property
     def correction(self) -> float:
-        """Correction in nats that makes a log-likelihood comparable with earlier ones."""
+        """Number of nats to add to the last log-likelihood to compare it with earlier ones.
+
+        It is the sum of `raised` and of the changes of the estimated log-partition when chains were
+        replaced.
+        """
         return self.raised + (0.0 if self.tracker is None else self.tracker.correction)
 
     def log_partition(self, machine: Machine, v: Any, free_energy: Array) -> LogPartition:
-        """Log-partition of a machine: exact for at most `max_states` states, otherwise an estimate.
+        """Log-partition of a machine, in nats.
 
-        Chains may jump to evenly spaced rows of the data, and to the rows with the lowest free
-        energies. If all columns take the same few values (`support.values`), the sum of exp(-F)
-        over the distinct rows `v` is a lower bound of the partition function; an estimate below
+        It is exact if a layer has at most `max_states` states, and otherwise an estimate. Chains
+        may jump to evenly spaced rows of `v`, and to the rows with the lowest free energies. If all
+        columns take the same few values (`support.values`), the sum of exp(-F) over the distinct
+        rows of `v` with these values is a lower bound of the partition function. An estimate below
         this bound is raised to it.
         """
         n_steps = max(MIN_TRACKING_STEPS, self.n_updates // UPDATES_PER_STEP)
@@ -111,6 +116,8 @@ class LikelihoodRecorder:
         self, machine: Machine, rows: dict[str, tuple[Any, Array | None]]
     ) -> dict[str, float]:
         """Compute mean log-likelihoods, and the standard error of the log-partition, in nats.
+
+        Each mean is over at most `MAX_LIKELIHOOD_ROWS` evenly spaced rows.
 
         Parameters
         ----------

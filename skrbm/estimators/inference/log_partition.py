@@ -22,16 +22,16 @@ from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.array_libraries import on_current_device
 from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, warn_user
 
-MAX_SINGLE_WEIGHT = 1e3  # nats: rounding in single precision is too large for larger weights
+MAX_SINGLE_WEIGHT = 1e3  # nats: with larger parameters, rounding in single precision is too large
 MIN_EFFECTIVE_CHAINS = 10  # effective sample size below which the standard error is unreliable
 MAX_KNOWN_ERROR = MIN_EFFECTIVE_CHAINS**-0.5  # nats: standard error at this sample size
-MAX_BOUND_ROWS = 10_000  # rows of the data for the lower bound of the partition function
+MAX_BOUND_ROWS = 10_000  # largest number of rows for a lower bound of the partition function
 N_BOUND_ERRORS = 5  # standard errors of a significant difference: test_far_modes.py
 FORWARD_PART = 4  # divisor of the number of temperatures of AIS runs for comparison
-BOUND_ROUNDING = 1e-6  # relative, for single precision
+BOUND_ROUNDING = 1e-6  # relative rounding error of a log-partition in single precision
 AUTO_TEMPERATURES = 150, 600, 2400, 10_000  # numbers that "auto" tries in turn: test_likelihood.py
 MAX_AUTO_ERROR = 0.05  # nats: the effective sample size of 100 chains is then about 80
-N_AGREEMENT_ERRORS = 3  # standard errors of the difference of two runs that agree
+N_AGREEMENT_ERRORS = 3  # standard errors of the difference, below which two runs agree
 
 
 def anneal(
@@ -55,24 +55,31 @@ def anneal(
     method : {"ais", "reverse_ais", "bar"}
         Annealed importance sampling, reverse annealing, or Bennett's acceptance ratio.
     n_chains : int
-        Number of annealed chains or, for "bar", of sets of tempered chains.
+        Number of annealed chains or, for "bar", of sets of tempered chains. With `init`, it is the
+        number of chains of the comparison with "ais".
     n_temperatures : int or "auto"
-        Number of temperatures. "auto" tries the numbers in `AUTO_TEMPERATURES` in turn, until two
-        successive runs agree (see `_is_settled`) or the last number is reached.
+        Number of temperatures or, for "bar", of steps of all chains in a set. "auto" tries the
+        numbers in `AUTO_TEMPERATURES` in turn, until two successive runs agree (see `_is_settled`)
+        or the last number is reached.
     X, init : {array-like, sparse matrix} or None
-        As for `log_partition`.
+        As for the method `log_partition` of the estimators.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
     log_partition : LogPartition
-        Estimate with its standard error.
+        Estimate with its standard error, for the columns of the machine.
 
     Raises
     ------
     ValueError
-        If `init` has a single row.
+        If `X` or `init` is invalid, or if `init` has a single row.
+
+    Warns
+    -----
+    AnnealingWarning
+        If the estimate is not reliable, as for the method `log_partition` of the estimators.
     """
     if _anneals_in_single(machine, model.min_single_weights):
         machine = machine.astype(np.float32)
@@ -143,14 +150,21 @@ def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> b
 
 
 def is_below(result: float | LogPartition, bound: float) -> bool:
-    """True if an estimate of log Z is `N_BOUND_ERRORS` standard errors or more below a bound."""
+    """True if an estimate of log Z is below a bound by more than `N_BOUND_ERRORS` standard errors.
+
+    The standard error of a float is zero. Differences within the rounding error are ignored.
+    """
     std_error = getattr(result, "std_error", 0.0)
     slack = N_BOUND_ERRORS * std_error + BOUND_ROUNDING * max(1.0, abs(bound))
     return float(result) < bound - slack
 
 
 def _warn_if_few(result: LogPartition) -> None:
-    """Warn if the effective sample size is below `MIN_EFFECTIVE_CHAINS` and half the chains."""
+    """Warn if few annealed chains contribute to an estimate.
+
+    The effective sample size is then below `MIN_EFFECTIVE_CHAINS` and below half the number of
+    chains.
+    """
     n_effective, n_chains = result.effective_sample_size, result.n_chains
     if n_effective is None or n_chains is None:
         return
@@ -166,8 +180,9 @@ def _warn_if_few(result: LogPartition) -> None:
 def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
     """Warn if an estimate differs significantly from one by annealed importance sampling.
 
-    The difference is significant if it exceeds `N_BOUND_ERRORS` standard errors. Standard errors
-    above `MAX_KNOWN_ERROR` are unreliable and replaced by it.
+    The difference is significant if it exceeds `N_BOUND_ERRORS` standard errors of the difference
+    by more than rounding. Standard errors above `MAX_KNOWN_ERROR` nats are unreliable and replaced
+    by `MAX_KNOWN_ERROR`.
     """
     errors = np.minimum([result.std_error, forward.std_error], MAX_KNOWN_ERROR)
     tolerance = N_BOUND_ERRORS * np.hypot(*errors)
@@ -182,11 +197,11 @@ def warn_if_ends_differ(result: LogPartition, forward: LogPartition) -> None:
 def warn_if_too_likely(
     X: Any, free_energy: Array, log_partition: float | LogPartition, values: tuple[float, ...]
 ) -> None:
-    """Warn if a log-partition is below the bound computed from some rows, according to `is_below`.
+    """Warn if a log-partition is below the lower bound computed from rows (see `is_below`).
 
-    The effective sample size does not reveal modes that no chain has visited. They are revealed by
-    the free energies of rows in these modes. Rows with values between the states of the units have
-    no probability and are ignored.
+    The effective sample size does not reveal modes that no chain has visited, but the free energies
+    of rows in these modes do. Rows with values other than the states of the units have no
+    probability and are ignored.
     """
     bound = attained_by_rows(X, free_energy, values)
     if is_below(log_partition, bound):
@@ -228,7 +243,10 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
 
 
 def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
-    """Warn if rows have values between the states of the units; such rows have no probability."""
+    """Warn if rows have values other than the states of the units, and thus no probability.
+
+    At most `MAX_BOUND_ROWS` rows are checked. Nothing is checked if `values` is empty.
+    """
     if values and not np.isin(dense(every_kth_row(X, MAX_BOUND_ROWS)), values).all():
         low, high = values[0], values[-1]
         warn_user(
@@ -244,7 +262,7 @@ def _anneals_in_single(machine: Machine, min_weights: int) -> bool:
 
     If a machine with discrete states has no parameter of magnitude `MAX_SINGLE_WEIGHT` or more, the
     rounding error is far below the Monte Carlo error. If it has at least `min_weights` weights,
-    most of the time is spent on matrix products, which take half the time.
+    most of the time is spent on matrix products, which are twice as fast in single precision.
     """
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     largest = max(np.abs(array).max() for array in machine.parameters.values())

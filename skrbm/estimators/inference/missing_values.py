@@ -29,7 +29,7 @@ class ConditionalDraws:
     model : ArrayModel
         Model to draw from.
     is_observed : ndarray of bool of shape (n_samples, n_units)
-        Mask of the observed units, whose values stay fixed.
+        Mask of the observed units, whose values are kept.
     rng : numpy.random.Generator
         Source of random numbers.
     """
@@ -42,13 +42,15 @@ class ConditionalDraws:
         self._is_compared = False
 
     def draw(self, X: Array, n_gibbs_steps: int) -> Array:
-        """Draw the missing values of each row by a Gibbs chain of `n_gibbs_steps` steps."""
+        """Copy of the rows, with missing values drawn by `n_gibbs_steps` steps of a Gibbs chain."""
         return self._advanced(self._start(X), n_gibbs_steps)
 
     def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
-        """Impute conditional means, averaged over the second half of the steps of all chains.
+        """Copy of the rows, with missing values replaced by conditional means.
 
-        The means of transformed columns of a table are means of the user's numbers.
+        The means are averaged over the second half of the steps of `n_chains` Gibbs chains of
+        `n_gibbs_steps` steps each. For a column of a table with a transformation from numbers to
+        scores, they are means of the numbers.
         """
         means, n_warm = np.zeros(()), n_gibbs_steps // 2
         values = self.model.rbm._row_format.expected_values(self.model.rbm)
@@ -61,7 +63,7 @@ class ConditionalDraws:
     def _advanced(
         self, X: Array, n_gibbs_steps: int, step: Callable[..., Array] = clamped_gibbs
     ) -> Array:
-        """Result of `step` with `n_gibbs_steps` Gibbs steps; only missing values change."""
+        """Copy of the rows, with missing values from `step` with `n_gibbs_steps` Gibbs steps."""
         result, rows = X.copy(), self._rows
         is_observed = self.is_observed[rows]
 
@@ -79,6 +81,12 @@ class ConditionalDraws:
         a probability proportional to the probability of the observed values given its hidden state.
         Without persistent chains, the missing values are drawn independently of each other and of
         the observed values.
+
+        Raises
+        ------
+        ValueError
+            If an observed value is not finite, or if a value is outside the domain of its unit and
+            `check_input` is "raise".
         """
         machine = self.model.machine(X)
         result = X.astype(machine.dtype)
@@ -96,7 +104,7 @@ class ConditionalDraws:
         return result
 
     def _drawn(self, X: Array, machine: Machine) -> Array:
-        """Initial visible states for the rows with missing values."""
+        """Initial visible states, of shape (n_rows, n_columns), of the rows with missing values."""
         rows, h = self._rows, self.model.chain_hidden(machine)
         if h is not None:
             known = np.where(self._is_held[rows], X[rows], 0)
@@ -110,9 +118,9 @@ class ConditionalDraws:
 def average_over_draws(
     model: ArrayModel, X: Any, is_observed: Array | None, answer: Callable[[Any, Any], Array]
 ) -> Array:
-    """Average a function of complete rows over draws of their missing values.
+    """Average a function of rows over draws of their missing values.
 
-    Every call with the same model uses the same random numbers. Complete rows need none.
+    Calls with the same model use the same random numbers. Rows without missing values need none.
 
     Parameters
     ----------
@@ -123,13 +131,14 @@ def average_over_draws(
     is_observed : ndarray of bool of shape (n_samples, n_units) or None
         Mask from `observed_units`, or None if all rows are complete.
     answer : callable
-        Function of complete rows and their indices. It returns an array of shape (n_rows, ...).
+        Function that is called with rows without missing values, of shape (n_rows, n_columns), and
+        with their indices, an array or a slice. It returns an array of shape (n_rows, ...).
 
     Returns
     -------
     average : ndarray of shape (n_samples, ...)
         Mean over `N_IMPUTED_DRAWS` independent draws, each after `N_IMPUTATION_STEPS` Gibbs steps.
-        For a complete row, it is the value of the function itself.
+        For a row without missing values, it is the value of the function.
     """
     if is_observed is None:
         return answer(X, slice(None))

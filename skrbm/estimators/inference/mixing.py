@@ -16,8 +16,8 @@ from skrbm.estimators.inference.model import ArrayModel, model_of
 from skrbm.estimators.input.validation import RANDOM_STATE, warn_user
 
 MIN_TRACE_STEPS = 4  # steps, so that both halves of a chain have a variance
-MIN_MEMORY_CHAINS = 20  # chains needed for a correlation with their initial states
-MAX_MEMORY = 0.5  # correlation with the initial states of chains that do not mix: test_mixing.py
+MIN_MEMORY_CHAINS = 20  # smallest number of chains for a correlation with their initial states
+MAX_MEMORY = 0.5  # correlation with initial states above which chains do not mix: test_mixing.py
 
 
 @validate_params(
@@ -38,21 +38,22 @@ def chain_diagnostics(
     init: Any = None,
     random_state: Any = None,
 ) -> ChainDiagnostics:
-    """Run Gibbs chains and diagnose how well they mix.
+    """Run Gibbs chains and diagnose their mixing.
 
     By default, the initial states are overdispersed: they are drawn given hidden units whose total
     input is the same for all units, and ranges from -8 nats in the first chain to 8 nats in the
-    last. Nearly all binary hidden units are thus off in the first chain and on in the last. Each
-    chain first takes n_steps / 2 Gibbs steps that are not recorded. The autocorrelation time is
-    estimated with Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of
-    Vehtari and others [2]_, who recommend values below 1.01.
+    last. Nearly all "binary" hidden units are thus in the lower state in the first chain, and in
+    the upper state in the last. Each chain first takes ``n_steps // 2`` Gibbs steps that are not
+    recorded. The autocorrelation time is estimated with Sokal's self-consistent window [1]_. R-hat
+    is the rank-normalized split R-hat of Vehtari and others [2]_, who recommend values below 1.01.
 
     Parameters
     ----------
     rbm : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
         Fitted estimator, or one with public arrays assigned by hand.
     n_chains : int, default=None
-        Number of chains. If None, it is the number of rows of `init`, or 20 without `init`.
+        Number of chains, at least 2. If None, it is the number of rows of `init`, or 20 without
+        `init`.
     n_steps : int, default=1000
         Number of recorded steps of each chain, at least 4.
     init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
@@ -64,10 +65,11 @@ def chain_diagnostics(
     Returns
     -------
     diagnostics : ChainDiagnostics
-        Diagnostics of the chains. `traces` is a dict of the arrays "free_energy", "mean_activation"
-        and "principal_component", each of shape (n_chains, n_steps). `autocorrelation_time` is in
-        steps. The other attributes are `effective_sample_size`, `r_hat` and `verdict`, a summary in
-        words.
+        Diagnostics of the chains. `traces` is a dict of the arrays "free_energy" (in nats),
+        "mean_activation" and "principal_component", each of shape (n_chains, n_steps).
+        `autocorrelation_time`, in steps, and `r_hat` are the largest values of the three traces.
+        `effective_sample_size` is the number of independent samples that are equivalent to all
+        chains together. `verdict` is a summary in words.
 
     Raises
     ------
@@ -75,7 +77,8 @@ def chain_diagnostics(
         If `rbm` is not an instance of one of these classes, as for example an `RBMClassifier`; pass
         its attribute `estimator_` instead.
     ValueError
-        If `n_chains` is not the number of rows of `init`, or if `init` has a single row.
+        If `n_chains` is not the number of rows of `init`, or if `init` is invalid or has a single
+        row.
 
     References
     ----------
@@ -88,7 +91,7 @@ def chain_diagnostics(
 
     Examples
     --------
-    Two visible units are nearly always equal, and flip together about once in a million steps:
+    Two visible units are nearly always equal, and change together about once in 3000 steps:
 
     >>> import numpy as np
     >>> from skrbm import SpinRBM, chain_diagnostics
@@ -129,19 +132,19 @@ def warn_if_chains_stay(
     """Warn if Gibbs chains of `n_steps` steps do not mix between modes.
 
     During training, persistent chains also jump between modes, so that they usually cover all
-    modes. Here, copies of these chains take `2 * LAG` Gibbs steps without jumps. A lower bound on
-    the correlation between the states before and after `n_steps` steps is extrapolated from them
-    (see `chain_memory`). A warning is issued if this bound exceeds `MAX_MEMORY`. With fewer than
-    `MIN_MEMORY_CHAINS` persistent chains, nothing is checked.
+    modes. For the check, copies of at most 100 of these chains take `2 * LAG` Gibbs steps without
+    jumps. A lower bound on the correlation between the states before and after `n_steps` steps is
+    extrapolated from these steps (see `chain_memory`). A warning is issued if this bound exceeds
+    `MAX_MEMORY`. With fewer than `MIN_MEMORY_CHAINS` persistent chains, nothing is checked.
 
     Parameters
     ----------
     model : ArrayModel
         Model of the estimator. Its random streams are not advanced.
     machine : Machine
-        Machine of the model.
+        Machine to sample from, with as many hidden units as the model.
     n_steps : int
-        Number of Gibbs steps of the sample; smaller numbers are replaced by `2 * LAG`.
+        Number of Gibbs steps of the sample. A number below `2 * LAG` is replaced by `2 * LAG`.
     cure : str, default="Set n_temperatures=10."
         Advice at the end of the warning.
     """

@@ -34,8 +34,8 @@ from skrbm.estimators.input.validation import (
     parameter_shape,
 )
 
-N_MODE_ROWS = 100  # rows, or persistent chains, that represent the modes of a model
-# Chains, steps and temperatures of the sample that replaces data: test_far_modes.py.
+N_MODE_ROWS = 100  # largest number of rows or chains that represent the modes of a model
+# Chains, steps and temperatures of the sample that replaces training data: test_far_modes.py.
 N_EXPLORERS, N_EXPLORER_STEPS, N_EXPLORER_TEMPERATURES = 50, 50, 10
 OPENING = threading.Lock()  # so that concurrent first draws create an estimator's streams once
 
@@ -48,14 +48,14 @@ class Model(ABC):
     """Conversion between the public arrays of an estimator and a machine."""
 
     owner: Any  # estimator that the user fits
-    rbm: Any  # the owner or a part of it, with parameters, random streams, chains and statistics
+    rbm: Any  # the owner or its `estimator_`, with random streams, chains and statistics
 
     @abstractmethod
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
         """Build the machine from the public arrays.
 
-        Its precision is that of `X`, or that of the weights if `X` is None or not in single or
-        double precision. `varying` is the mask of the features that are not constant.
+        The machine has the precision of `X`, or that of the weights if `X` is None or not in single
+        or double precision. `varying` is the mask of the features that are not constant.
         """
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Model(ABC):
         """Kurtosis of all visible columns."""
 
     def fill_unobserved_means(self, statistics: Statistics) -> Statistics:
-        """Replace means of columns without observed values by means at zero parameters."""
+        """Replace means of columns without observed values by the means at zero parameters."""
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
             return statistics
@@ -94,8 +94,7 @@ class Model(ABC):
 class ArrayModel(Model):
     """Model defined by the public arrays of an estimator.
 
-    The machine is built anew in every call of a method, so that arrays can also be assigned by
-    hand.
+    Each method that needs the machine builds it anew, so that arrays can also be assigned by hand.
 
     Parameters
     ----------
@@ -104,9 +103,8 @@ class ArrayModel(Model):
     """
 
     block_rows: ClassVar[int] = 2048  # rows per block in inference
-    min_single_weights: ClassVar[int] = (
-        2**16
-    )  # from this number on, annealing in single precision pays
+    # Smallest number of weights with which annealing is faster in single precision.
+    min_single_weights: ClassVar[int] = 2**16
 
     def __init__(self, rbm: Any) -> None:
         self.owner = self.rbm = rbm
@@ -114,8 +112,16 @@ class ArrayModel(Model):
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
         """Build the machine from the public arrays.
 
-        Its precision is that of `X`, or that of the weights if `X` is None or not in single or
-        double precision. `varying` is the mask of the features that are not constant.
+        The machine has the precision of `X`, or that of the weights if `X` is None or not in single
+        or double precision. `varying` is the mask of the features that are not constant.
+
+        Raises
+        ------
+        NotFittedError
+            If a public array is missing.
+        ValueError
+            If a parameter or a public array is invalid, or if the distribution cannot be
+            normalized.
         """
         rbm = self.rbm
         check_is_fitted(rbm)
@@ -185,10 +191,10 @@ class ArrayModel(Model):
 
         The base distribution has the means and variances of `X` or, without `X`, of the training
         data. The states in the modes are at most 100 rows of `X`, evenly spaced. Without `X`, they
-        are visible states drawn given the persistent chains, together with the final states of
-        Gibbs chains that start from overdispersed states. If the statistics of the training data or
-        the persistent chains are missing, a sample of the model from parallel tempering takes their
-        place.
+        are visible states drawn given at most 100 persistent chains, together with the final states
+        of Gibbs chains that start from overdispersed states. A sample of the model drawn by
+        parallel tempering replaces the persistent chains if they are missing, and the training data
+        and the persistent chains if the statistics of the training data are missing.
         """
         if X is not None:
             X = self.check_X(X)
@@ -203,7 +209,10 @@ class ArrayModel(Model):
         return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
 
     def base(self, machine: Machine, rng: np.random.Generator) -> Units:
-        """Base distribution alone; chains are run only if `_known_statistics` returns None."""
+        """Base distribution of `base_and_anchors` without `X`, without the states in the modes.
+
+        Chains are run only if `_known_statistics` returns None.
+        """
         statistics = self._known_statistics(machine)
         if statistics is None:
             v, _ = self._tempered_sample(machine, rng)
@@ -211,7 +220,10 @@ class ArrayModel(Model):
         return self.base_layer(statistics)
 
     def _known_statistics(self, machine: Machine) -> Statistics | None:
-        """Statistics of the training data, or None if missing or of another number of columns."""
+        """Statistics of the training data.
+
+        The result is None if they are missing or do not match the columns of the machine.
+        """
         statistics: Any = getattr(self.rbm, "_data", {}).get("all")
         is_observed = statistics is not None and len(statistics[1]) == machine.visible.n_columns
         return statistics if is_observed else None
@@ -222,7 +234,7 @@ class ArrayModel(Model):
         return None if h is None else machine.sample_visible(h, rng)
 
     def chain_hidden(self, machine: Machine) -> Array | None:
-        """Hidden states of at most 100 persistent chains.
+        """Hidden states of at most 100 persistent chains at temperature 1.
 
         The result is None if the algorithm has no persistent chains, or if `h_samples_` is missing
         or does not match the number of hidden units.
@@ -235,13 +247,15 @@ class ArrayModel(Model):
         return np.asarray(h, dtype=machine.dtype)
 
     def _tempered_sample(self, machine: Machine, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Sample of a machine without training data or chains, and visible states in its modes.
+        """Sample of a machine by parallel tempering, and visible states in the machine's modes.
 
-        Parallel tempering is run twice, and the result is the second sample. The tempered chains
-        may jump to the final states of Gibbs chains with overdispersed initial states, so that all
-        modes in which these chains end have the correct weights. In the first run, the base
-        distribution has the means and variances of these initial states. In the second run, it has
-        the means and variances of the first sample, to which the chains may also jump.
+        Neither training data nor persistent chains are used. Parallel tempering is run twice, and
+        the sample is that of the second run. The tempered chains may jump to the final states of
+        Gibbs chains with overdispersed initial states, so that they visit the modes in which these
+        Gibbs chains end. In the first run, the base distribution has the means and variances of
+        these initial states. In the second run, it has the means and variances of the first sample,
+        to which the chains may also jump. The states in the modes are the final states of the Gibbs
+        chains and both samples.
         """
         v, anchors = self._scattered_sample(machine, rng)
         for _ in range(2):
@@ -283,14 +297,13 @@ class ArrayModel(Model):
     ) -> Any:
         """Validate rows and convert them to the columns of the machine.
 
-        The arguments are those of `RowFormat.read`. If `finite` is False, the domain of the units
-        is not checked either.
+        The arguments are those of `RowFormat.read`.
         """
         options = {"reset": reset, "finite": finite, "missing": missing}
         return self.rbm._row_format.read(self.rbm, X, **options, sample_weight=sample_weight)
 
     def check_H(self, H: Any, *, name: str) -> Array:
-        """Validate hidden states of shape (n_samples, n_components)."""
+        """Validate hidden states of shape (n_samples, n_components), called `name` in messages."""
         check_is_fitted(self.rbm)
         H = check_array(
             H,
@@ -309,8 +322,13 @@ class ArrayModel(Model):
         """Apply a function to the machine and checked rows, block by block, and join the results.
 
         The arrays `others` have one row for each row of `X`. Each block is converted to the
-        precision of the machine. Blocks are processed sequentially if `is_random` is True, because
-        the function draws random numbers, and otherwise in threads.
+        precision of the machine. Set `is_random` if the function draws random numbers: the blocks
+        are then processed in order. Otherwise, they are processed in threads (see `map_blocks`).
+
+        Raises
+        ------
+        ValueError
+            If a result is not finite.
         """
         n_rows, size = X.shape[0], self.block_rows
         with finite_results():
@@ -326,7 +344,7 @@ class ArrayModel(Model):
                 )
                 check(part)
             with opening:
-                if not result:  # the first part has the shape of all
+                if not result:  # all parts have rows of this shape
                     result.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
             result[0][rows] = part
 
@@ -354,8 +372,7 @@ def model_of(rbm: Any) -> ArrayModel:
     Raises
     ------
     TypeError
-        If the model of `rbm` is not an `ArrayModel`, as for `RBMClassifier` and other
-        meta-estimators.
+        If `rbm` has no `ArrayModel`, as for example an `RBMClassifier` or another meta-estimator.
     """
     model = getattr(rbm, "_model", None)
     if not isinstance(model, ArrayModel):
@@ -368,7 +385,7 @@ def model_of(rbm: Any) -> ArrayModel:
 
 
 def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
-    """Public arrays for the parameters of a hidden unit type, except for the biases.
+    """Public arrays for the parameters of a hidden unit type, except for biases and offsets.
 
     Parameters
     ----------
@@ -378,7 +395,7 @@ def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
     Returns
     -------
     places : dict of str to tuple
-        The keys are the names of the public arrays, and the values are their places in the machine.
+        Place of each public array in the machine, by the name of the array.
     """
     names = [f.name for f in fields(cast(Any, kind)) if f.name not in ("bias", "offset")]
     return {f"{name}_hidden_": ("hidden", name, np.asarray, np.asarray) for name in names}
@@ -405,7 +422,7 @@ def open_streams(random_state: Any) -> dict[str, Any]:
 
 
 def fingerprint(arrays: dict[str, Array]) -> bytes:
-    """Digest of arrays, which changes if the user edits them after training."""
+    """Digest of the types, shapes and values of arrays, to detect edits after training."""
     digest = hashlib.blake2b(digest_size=16)
     for array in map(np.asarray, arrays.values()):
         digest.update(f"{array.dtype} {array.shape}".encode())

@@ -23,14 +23,14 @@ from skrbm.estimators.inference.model import model_of
 def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> EffectiveCouplings:
     r"""Compute the fields and couplings of the features, marginalized over the hidden units.
 
-    The marginal distribution of the visible units is that of an Ising or Potts model with
+    The marginal distribution of discrete features is that of an Ising or Potts model with
     interactions of all orders [1]_, [2]_. The fields and pair couplings are
 
     .. math:: f_i = \langle s_i \log p(s) \rangle, \qquad
         J_{ij} = \langle s_i s_j \log p(s) \rangle
 
     for features with the states -1 and +1, where the averages give equal weights to all states
-    [3]_. Features with the states 0 and 1 are first mapped to -1 and +1.
+    [3]_. Features with the states 0 and 1 are mapped to -1 and +1 first.
 
     Parameters
     ----------
@@ -39,35 +39,36 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     order : {2, 3}, default=2
         Maximum order of the interactions: 2 for pairs, 3 for pairs and triples.
     method : {"auto", "exact", "gaussian"}, default="auto"
-        "exact" integrates over frequencies. Apart from rounding, it is exact for any number of
-        features. The cost is proportional to n_components * n_columns**order and increases with the
-        weights. "gaussian" approximates the contribution of all other features to the field of a
-        hidden unit by a normal distribution. This approximation is inaccurate if a unit has only a
-        few large weights. "auto" is "exact" unless this would take more than 1e13 multiplications,
-        that is, minutes; with numeric or interval columns, it is always "exact". For hidden units
-        that are not binary, only "gaussian" is available; it is exact for
-        `hidden_units="gaussian"`.
+        "exact" computes a Fourier integral for each hidden unit. Apart from rounding, it is exact
+        for any number of features. The cost is proportional to n_components * n_columns**order and
+        increases with the weights. "gaussian" approximates the contribution of all other features
+        to the field of a hidden unit by a normal distribution. This approximation is inaccurate if
+        a unit has only a few large weights. For "binary" hidden units, "auto" is "exact" unless
+        this would take more than 1e13 multiplications, that is, minutes; with numeric or interval
+        columns, it is "exact" at any cost. For other hidden units, "auto" is "gaussian", which is
+        exact for `hidden_units="gaussian"`; "exact" is not available.
 
     Returns
     -------
     couplings : EffectiveCouplings
         Couplings in nats. The attribute `fields` has the shape (n_columns,), `pairs` has the shape
         (n_columns, n_columns), and `triples` has the shape (n_columns, n_columns, n_columns) or is
-        None. The attribute `method` is the method that was used. For tables, `columns` contains the
-        names of the encoded columns. The array `strengths`, of shape (n_features, n_features),
-        contains the root mean square of the interactions between two features, over all pairs of
-        their columns. The method `between` returns the interactions between the values of two
-        columns. The coefficients of a category are averages over all values of the other columns,
-        and they sum to zero over the values of its column. The coefficients of a numeric column are
-        the linear part of the interactions, per standard deviation of the score. In the averages,
-        scores have a standard normal distribution, and numbers of interval columns a uniform
-        distribution.
+        None. The attribute `method` is the method that was used. The array `columns` contains the
+        names of the columns or, without names, their indices. The array `strengths`, of shape
+        (n_features, n_features), contains the root mean square of the interactions between two
+        features, over all pairs of their columns. The method `between` returns the interactions
+        between the values of two features. A categorical feature of a table has one column for each
+        category. The coefficients of a category are averages over all values of the other features,
+        and they sum to zero over the categories of the feature. The coefficients of a numeric or
+        interval feature are the linear part of the interactions, per standard deviation. For the
+        averages and this standard deviation, encoded numeric features have a standard normal
+        distribution, and interval features a uniform distribution.
 
     Raises
     ------
     TypeError
-        If `rbm` is not an instance of one of these classes, as for example an `RBMClassifier`; pass
-        its attribute `estimator_` instead.
+        If `rbm` is neither an instance of one of these classes nor a `GaussianBernoulliRBM`, as for
+        example an `RBMClassifier`; pass its attribute `estimator_` instead.
     ValueError
         If the features are real-valued and not scaled, as in `GaussianBernoulliRBM`; if the table
         has numeric or interval columns and `method` is "gaussian" or the hidden units are not

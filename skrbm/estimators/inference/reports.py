@@ -38,9 +38,9 @@ def hidden_unit_report(
 ) -> HiddenUnitReport:
     """Report the importance, mean activation, weights and inputs of every hidden unit.
 
-    The importance of a unit is the decrease of the mean log-likelihood of the rows when the unit is
-    removed and all other parameters are kept. The change of the partition function is estimated
-    from samples of the model drawn by parallel tempering.
+    The importance of a unit is the decrease of the mean log-likelihood of the rows, in nats, if the
+    unit is removed and all other parameters are kept. The change of the partition function is
+    estimated from samples of the model drawn by parallel tempering.
 
     Parameters
     ----------
@@ -51,20 +51,21 @@ def hidden_unit_report(
     n_samples : int, default=500
         Number of samples drawn from the model.
     n_gibbs_steps : int, default=100
-        Number of Gibbs steps of each chain; each sample is the last state of a separate chain.
+        Number of Gibbs steps of each chain.
     n_temperatures : int, default=10
-        Number of temperatures of the chains, at least 2.
+        Number of temperatures, at least 2. Each sample is drawn with a separate set of chains, one
+        at each temperature.
     random_state : int, Generator, RandomState or None, default=None
         Seed or generator. If None, the random stream of the estimator is continued.
 
     Returns
     -------
     report : HiddenUnitReport
-        Report on the hidden units. The arrays `importance`, `importance_std_error` and
+        Report on the hidden units. The arrays `importance` and `importance_std_error`, in nats, and
         `mean_activation` have the shape (n_components,), and the array `weights` has the shape
-        (n_components, n_columns). The array `columns` contains the names of the columns. The
-        histograms of the inputs have the counts `input_counts` and the bin edges `input_edges`.
-        Printing the report shows the ten most important units.
+        (n_components, n_columns). The array `columns` contains the names of the columns or, without
+        names, their indices. The histograms of the inputs have the counts `input_counts` and the
+        bin edges `input_edges`. Printing the report shows the ten most important units.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def hidden_unit_report(
         If `rbm` is not an instance of one of these classes, as for example an `RBMClassifier`; pass
         its attribute `estimator_` instead.
     ValueError
-        If `n_temperatures` is 1, or if `X` has missing values.
+        If `n_temperatures` is 1, or if `X` is invalid or has missing values.
 
     Examples
     --------
@@ -108,10 +109,10 @@ def hidden_unit_report(
 
 
 def inputs_and_weights(rbm: Any, X: Any) -> tuple[Array, Array, Array]:
-    """Inputs of the hidden units in the given rows, weights, and names of the columns.
+    """Inputs of the hidden units given rows, weights, and names of the columns.
 
-    The inputs have shape (n_samples, n_hidden) and include the biases. The weights have shape
-    (n_hidden, n_columns).
+    The inputs have shape (n_samples, n_hidden) and include the biases. The weights, of shape
+    (n_hidden, n_columns), and the names are those of `HiddenUnitReport`.
     """
     model = model_of(rbm)
     machine = model.machine()
@@ -120,7 +121,7 @@ def inputs_and_weights(rbm: Any, X: Any) -> tuple[Array, Array, Array]:
 
 
 def _hidden_field(model: ArrayModel, v: Any) -> Array:
-    """Fields on the hidden units given rows (n_samples, n_hidden)."""
+    """Fields on the hidden units given rows, of shape (n_samples, n_hidden)."""
 
     def field_of(machine: Machine, v: Any) -> Array:
         return machine.hidden_field(v)
@@ -129,6 +130,6 @@ def _hidden_field(model: ArrayModel, v: Any) -> Array:
 
 
 def _named_weights(rbm: Any, machine: Machine) -> tuple[Array, Array]:
-    """Weights (n_hidden, n_columns) in the gauge of reports, and names of the columns."""
+    """Weights of shape (n_hidden, n_columns) in the zero-sum gauge, and names of the columns."""
     names = rbm._row_format.names(rbm, machine.visible.n_columns)["columns"]
     return machine.visible.gauge(machine.weights).T, names

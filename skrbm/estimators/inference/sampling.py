@@ -23,7 +23,7 @@ from skrbm.estimators.input.array_libraries import follows_input
 from skrbm.estimators.input.formats import RowFormat
 from skrbm.estimators.input.validation import RANDOM_STATE, public_methods_of
 
-WARM_STEPS = 100  # steps of chains at other temperatures before exchanges with given states
+WARM_STEPS = 100  # steps of the chains at other temperatures before exchanges with `init`
 COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
@@ -48,7 +48,8 @@ class SamplingMixin(ModelMixin):
         Returns
         -------
         v_new : ndarray of shape (n_samples, n_features)
-            Visible states after the step, of type bool for `BernoulliRBM`.
+            Visible states after the step, of type bool for `BernoulliRBM`. A `TabularRBM` returns a
+            table.
         """
         v = self._model.check_X(v)
         rng = self._model.inference_rng()
@@ -117,8 +118,8 @@ class SamplingMixin(ModelMixin):
         ------
         ValueError
             If `n_samples` is not the number of rows of `init`, if `temperature` is not positive and
-            finite, or if it is not 1 and either the hidden units are not "binary" or
-            `numeric_scale` is "mixture".
+            finite, or if `temperature` is not 1 and either the hidden units are not "binary" or
+            there are numeric columns with `numeric_scale="mixture"`.
 
         Warns
         -----
@@ -201,7 +202,7 @@ class SamplingMixin(ModelMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Visible states. Unobserved values are ignored and may be NaN.
         mask : array-like of bool of shape (n_samples, n_features) or (n_features,)
-            True for observed values.
+            True for observed values. A mask of shape (n_features,) applies to all rows.
         method : {"sample", "mean"}, default="sample"
             "sample" draws the unobserved features from their joint conditional distribution. "mean"
             returns their conditional means, averaged over the chains and over the second half of
@@ -224,7 +225,8 @@ class SamplingMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `mask` is not boolean or has a wrong shape, or if an observed value is not finite.
+            If `X` is invalid, if `mask` is not boolean or has a wrong shape, or if an observed
+            value is not finite.
         """
         return self._filler(X, mask, random_state, n_gibbs_steps, n_chains)(method)
 
@@ -257,8 +259,9 @@ class SamplingMixin(ModelMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Visible states, with NaN for missing values.
         method : {"mean", "sample"}, default="mean"
-            "mean" imputes conditional means and, in tables, most probable categories. "sample"
-            imputes draws from the joint conditional distribution of the missing values.
+            "mean" imputes conditional means and, for a categorical or binary column of a table, the
+            most probable category. "sample" imputes draws from the joint conditional distribution
+            of the missing values.
         n_imputations : int, default=None
             Number of multiple imputations. Each imputation is a copy of the rows with independent
             draws of the missing values, so that analyses can account for the uncertainty of these
@@ -281,7 +284,7 @@ class SamplingMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If a value is infinite.
+            If `X` is invalid, or if a value is infinite.
 
         Examples
         --------
@@ -322,5 +325,5 @@ class SamplingMixin(ModelMixin):
         return fill_in
 
     def _as_states(self, states: Array) -> Array:
-        """Convert states to the type that scikit-learn returns: bool for `BernoulliRBM`."""
+        """Convert states to `_state_dtype`: bool for `BernoulliRBM`, as in scikit-learn."""
         return states if self._state_dtype is None else states.astype(self._state_dtype)

@@ -47,10 +47,10 @@ class LikelihoodMixin(ModelMixin):
     def score_samples(self, X: Any) -> Array:
         """Compute the exact log pseudo-likelihood of each row.
 
-        The result is deterministic. It is the expectation of the random estimate that
-        ``sklearn.neural_network.BernoulliRBM`` returns. The cost is proportional to n_samples *
-        n_features * n_components and, for categories and real-valued features, to the number of
-        categories or quadrature nodes.
+        The result is deterministic. For rows of zeros and ones, it is the expectation of the random
+        estimate that ``sklearn.neural_network.BernoulliRBM`` returns. The cost is proportional to
+        n_samples * n_features * n_components. It increases with the number of categories of a
+        feature, or of quadrature nodes for a real-valued feature.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class LikelihoodMixin(ModelMixin):
             Visible states.
         log_partition : float or LogPartition, default=None
             Log-partition function in nats. If None, it is computed by the method `log_partition`.
-            The computation takes seconds to minutes, and its result is not cached.
+            For large models, the computation takes seconds to minutes. The result is not cached.
 
         Returns
         -------
@@ -167,8 +167,9 @@ class LikelihoodMixin(ModelMixin):
         AnnealingWarning
             If the probabilities of the distinct rows sum to more than one, and the logarithm of
             their sum exceeds five standard errors of `log_partition`. In that case, `log_partition`
-            is too low, because its chains missed the modes of these rows. The sum is over at most
-            10,000 rows of `X` without grey values; it is not computed for tables and real numbers.
+            is too low: if it was estimated, the chains missed modes of the model. The sum is over
+            at most 10,000 rows of `X`, and rows with grey values are ignored. It is not computed
+            for tables and real numbers.
         """
         X = self._model.check_X(X)
         free_energy = self._model.map_rows(Machine.free_energy, X)
@@ -225,11 +226,12 @@ class LikelihoodMixin(ModelMixin):
               tempering, which are chosen adaptively. Its errors may have either sign, but they are
               larger than those of "ais" if chains equilibrate slowly, as for 784 x 500 units.
             - "auto": "exact" if it sums over at most `n_chains` times `n_temperatures` states, and
-              otherwise "ais". By default, these are a million states, so that the result is exact
-              if one layer has at most 19 binary units.
+              otherwise "ais". With ``n_temperatures="auto"``, the limit is `n_chains` times 10,000
+              states. By default, the limit is a million states, so that the result is exact if one
+              layer has at most 19 binary units.
         n_chains : int, default=100
-            Number of annealed chains; with `init`, it is the number of rows of `init`. For "bar",
-            it is the number of independent sets of tempered chains.
+            Number of annealed chains, at least 2; with `init`, the number of rows of `init` is used
+            instead. For "bar", it is the number of independent sets of tempered chains.
         n_temperatures : int or "auto", default=10_000
             Number of inverse temperatures that each chain visits. For "bar", it is the total number
             of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in turn. It
@@ -243,7 +245,7 @@ class LikelihoodMixin(ModelMixin):
         init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
             Initial states for "reverse_ais", which should be independent samples of the model. If
             None, they are drawn by parallel tempering, in which the tempered chains of each sample
-            take `n_temperatures` steps in total.
+            take about `n_temperatures` steps in total.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, repeated calls with the same model give the same result.
 
@@ -256,8 +258,9 @@ class LikelihoodMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `method` is "exact" and both layers have more than 2^25 states, if `init` has a
-            single row, or if `init` is given with a method other than "reverse_ais".
+            If `method` is "exact" and both layers have more than 2^25 states, if `X` or `init` is
+            invalid, if `init` has a single row, if `init` is given with a method other than
+            "reverse_ais", or if the result is not finite.
 
         Warns
         -----
@@ -266,7 +269,7 @@ class LikelihoodMixin(ModelMixin):
             half the number of chains if there are fewer than 20; if the estimate is more than five
             standard errors below a lower bound computed from the states to which chains may jump;
             or if the estimate of "reverse_ais" or "bar" differs by more than five standard errors
-            from one of "ais" with a quarter of the temperatures.
+            of the difference from an estimate of "ais" with a quarter of the temperatures.
 
         References
         ----------
@@ -319,12 +322,11 @@ class LikelihoodMixin(ModelMixin):
 def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     """Score held-out rows by their mean log-likelihood, for example in hyperparameter searches.
 
-    Unlike pseudo-likelihoods, log-likelihoods are comparable between models of any kind with the
+    Unlike pseudo-likelihoods, log-likelihoods are comparable between models of any type with the
     same features. The partition function is computed exactly if one layer has at most a million
-    states, as many as 19 binary units have. Otherwise it is estimated by annealed importance
-    sampling with ``n_temperatures="auto"``, usually with a standard error of at most 0.05 nats. The
-    error of this estimate is the same for all rows. An `AnnealingWarning` is issued if one of the
-    checks of `log_partition` fails.
+    states, as with 19 binary units. Otherwise, it is estimated by annealed importance sampling with
+    ``n_temperatures="auto"``, usually with a standard error of at most 0.05 nats. The error of this
+    estimate is the same for all rows.
 
     Parameters
     ----------
@@ -344,7 +346,10 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     Warns
     -----
     DomainWarning
-        If `X` has values other than the states of the units, such as grey values.
+        If `X` has values other than the two states of the units, such as grey values.
+    AnnealingWarning
+        If the estimate of the partition function fails a check of the methods `log_partition` or
+        `log_likelihood`.
 
     Examples
     --------

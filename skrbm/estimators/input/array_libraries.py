@@ -1,4 +1,4 @@
-"""Arrays of other libraries: from the user's library and device to the core's, and back."""
+"""Conversion of arrays between the user's library and device and those of the core."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skrbm.core.numerics import like
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# Array on the device on which the current method computes, or None for the host.
+# Array on the device on which the running method computes, or None for the host.
 _DEVICE: ContextVar[Any] = ContextVar("device", default=None)
 
 
@@ -35,8 +35,8 @@ class Place:
     device : object
         Device, as the library names it.
     example : ndarray, default=None
-        Array of the library that computes on the device: the user's, or CuPy's for CUDA tensors of
-        PyTorch. None if the arrays are in the host's memory, where NumPy computes.
+        Array on the device whose library does the computations: the user's array, or a CuPy view of
+        a CUDA tensor of PyTorch. If None, NumPy does the computations on the host.
     """
 
     library: Any
@@ -53,7 +53,7 @@ class Place:
 
 
 def place_of(array: Any) -> Place | None:
-    """Library and device of an array that is not NumPy's.
+    """Library and device of an array of a library other than NumPy.
 
     Parameters
     ----------
@@ -63,8 +63,9 @@ def place_of(array: Any) -> Place | None:
     Returns
     -------
     place : Place or None
-        None for NumPy arrays and whatever is no array. Without array API dispatch, it is None for
-        all arrays: scikit-learn then converts them to NumPy arrays.
+        Library and device, or None for NumPy arrays and for objects that are not arrays. Without
+        array API dispatch, it is None for all objects, because scikit-learn then converts arrays to
+        NumPy arrays.
     """
     if not get_config()["array_api_dispatch"] or isinstance(array, np.ndarray):
         return None
@@ -85,28 +86,29 @@ def to_numpy(array: Any) -> Any:
         return array.get()
     if not hasattr(array, "__dlpack__"):
         return array
-    if hasattr(array, "detach"):  # a tensor of PyTorch
+    if hasattr(array, "detach"):  # tensor of PyTorch, perhaps on a GPU or with a gradient
         return array.detach().cpu().numpy()
     return np.from_dlpack(array)
 
 
 def on_device(array: Any, place: Place | None) -> Any:
-    """Rows as the device's library takes them, without a copy; None if NumPy computes."""
+    """View of rows for the library that computes on the device; None if NumPy computes."""
     if place is None or place.example is None:
         return None
     return array if isinstance(place.library, str) else _cuda_rows(array)
 
 
 def on_current_device(machine: Machine) -> Machine:
-    """Machine on the device of the user's arrays, while one of the estimator's methods runs."""
+    """Copy of a machine on the device of the running method; without a device, the machine."""
     device = _DEVICE.get()
     return machine if device is None else machine.map_arrays(partial(like, array=device))
 
 
 def follows_input(method: Method) -> Method:
-    """Let a method take arrays of other libraries, and return arrays of the same library.
+    """Let a method accept arrays of other libraries, and return arrays of the library of the model.
 
-    The decorated method sees NumPy arrays. Without array API dispatch, nothing changes.
+    The arguments are converted to NumPy arrays before the decorated method is called. Without array
+    API dispatch, nothing changes.
 
     Parameters
     ----------
@@ -116,8 +118,8 @@ def follows_input(method: Method) -> Method:
     Returns
     -------
     method : callable
-        Method that raises a ValueError if the first array and the public arrays of the estimator
-        are not in the same library and on the same device.
+        Method that raises a ValueError if its first argument, `X`, `v` or `init` is an array in
+        another library or on another device than the public arrays of the estimator.
     """
 
     @wraps(method)
@@ -154,7 +156,7 @@ def _check_same(fitted: Place | None, given: Place | None, estimator: Any, name:
 
 
 def _cuda_rows(array: Any) -> Any:
-    """CuPy's view of a CUDA tensor; None for arrays in the host's memory."""
+    """CuPy view of a CUDA tensor of PyTorch; None for other arrays."""
     if getattr(getattr(array, "device", None), "type", None) != "cuda":
         return None
     import cupy

@@ -24,7 +24,7 @@ from skrbm.estimators.input.validation import (
 class RowFormat(ABC):
     """Conversion of the user's rows to states of a machine, and back.
 
-    A format is stateless: fitted attributes are stored in the estimator.
+    A format has no state; the information learned from the rows is stored in the estimator.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class RowFormat(ABC):
         missing: bool,
         sample_weight: Array | None = None,
     ) -> Any:
-        """Convert validated rows to the columns of the machine.
+        """Validate rows, and convert them to the columns of the machine.
 
         Parameters
         ----------
@@ -63,7 +63,8 @@ class RowFormat(ABC):
         reset : bool
             True to learn the format from these rows.
         finite : bool
-            True to require finite values in the domain of the units.
+            True to refuse missing values and, in arrays, infinite values, and to check that the
+            values of an array are in the domain of the units.
         missing : bool
             True to allow missing values, even if `finite` is True, in an estimator that
             marginalizes over them.
@@ -75,6 +76,13 @@ class RowFormat(ABC):
         -------
         v : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
             Numbers of any type, with NaN for missing values.
+
+        Raises
+        ------
+        ValueError
+            If the rows are not valid, as the parameters above define it.
+        TypeError
+            If the type of the rows or of their values is not supported.
         """
 
     @abstractmethod
@@ -89,9 +97,10 @@ class RowFormat(ABC):
     ) -> Any:
         """Convert states, or means of states, to rows in the user's format.
 
-        `v` has the shape (n_samples, n_columns). If the rows `given` are passed, their observed
-        values are kept; the mask `is_observed` has the shape (n_samples, n_units). If `is_averaged`
-        is True, `v` contains means computed by the function that `expected_values` returns.
+        `v` has the shape (n_samples, n_columns). `given` contains rows returned by `read`, whose
+        values are kept where the mask `is_observed`, of shape (n_samples, n_units), is True. If
+        `is_averaged` is True, `v` contains means computed by the function that `expected_values`
+        returns.
         """
 
     @abstractmethod
@@ -107,11 +116,11 @@ class RowFormat(ABC):
 
     @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:
-        """True if the format stored in the estimator matches its public arrays."""
+        """True if the estimator has learned a format that can be used with its public arrays."""
 
     @abstractmethod
     def array_length(self, rbm: Any, name: str, n_columns: int) -> int:
-        """Expected length of a public array of the visible layer."""
+        """Expected length of the public array `name` of the visible layer."""
 
     @abstractmethod
     def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
@@ -122,7 +131,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
-        """Indices or names of the real-valued features that are constant in the data."""
+        """Indices or names of constant real-valued features, given the mask of varying columns."""
 
     @abstractmethod
     def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
@@ -135,13 +144,14 @@ class RowFormat(ABC):
     def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         """Log-density of the states minus log-density of the user's values, per unit, in nats.
 
-        Without `v`, the result is the part that is common to all rows. Its shape is (n_units,), or
-        (1,) if it is zero. With `v`, the result has the shape (n_samples, n_units), unless it is
-        equal for all rows; in that case, only the common part is returned.
+        Without `v`, the result is the part that does not depend on the row. Its shape is
+        (n_units,), or (1,) if the result is zero for all rows. With rows `v`, the shape is
+        (n_samples, n_units), unless the result is equal for all rows; in that case, it is the same
+        as without `v`.
         """
 
     def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:
-        """Sum of `log_jacobians` over the scored units: a scalar, or one value per row."""
+        """Sum of `log_jacobians` over the scored units in nats: a scalar, or one value per row."""
         scored = True if is_scored is None else is_scored
         return np.asarray(np.where(scored, self.log_jacobians(rbm, v), 0).sum(axis=-1))
 
@@ -184,8 +194,8 @@ class ArrayRows(RowFormat):
                     name = type(rbm).__name__
                     assert_all_finite(X, allow_nan=missing, estimator_name=name, input_name="X")
             if isinstance(X, np.ndarray) and not is_mapped:
-                X = np.ascontiguousarray(X)  # rounding depends on the order of summation
-            if issparse(X) and X.dtype == np.float16:  # products of these fail in SciPy
+                X = np.ascontiguousarray(X)  # rounding errors depend on the memory layout
+            if issparse(X) and X.dtype == np.float16:  # SciPy has no products of half precision
                 X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
             if issparse(X) and not X.has_canonical_format:
                 X = X.copy()
@@ -243,7 +253,7 @@ def observed_units(rbm: Any, v: Any) -> Array | None:
     Returns
     -------
     is_observed : ndarray of bool of shape (n_samples, n_units) or None
-        The mask, or None if all units are observed.
+        Mask with True for observed units, or None if all units are observed.
     """
     if rbm.missing == "raise" or issparse(v) or v.dtype.kind != "f":
         return None
@@ -254,7 +264,12 @@ def observed_units(rbm: Any, v: Any) -> Array | None:
 def checked_mask(values: Any, shape: tuple[int, int]) -> Array:
     """Validate the user's mask of observed values for rows of the shape `shape`.
 
-    Raises a ValueError if the mask is not boolean or has another shape.
+    The mask may have the shape of all rows or of one row.
+
+    Raises
+    ------
+    ValueError
+        If the mask is not boolean or has another shape.
     """
     mask: Array = np.asarray(values)
     if mask.dtype != bool or mask.shape not in (shape, shape[1:]):

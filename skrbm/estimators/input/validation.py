@@ -27,14 +27,14 @@ T = TypeVar("T")
 RANDOM_STATE = ["random_state", np.random.Generator]
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
-EXTREMES_BLOCK = 2**16  # values; half a megabyte stays in a core's cache for the second reading
+EXTREMES_BLOCK = 2**16  # values: half a megabyte, which stays in the cache for the second pass
 
 
 def public_methods_of(cls: type[T]) -> type[T]:
     """Remove the name of a mix-in class from the qualified names of its methods.
 
-    Error messages then show the name of the method alone. The module of the mix-in finds the
-    methods by their new names, so that they can be pickled.
+    Error messages then show the name of the method alone. Methods can still be pickled, because the
+    module of the mix-in looks up their new names in the class.
     """
     for method in filter(isfunction, vars(cls).values()):
         method.__qualname__ = unwrap(method).__qualname__ = method.__name__
@@ -43,7 +43,7 @@ def public_methods_of(cls: type[T]) -> type[T]:
 
 
 class DomainWarning(UserWarning):
-    """Warning that data have values that the units cannot take."""
+    """Warning that data have values that the units cannot take, or unknown categories."""
 
 
 class AnnealingWarning(UserWarning):
@@ -70,7 +70,8 @@ def warn_user(message: str, category: type[Warning]) -> None:
 def write_attributes(estimator: BaseEstimator, attributes: dict[str, Any]) -> None:
     """Write fitted attributes to an estimator.
 
-    A fit calls this function at its end, and writes its attributes nowhere else.
+    `fit_estimator` calls this function after training, so that invalid input leaves the estimator
+    unchanged.
 
     Parameters
     ----------
@@ -116,7 +117,8 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     Parameters
     ----------
     sample_weight : array-like of shape (n_samples,), float or None
-        Weights from the user; a weight of k is equivalent to k copies of the row.
+        Weights from the user; a weight of k is equivalent to k copies of the row. A float is the
+        weight of every row.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows, validated or not.
 
@@ -160,7 +162,8 @@ def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[A
     Returns
     -------
     present : tuple
-        Selected rows, their weights, and their entries in the other arrays.
+        Selected rows, their weights, and their entries in the other arrays. If `sample_weight` is
+        None, all rows are selected, and the weights are None.
     """
     if sample_weight is None or sample_weight.all():
         return X, sample_weight, *others
@@ -180,9 +183,9 @@ def number_of_rows(sample_weight: Array) -> float:
     Returns
     -------
     n_rows : float
-        Sum of the weights or, if this is larger, Kish's effective sample size [1]_. The sum is the
-        number of rows if the weights count copies of rows. Kish's size is used if the weights are
-        small, for example if their sum is one.
+        Sum of the weights or, if it is larger, Kish's effective sample size [1]_. If the weights
+        are numbers of copies of the rows, the sum is the number of rows. Kish's size is larger if
+        the weights are small, for example if they are shares with a sum of one.
 
     References
     ----------
@@ -193,7 +196,7 @@ def number_of_rows(sample_weight: Array) -> float:
 
 
 def floating_type(X: Any, fallback: Any) -> Any:
-    """Data type of `X` if it is single or double precision, otherwise the dtype `fallback`."""
+    """Data type of `X` if it is single or double precision, otherwise the data type `fallback`."""
     return X.dtype if X.dtype in FLOATS else np.dtype(fallback)
 
 
@@ -217,7 +220,7 @@ def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
     Raises
     ------
     ValueError
-        If the attribute is not a finite array with `ndim` dimensions.
+        If the attribute is not an array of finite numbers with `ndim` dimensions.
     """
     parameter_shape(estimator, name, ndim)
     value = to_numpy(getattr(estimator, name))
@@ -225,7 +228,13 @@ def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
 
 
 def parameter_shape(estimator: BaseEstimator, name: str, ndim: int) -> tuple[int, ...]:
-    """Shape of a public array; raises a ValueError if the number of dimensions is not `ndim`."""
+    """Shape of a public array.
+
+    Raises
+    ------
+    ValueError
+        If the number of dimensions is not `ndim`.
+    """
     shape: tuple[int, ...] = np.shape(getattr(estimator, name))
     if len(shape) != ndim:
         raise ValueError(f"Expected {name} to be {ndim}-dimensional, got shape {shape}.")
@@ -233,7 +242,7 @@ def parameter_shape(estimator: BaseEstimator, name: str, ndim: int) -> tuple[int
 
 
 def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "features") -> None:
-    """Raise a ValueError unless `X` has the expected number of columns."""
+    """Raise a ValueError unless `X` has `expected` columns, which messages call `what`."""
     if X.shape[1] != expected:
         raise ValueError(
             f"X has {X.shape[1]} {what}, but {type(estimator).__name__} is expecting "
@@ -242,7 +251,7 @@ def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "fe
 
 
 def compared_domain(units: type[Units], estimator: BaseEstimator) -> tuple[float, float] | None:
-    """Range of values that `check_domain` accepts, or None if it accepts all values."""
+    """Range of values that the units can take, or None if `check_domain` accepts all values."""
     is_bounded = estimator.check_input != "ignore" and np.isfinite(units.support.low)
     return (units.support.low, units.support.high) if is_bounded else None
 
@@ -256,6 +265,8 @@ def check_domain(
     allow_nan: bool = False,
 ) -> None:
     """Check that data are in the domain of the units, unless `check_input` is "ignore".
+
+    The data are not checked if the units can take all real numbers.
 
     Parameters
     ----------
@@ -273,20 +284,21 @@ def check_domain(
     Raises
     ------
     ValueError
-        If a value is not finite, or if a value is outside the domain and `check_input` is "raise".
+        If a value is not finite, except for NaN with `allow_nan`, or if a value is outside the
+        domain and `check_input` is "raise".
 
     Warns
     -----
     DomainWarning
-        If a value is outside the domain and `check_input` is "warn". Data of spins that contain
-        only 0 and 1 are treated in the same way.
+        If a value is outside the domain and `check_input` is "warn". Data of spins that consist of
+        0 and 1 count as outside the domain.
     """
     domain = compared_domain(units, estimator)
     if domain is None or (X.dtype == bool and domain[0] == 0):
         return
     (low, high), (lowest, highest) = domain, _extremes(X, allow_nan)
     rounding = 4 * np.finfo(floating_type(X, np.float64)).eps
-    if allow_nan and np.isnan(lowest):  # all values are missing
+    if allow_nan and np.isnan(lowest):  # no value is observed
         return
     is_inside = lowest >= low - rounding and highest <= high + rounding and np.isfinite(highest)
     if is_inside and not ((lowest, highest) == (0, 1) and low < 0 and _are_bits(X)):
@@ -343,7 +355,7 @@ def _extremes(X: Any, allow_nan: bool) -> tuple[float, float]:
 
 @contextmanager
 def explain_core_errors() -> Iterator[None]:
-    """Context manager that adds advice on an estimator's parameters to errors of the core.
+    """Context manager that adds advice to errors about too many states and failed quadratures.
 
     Yields
     ------

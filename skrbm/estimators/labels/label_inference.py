@@ -116,29 +116,30 @@ class LabelInferenceMixin:
             Labels to condition on: one label for all samples, or one label per sample. If None,
             labels are drawn as well.
         n_gibbs_steps : int, default=1000
-            Number of Gibbs steps of each chain. The initial visible states are drawn without input
-            from the hidden units.
+            Number of Gibbs steps of each chain. The initial features, and labels if they are drawn,
+            are drawn without input from the hidden units.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. If None, the random stream of the estimator is continued, so that
+            Seed or generator. If None, the random stream of `estimator_` is continued, so that
             successive calls give different results.
 
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Sampled features.
+            Last sampled features of each chain.
         y : ndarray of shape (n_samples,)
             Sampled or given labels.
 
         Raises
         ------
         ValueError
-            If a label is not in `classes_`, or the number of labels is not `n_samples`.
+            If a label is not in `classes_`, or if there are several labels and their number is not
+            `n_samples`.
 
         Warns
         -----
         ConvergenceWarning
             If labels are drawn, `generative_weight` is not zero, and Gibbs chains do not mix
-            between modes. The check is the same as in `BernoulliRBM.sample`.
+            between modes. The check is that of `BernoulliRBM.sample`.
         """
         check_is_fitted(self)
         rbm = self.estimator_

@@ -22,22 +22,25 @@ class LabelModel(Model):
     Parameters
     ----------
     owner : RBMClassifier
-        Classifier with `estimator_`, `classes_` and the arrays of the label unit.
+        Classifier with `estimator_`, `classes_` and, if it is fitted, the arrays of the label unit.
     label_weights : ndarray of shape (n_labels,), default=None
         Total weight of the rows with each label, over all rows seen so far. If None, the model can
-        only be used for inference.
+        be used only for inference.
     """
 
     def __init__(self, owner: Any, label_weights: Array | None = None) -> None:
         self.owner, self.rbm, self.label_weights = owner, owner.estimator_, label_weights
 
     def machine(self, X: Any = None, varying: Any = True) -> Machine:
-        """Machine built from the public arrays, in the precision of `X` if it is single or double.
+        """Build the machine from the public arrays.
+
+        The arguments and the precision are those of `ArrayModel.machine`.
 
         Raises
         ------
         ValueError
-            If the shapes of the label arrays do not match the numbers of hidden units and classes.
+            If the shapes of the label arrays do not match the numbers of hidden units and classes,
+            or if `ArrayModel.machine` raises a ValueError.
         """
         machine = self.rbm._model.machine(X, varying)
         weights = check_parameter(self.owner, "label_components_", 2)
@@ -53,7 +56,7 @@ class LabelModel(Model):
         return joint.astype(machine.dtype)
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of the estimator and of the classifier for a given uncentered machine."""
+        """Public arrays of the estimator and of the classifier, for an uncentered machine."""
         visible: Any = machine.visible
         features, label = visible.parts
         weights, label_weights = np.vsplit(machine.weights, [features.n_columns])
@@ -67,7 +70,10 @@ class LabelModel(Model):
         return {**self.rbm._model.public, **label_arrays}
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer of independent units, from feature statistics and label frequencies."""
+        """Visible layer of independent units: features with `statistics`, and the label.
+
+        The label has the frequencies in `label_weights`.
+        """
         features = self.rbm._model.base_layer(statistics, varying)
         frequencies, variance = self._label_moments
         n_samples: Any = statistics[0]  # a sum of weights need not be an integer
@@ -76,18 +82,22 @@ class LabelModel(Model):
         return Composite((features, label))
 
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
-        """Mean and variance of each column of the features and of the label."""
+        """Mean and variance of each visible column, in which label columns follow features."""
         pairs = zip(statistics[1:], self._label_moments, strict=True)
         mean, variance = map(np.concatenate, pairs)
         return mean, variance
 
     def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of each column, with zeros for the columns of the label."""
+        """Kurtosis of each visible column, with zeros for the columns of the label."""
         return np.append(of_features, np.zeros(len(self.owner.classes_)))
 
     @property
     def _label_moments(self) -> tuple[Array, Array]:
-        """Frequency of each label in the rows seen so far, and variance of its indicator."""
+        """Weighted frequency of each label, and variance of its indicator.
+
+        The frequencies are computed from the labeled rows seen so far. They are zero without
+        labeled rows.
+        """
         counts: Any = self.label_weights
         frequencies = np.asarray(counts / (counts.sum() or 1))
         return frequencies, frequencies * (1 - frequencies)

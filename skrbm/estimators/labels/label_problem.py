@@ -22,7 +22,7 @@ from skrbm.estimators.input.formats import RowFormat
 from skrbm.estimators.input.validation import write_attributes
 from skrbm.estimators.labels.label_model import LABEL_ARRAYS, LabelModel
 
-NO_LABEL = -1  # in place of the index of a label, for rows without one
+NO_LABEL = -1  # replaces the index of a label in rows without a label
 MAX_SCORED_ROWS = 1000  # labeled training rows: the standard error of an accuracy of 0.9 is 0.01
 
 
@@ -47,11 +47,11 @@ class LabelledRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows, and total number of feature columns and label columns."""
+        """Number of rows, and number of feature columns plus label columns."""
         return len(self.labels), self.X.shape[1] + self.n_labels
 
     def __getitem__(self, rows: Any) -> Any:
-        """Selected rows, which are sparse if the features are sparse.
+        """Selected rows with features and one-hot labels; sparse if the features are sparse.
 
         The label columns of a row without a label are zero.
         """
@@ -98,7 +98,7 @@ class LabelProblem(Problem):
         is_planned: bool,
         resumes: bool,
     ) -> LabelProblem:
-        """Create the problem from validated rows, and add up the weights of the rows of each label.
+        """Create the problem from validated rows, and compute the total weight of each label.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class LabelProblem(Problem):
         is_labelled, n_labels = labels != NO_LABEL, len(classifier.classes_)
         label_weights = np.bincount(labels[is_labelled], weight[is_labelled], n_labels)
         counts: dict[str, Any] = {
-            "label_weights": label_weights.astype(np.float64),  # integers if there are none
+            "label_weights": label_weights.astype(np.float64),  # integers without labeled rows
             "unlabeled_weight": float(weight[~is_labelled].sum()),
         }
         before = getattr(classifier.estimator_, "_data", {}) if resumes else {}
@@ -139,11 +139,11 @@ class LabelProblem(Problem):
     def objective(self, phase: NegativePhase) -> LabelObjective:
         """Weighted sum of the log-probability of the labels and the log-likelihood of the rows.
 
-        Both weights are multiplied by the ratio of the total weight of all rows to the total weight
-        of the labeled rows. The label term is therefore a mean over the labeled rows, and does not
-        decrease when unlabeled rows are added. The generative weight is not increased beyond one,
-        the weight of the likelihood in unsupervised training; a parameter `generative_weight` above
-        one is used unchanged.
+        Both weights are multiplied by the total weight of all rows so far, divided by the total
+        weight of the labeled rows; the factor is one without labeled rows. The label term is
+        therefore a mean over the labeled rows, and does not decrease when unlabeled rows are added.
+        The generative weight is not increased beyond one, the weight of the likelihood in
+        unsupervised training; a parameter `generative_weight` above one is used unchanged.
         """
         classifier, n_labelled = self.model.owner, self.counts["label_weights"].sum()
         n_rows = float(1 + self.counts["unlabeled_weight"] / n_labelled) if n_labelled else 1.0
@@ -193,7 +193,8 @@ class LabelRecorder(Recorder):
         Indices of the labeled training rows.
     held_out : ndarray of int of shape (n_held_out,) or None
         Indices of the labeled validation rows. The score for early stopping is the negative
-        log-loss of these rows. If None, it is the negative log-loss of the labeled training rows.
+        log-loss of these rows. If None, it is the negative log-loss of the labeled training rows,
+        or NaN without labeled training rows.
     """
 
     history: History
@@ -224,10 +225,10 @@ class LabelRecorder(Recorder):
         return self._scores(machine, self.held_out)[0]
 
     def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
-        """Do not warn, since training on the labels may decrease the likelihood of the rows."""
+        """Do nothing: training on the labels may reduce the likelihood without being a failure."""
 
     def _scores(self, machine: Machine, rows: Array) -> tuple[Score, float]:
-        """Negative log-loss in nats and accuracy for the labeled rows with given indices."""
+        """Negative log-loss in nats, and accuracy, of the labeled rows with the indices `rows`."""
         v, labels = self.data[rows].astype(machine.dtype), self.data.labels[rows]
         distribution, indicators = Labels(machine), np.eye(self.data.n_labels, dtype=machine.dtype)
         field = distribution.without(indicators[labels], machine.hidden_field(v))

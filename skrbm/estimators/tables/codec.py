@@ -53,8 +53,8 @@ class Table:
         Location and scale of each column. A number x is encoded as ``(x - origin) / scale`` if the
         column has no transformation in `scores`.
     scores : list of length n_features
-        Fields of the `NormalScores` or `MixtureScale` object that transforms each numeric column,
-        and None for columns without such a transformation.
+        Dictionary of the fields of the `NormalScores` or `MixtureScale` object that transforms each
+        numeric column, and None for columns without such a transformation.
     """
 
     container: str
@@ -89,8 +89,16 @@ class Table:
         Raises
         ------
         ValueError
-            If a kind is unknown or does not match its column, if a key of `kinds` is not a column,
-            or if all columns are discrete and without categories.
+            If a kind is unknown or does not match its column, if two categories of a column print
+            alike, if a key of `kinds` is not a column, or if all columns are discrete and without
+            categories.
+        TypeError
+            If a numeric or interval column has a value that is neither a number nor text.
+
+        Warns
+        -----
+        UserWarning
+            If a column has no observed values, or seems to consist of identifiers.
         """
         names, columns = column_names(X), columns_of(X)
         if sample_weight is None:
@@ -133,12 +141,12 @@ class Table:
 
     @cached_property
     def order(self) -> list[int]:
-        """Index in the table of the column that each visible unit represents."""
+        """Index of the table's column for each visible unit."""
         return [j for group in self.groups.values() for j in group]
 
     @cached_property
     def widths(self) -> list[int]:
-        """Number of encoded columns of each unit."""
+        """Number of encoded columns of each visible unit."""
         categorical = self.groups["categorical"]
         return [len(self.categories[j]) if j in categorical else 1 for j in self.order]
 
@@ -169,7 +177,8 @@ class Table:
     def types(self, learn_variance: Array) -> list[tuple[Any, int, dict[str, Any]]]:
         """Unit type, number of encoded columns and options of each part of the visible layer.
 
-        `learn_variance` is the mask of the numeric columns whose variance is learned.
+        Parts without columns are left out. `learn_variance`, of shape (n_numeric,), is the mask of
+        the numeric columns whose variance is learned.
         """
         scales = [self.maps[j] for j in self.groups["numeric"]]
         numbers: dict[str, Any] = {"learn_variance": learn_variance}
@@ -200,12 +209,21 @@ class Table:
 
     @cached_property
     def mapped_columns(self) -> dict[int, Any]:
-        """Transformation of each encoded column that has one, by the index of the column."""
+        """Transformations of encoded columns, by the index of the encoded column.
+
+        Columns without a transformation are left out.
+        """
         ends = zip(np.cumsum(self.widths).tolist(), self.order, strict=True)
         return {end - 1: scores for end, j in ends if (scores := self.maps[j]) is not None}
 
     def number_of(self, column: Any) -> int:
-        """Index of the column with a given name or index; a negative index counts from the end."""
+        """Index of the column with a given name or index; a negative index counts from the end.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column.
+        """
         if column in self.names:
             return self.names.index(column)
         if isinstance(column, int | np.integer) and -len(self.names) <= column < len(self.names):
@@ -220,7 +238,7 @@ class Table:
         Parameters
         ----------
         X : DataFrame or ndarray of shape (n_samples, n_features)
-            Table with the columns that were learned.
+            Table with the same columns as the table that was learned.
         handle_unknown : {"missing", "error"}
             Treatment of unknown categories.
         check_input : {"warn", "raise", "ignore"}
@@ -237,6 +255,13 @@ class Table:
             If a value does not match the kind of its column, if a category is unknown and
             `handle_unknown` is "error", or if a number is outside its interval and `check_input` is
             "raise".
+        TypeError
+            If a numeric or interval column has a value that is neither a number nor text.
+
+        Warns
+        -----
+        DomainWarning
+            If a number is outside its interval and `check_input` is "warn".
         """
         columns = columns_of(X)
         discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
@@ -258,17 +283,19 @@ class Table:
         return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown)
 
     def values(self, v: Array) -> Array:
-        """Convert the transformed columns of states back to numbers."""
+        """Convert transformed columns of states of shape (n_samples, n_columns) to numbers."""
         result: Array = v.astype(np.float64) if self.mapped_columns else v
         for column, scores in self.mapped_columns.items():
             result[:, column] = scores.values(v[:, column])
         return result
 
     def expected_values(self, mean: Array, draws: Array, deviation: Array) -> Array:
-        """Replace the means of scores by the means of the corresponding numbers.
+        """Replace the means of transformed columns by the means of the corresponding numbers.
 
         Both are conditional means given the hidden units. For columns with a `MixtureScale`, the
-        numbers that correspond to `draws` are used instead of the means.
+        numbers that correspond to `draws` are used instead of the means. `mean` and `draws` have
+        the shape (n_samples, n_columns). `deviation`, of shape (n_numeric,), contains the standard
+        deviations of the scaled numeric columns given the hidden units.
         """
         result = mean.astype(np.float64)
         for column, scores in self.mapped_columns.items():
@@ -279,12 +306,13 @@ class Table:
     def decode(self, v: Array, *, given: Any = None, is_observed: Array | None = None) -> Any:
         """Decode states of the machine, or their means.
 
-        The means of a binary or categorical column are decoded as the most probable category.
+        The means of a binary or categorical column are decoded as the most probable category. The
+        values of discrete columns without categories are missing.
 
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_columns)
-            States or means, in which transformed columns have been converted to numbers.
+            States or means. Transformed columns have already been converted to numbers.
         given : DataFrame or ndarray of shape (n_samples, n_features), default=None
             Table whose observed values replace the decoded values.
         is_observed : ndarray of bool of shape (n_samples, n_units), default=None
@@ -322,7 +350,10 @@ class Table:
         return np.repeat(np.arange(len(widths)), widths), categories.astype(np.intp)
 
     def _codes(self, j: int, column: Any, handle_unknown: str) -> tuple[Array, list[Any]]:
-        """Category code of each value in a column, and the list of its unknown categories."""
+        """Category code of each value in a column, and the list of unknown categories.
+
+        The code of an unknown category is `MISSING`.
+        """
         codes, values = factorized(column)
         numbers = {value: number for number, value in enumerate(self.categories[j].tolist())}
         present = [values[code] for code in np.unique(codes) if code != MISSING]
@@ -336,7 +367,7 @@ class Table:
         return translated[codes], unknown
 
     def _compare(self, j: int, values: Array, check_input: str) -> None:
-        """Check that numbers are in the interval of their column."""
+        """Warn or raise a ValueError if numbers are outside the interval of their column."""
         if isinstance(self.kinds[j], str) or check_input == "ignore":
             return
         _, low, high = self.kinds[j]

@@ -21,7 +21,7 @@ from skrbm.estimators.tables.table_rows import table_of
 # Factor of the number of quadrature nodes, for maps from score to value with jumps: tested by
 # tests/estimators/test_numeric_scale.py::test_conditional_mean_is_that_of_the_density.
 REFINEMENT = 8
-N_BETWEEN = 32  # values that are averaged on either side of a node
+N_BETWEEN = 32  # points on either side of a node at which a map with jumps is averaged
 DRAWS = {"n_gibbs_steps": COUNT, "n_chains": COUNT, "random_state": RANDOM_STATE}
 
 
@@ -56,8 +56,8 @@ class ConditionalMixin(ModelMixin):
         n_chains : int, default=10
             Number of draws for each row with missing values in the other columns.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. If None, the random stream of the estimator is continued, so that
-            successive calls give different results.
+            Seed or generator of the draws. If None, the random stream of the estimator is
+            continued, so that successive draws differ.
 
         Returns
         -------
@@ -103,10 +103,10 @@ class ConditionalMixin(ModelMixin):
         r"""Compute the conditional mean of a numeric or interval column given the other columns.
 
         If the other columns of a row are complete, the mean is computed from free energies by
-        numerical quadrature. The result is exact up to rounding, except for numeric columns with
-        `numeric_scale="normal"`, where the error is about a thousandth of a standard deviation. If
-        there are missing values in the other columns, they are drawn given the observed values, and
-        the means are averaged over `n_chains` draws.
+        numerical quadrature. The quadrature error is negligible, except for numeric columns with
+        `numeric_scale="normal"`, where it is about a thousandth of a standard deviation. If there
+        are missing values in the other columns, they are drawn given the observed values, and the
+        means are averaged over `n_chains` draws.
 
         Parameters
         ----------
@@ -119,8 +119,8 @@ class ConditionalMixin(ModelMixin):
         n_chains : int, default=10
             Number of draws for each row with missing values in the other columns.
         random_state : int, Generator, RandomState or None, default=None
-            Seed or generator. If None, the random stream of the estimator is continued, so that
-            successive calls give different results.
+            Seed or generator of the draws. If None, the random stream of the estimator is
+            continued, so that successive draws differ.
 
         Returns
         -------
@@ -130,7 +130,8 @@ class ConditionalMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If the column does not exist, or it is binary or categorical.
+            If the column does not exist, if it is binary or categorical, or if the quadrature
+            fails, for example because the weights of "gaussian" hidden units are too large.
         """
         table = table_of(self)
         number = table.number_of(column)
@@ -149,7 +150,8 @@ class ConditionalMixin(ModelMixin):
     ) -> Array:
         """Conditional mean of the column with the index `number` given the other columns.
 
-        The mean of a transformed column is in the unit of measurement of the column. For any other
+        The result has the shape (n_samples, width), where width is the number of encoded columns of
+        the column. The mean of a transformed column is in its unit of measurement. For any other
         column, the result is the mean of its encoded columns.
         """
         model, table = self._model, table_of(self)
@@ -181,9 +183,9 @@ class ConditionalMixin(ModelMixin):
 def _mean_of_smooth_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional means of the function `values` of one unit given the other units.
+    """Conditional means of a smooth function of one visible unit given the other visible units.
 
-    The function must be smooth, except at atoms. The result has the shape (n_samples, 1).
+    The function `values` may have jumps at atoms. The result has the shape (n_samples, 1).
     """
     nodes, probability = conditional.conditional_distribution(machine, v, number)
     mean = (probability * values(nodes[:, :, 0])).sum(axis=0)
@@ -193,11 +195,11 @@ def _mean_of_smooth_values(
 def _mean_of_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional means of the function `values`, which may jump, of one unit given the others.
+    """Conditional means of a function of one visible unit given the other visible units.
 
-    The result has the shape (n_samples, 1). The density of the unit is smooth and is interpolated
-    linearly between the quadrature nodes. The value of the function at a node is therefore replaced
-    by an average around the node with triangular weights.
+    The function `values` may have jumps. The result has the shape (n_samples, 1). The density of
+    the unit is smooth and is interpolated linearly between the quadrature nodes. The value of the
+    function at a node is therefore replaced by an average around the node with triangular weights.
     """
     nodes, probability = conditional.conditional_distribution(machine, v, number, REFINEMENT)
     z = nodes[:, 0, 0].astype(np.float64)

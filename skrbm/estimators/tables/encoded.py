@@ -17,7 +17,7 @@ class EncodedTable:
     """Encoded rows of a table, whose one-hot columns are created only for indexed rows.
 
     The rows are read by indexing, as from an array, for instance one mini-batch at a time. The
-    one-hot columns of the whole table would need many times the memory of the table.
+    one-hot columns of all rows together may need many times the memory of the table.
 
     Parameters
     ----------
@@ -27,13 +27,12 @@ class EncodedTable:
     codes : ndarray of int of shape (n_samples, n_discrete)
         Category codes of the discrete units; the code of a missing value is negative.
     numbers : ndarray of shape (n_samples, n_real)
-        Transformed or standardized numbers of the numeric and interval units, with NaN for missing
-        values.
+        Scaled numbers of the numeric and interval units, with NaN for missing values.
     table : DataFrame or ndarray of shape (n_samples, n_features)
         Original table.
     unknown : dict of list
-        List of the unknown categories of each discrete column, by the name of the column. Unknown
-        categories are encoded as missing values.
+        List of the unknown categories of each discrete column, by the name of the column. They are
+        encoded as missing values.
     """
 
     unit_of_column: Array

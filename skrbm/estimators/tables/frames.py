@@ -19,7 +19,7 @@ POLARS_KINDS = {"Boolean": "binary"} | dict.fromkeys(
 
 
 def container_of(X: Any) -> str:
-    """Type of a table: "pandas", "polars", or "array" for everything else."""
+    """Type of a table: "pandas", "polars", or "array" for all objects other than DataFrames."""
     is_frame = _library_of(X) in ("pandas", "polars") and type(X).__name__ == "DataFrame"
     return _library_of(X) if is_frame else "array"
 
@@ -90,7 +90,7 @@ def cells_of(column: Any) -> Array:
 
 
 def is_missing(value: Any) -> bool:
-    """True for None, NaN, NaT and pandas' NA."""
+    """True for None, floating-point NaN, and NaT and NA of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and math.isnan(value)
@@ -103,6 +103,8 @@ def numbers_of(column: Any) -> Array:
     ------
     ValueError
         If a value is text, even if the text represents a number.
+    TypeError
+        If a value is neither a number nor text, such as a date.
     """
     dtype = np.float32 if str(column.dtype).lower() == "float32" else np.float64
     is_array = isinstance(column, np.ndarray)
@@ -122,7 +124,7 @@ def numbers_of(column: Any) -> Array:
 def rounded(values: Array, dtype: str) -> Array:
     """Numbers rounded and clipped to an integer type; for other types, they are unchanged."""
     try:
-        limits = np.iinfo(dtype.lower().partition("[")[0])  # of "int64[pyarrow]"
+        limits = np.iinfo(dtype.lower().partition("[")[0])  # without "[pyarrow]"
     except (TypeError, ValueError):
         return values
     whole = [min(max(int(x), limits.min), limits.max) for x in np.rint(values).tolist()]
@@ -206,5 +208,5 @@ def _polars_frame(
 
 
 def _library_of(container: Any) -> str:
-    """Name of the library of a table or column."""
+    """Name of the library that defines the type of a table or column."""
     return type(container).__module__.partition(".")[0]

@@ -13,9 +13,10 @@ from skrbm.estimators.tables.frames import declared_categories, factorized, kind
 from skrbm.estimators.tables.mixtures import MixtureScale
 from skrbm.estimators.tables.scores import NormalScores
 
-MIN_IDENTIFIERS = 20  # a column with more categories may consist of identifiers
-# Expected number of pairs of equal integers, if integers between the extremes were drawn at random, at
-# which a column without such a pair consists of identifiers: the probability of none is at most e^-10.
+MIN_IDENTIFIERS = 20  # a column with more distinct values may consist of identifiers
+# Expected number of pairs of equal integers, if integers between the extremes were drawn at random.
+# If it is at least 10, a column without such a pair is taken for identifiers: the probability of no
+# pair is at most e^-10.
 MIN_EXPECTED_TIES = 10
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 COLUMN_KINDS = (*DISCRETE, *REAL)
@@ -33,7 +34,8 @@ class ColumnKind(NamedTuple):
     categories : ndarray or None
         Categories of a binary or categorical column, and None for other kinds.
     origin, scale : float
-        Location and scale. A number x is encoded as ``(x - origin) / scale`` if `scores` is None.
+        Location and scale of the column. A number x is encoded as ``(x - origin) / scale`` if
+        `scores` is None.
     is_empty : bool
         True if the column has no observed values.
     scores : NormalScores, MixtureScale or None, default=None
@@ -103,7 +105,14 @@ def column_kind(
     Raises
     ------
     ValueError
-        If the kind is unknown or does not match the values.
+        If the kind is unknown or does not match the values, or if two categories print alike.
+    TypeError
+        If a value of a numeric or interval column is neither a number nor text.
+
+    Warns
+    -----
+    UserWarning
+        If the column seems to consist of identifiers.
     """
     kind, *options = (given,) if isinstance(given, str) else given
     is_inferred = kind == "auto"
@@ -161,10 +170,11 @@ def checked_numbers(name: Any, column: Any) -> Array:
 
 
 def _warn_if_numbered(name: Any, numbers: Array) -> None:
-    """Warn if a column numbers the rows: its values are integers that should repeat, but do not.
+    """Warn if a column consists of integers without repetitions, like row numbers.
 
-    Integers drawn independently from any distribution between the extremes have at least as many
-    pairs of equal values, in expectation, as from the uniform distribution.
+    The warning is issued only if repetitions are expected. Integers that are drawn independently
+    from any distribution between the extremes have, in expectation, at least as many pairs of equal
+    values as integers from the uniform distribution.
     """
     observed = numbers[~np.isnan(numbers)].astype(np.float64)
     n_rows = len(observed)
@@ -175,9 +185,9 @@ def _warn_if_numbered(name: Any, numbers: Array) -> None:
     if expected_ties >= MIN_EXPECTED_TIES and len(np.unique(observed)) == n_rows:
         warn_user(
             f"Column {name!r} expected to have integers that describe the rows, got {n_rows} "
-            f"different ones between {observed.min():.0f} and {observed.max():.0f}, like row numbers "
-            f"and identifiers. They carry no information about new rows, and samples resemble them. "
-            f"Drop the column, or set kinds={{{name!r}: 'numeric'}}.",
+            f"different ones between {observed.min():.0f} and {observed.max():.0f}, like row "
+            f"numbers and identifiers. They carry no information about new rows, and samples "
+            f"resemble them. Drop the column, or set kinds={{{name!r}: 'numeric'}}.",
             UserWarning,
         )
 
@@ -202,7 +212,7 @@ def _real(
         return ColumnKind(kind, None, low, (high - low) or 1.0, is_empty=False, scores=scores)
     largest = float(np.abs(observed).max(initial=0.0)) or 1.0
     origin, scale = 0.0, 0.0
-    # Compared, since rounding may give a constant column a variance.
+    # The extremes are compared, since rounding may give a constant column a positive variance.
     if len(observed) and observed.min() < observed.max():
         mean = np.average(observed / largest, weights=counts)
         variance = np.average((observed / largest - mean) ** 2, weights=counts)

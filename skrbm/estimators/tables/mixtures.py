@@ -33,7 +33,7 @@ RARE = 30.0  # nats: negative log-probability of other values in a column with a
 
 
 class Map(NamedTuple):
-    """Monotone function, its inverse and the logarithm of its derivative."""
+    """Increasing function, its inverse and the logarithm of its derivative."""
 
     forward: Callable[[Array], Array]
     inverse: Callable[[Array], Array]
@@ -54,27 +54,30 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 class MixtureScale:
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A frequent value, such as a debt of zero, is an atom, that is, a value with a positive
-    probability: it is the value of at least a twentieth of the rows and at least five rows, and of
-    four times as many rows as either neighboring value. Neighboring values that are that frequent
-    are atoms if the first and the last of them have four times as many rows as the values beside
-    them. A column with at most 20 distinct values, which occur at least five times on average,
-    consists of atoms alone. All other values are transformed by one of Johnson's transformations
-    [1]_ and then have the density of a mixture of normal distributions. The transformation and the number of components are chosen by the Bayesian
-    information criterion (BIC) [2]_.
+    A value is frequent if at least a twentieth of the rows and at least five rows have it. A
+    frequent value, such as a debt of zero, is an atom (a value with a positive probability) if it
+    has at least four times as many rows as either neighboring value. All values in a run of
+    neighboring frequent values are atoms if the first and the last of them have at least four times
+    as many rows as the values beside the run. A column consists of atoms alone if it has at most 20
+    distinct values, which occur at least five times on average, or if fewer than ten rows have
+    values other than the atoms.
+
+    All other values are transformed by one of Johnson's transformations [1]_ and then have the
+    density of a mixture of normal distributions. The transformation and the number of components
+    are chosen by the Bayesian information criterion (BIC) [2]_.
 
     Parameters
     ----------
     kind : {"linear", "log", "logit", "asinh"}
         Name of the transformation.
     place, unit : float
-        Location and scale of the column: the transformation is applied to ``(x - place) / unit``.
+        Location and scale of the column. The transformation is applied to ``(x - place) / unit``.
     origin, scale : float
-        Mean and standard deviation of the transformed column, atoms included: a result y of the
+        Mean and standard deviation of the transformed column, atoms included. A result y of the
         transformation is scaled to ``(y - origin) / scale``.
     log_weight, center, spread : ndarray of shape (n_atoms + n_components,)
-        Log-weights, means and variances of the base distribution of the scaled numbers, as in
-        :class:`skrbm.core.units.Mixture`. The atoms come first.
+        Log-weights, means and variances of the components of the base distribution of the scaled
+        numbers, as in :class:`skrbm.core.units.Mixture`. The atoms come first.
     atoms : ndarray of shape (n_atoms,)
         Values of the atoms, ascending.
 
@@ -173,7 +176,7 @@ class MixtureScale:
         return self.values(draws)
 
     def log_slope(self, z: Array) -> Array:
-        """Logarithm of the slope of the transformation at scaled numbers; zero for atoms."""
+        """Logarithm of the derivative of `forward` at given scaled numbers; zero for atoms."""
         slope = MAPS[self.kind].log_slope(self._argument(z)) - np.log(self.unit * self.scale)
         return np.where(np.isin(z, self._places(z.dtype)), 0, slope)
 
@@ -209,7 +212,7 @@ def stacked_bases(scales: Sequence[MixtureScale | None]) -> dict[str, Array]:
 
 
 class Fit(NamedTuple):
-    """Mixture of normal distributions, fitted to transformed and standardized values."""
+    """Mixture of normal distributions fitted to transformed and standardized values."""
 
     kind: str
     place: float
@@ -222,13 +225,13 @@ class Fit(NamedTuple):
     criterion: float
 
     def forward(self, x: Array) -> Array:
-        """Scaled numbers, which are infinite outside the transformation's range."""
+        """Scaled numbers; values outside the domain of the transformation become infinite."""
         y = _mapped(self.kind, (x - self.place) / self.unit)
         return np.asarray((y - self.origin) / self.scale)
 
 
 def _mapped(kind: str, u: Array) -> Array:
-    """Transform numbers; those below and above the range become -infinity and infinity."""
+    """Transform numbers; numbers below or above the domain become -infinity or infinity."""
     low, high = RANGES.get(kind, (-np.inf, np.inf))
     is_inside = (u > low) & (u < high)
     y = MAPS[kind].forward(np.where(is_inside, u, 0.5))
@@ -270,8 +273,8 @@ def _fits(x: Array, weight: Array) -> Iterator[Fit]:
 def _argument_scale(kind: str, x: Array, weight: Array) -> tuple[float, float]:
     """Location and scale that standardize a column before its transformation.
 
-    They are the median and the median absolute deviation for "asinh", and 0 and 1 for the other
-    transformations.
+    For "asinh", they are the median and the median absolute deviation or, if this is zero, the
+    range. For the other transformations, they are 0 and 1.
     """
     if kind != "asinh":
         return 0.0, 1.0
@@ -313,7 +316,10 @@ def _are_atoms(counts: Array) -> Array:
 
 
 def _grouped(x: Array, counts: Array) -> tuple[Array, Array]:
-    """Average neighboring values and add their counts, if there are too many distinct values."""
+    """Average neighboring values and add their counts if there are too many distinct values.
+
+    The result is at most `MAX_FITTED_VALUES` values and their counts.
+    """
     if len(x) <= MAX_FITTED_VALUES:
         return x, counts
     begins = np.unique(np.linspace(0, len(x), MAX_FITTED_VALUES, endpoint=False, dtype=np.intp))
@@ -330,7 +336,7 @@ def _normal_mixture(
 
     Initially, the ascending values are divided into one block per component, with about equal
     counts. The results are the log-weights, means and variances of the components, and the
-    log-likelihood.
+    log-likelihood of all values in nats.
     """
     total, before = weight.sum(), -np.inf
     ranks = (np.cumsum(weight) - weight / 2) / total

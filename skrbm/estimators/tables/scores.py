@@ -15,7 +15,7 @@ MIN_COPIES = 5  # mean count per distinct value from which a column is treated a
 CANDIDATE_BINS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # numbers of bins, spaced geometrically
 HERMITE_RULE = roots_hermitenorm(8)[0], roots_hermitenorm(8)[1] / np.sqrt(2 * np.pi)
 MAX_SCORE = 1e150  # so that its square is finite
-MAX_VALUE = 1e307  # so that differences of two are finite
+MAX_VALUE = 1e307  # so that the difference of two values is finite
 
 
 @final
@@ -29,9 +29,9 @@ class NormalScores:
     map is linear within each bin. The first and the last bin have no outer edge: their slopes are
     chosen so that the mean of the values in the bin is mapped to the mean of a normal distribution
     truncated to the bin. The density of a number is the density of its score times the slope of the
-    map. The number of bins is one of `CANDIDATE_BINS`, and at most the square root of the number of
-    values. It is chosen by the Akaike information criterion (AIC) [2]_; a single linear map is also
-    a candidate.
+    map. The intended number of bins is one of `CANDIDATE_BINS`, and at most the square root of the
+    number of values. It is chosen by the Akaike information criterion (AIC) [2]_; a single linear
+    map is also a candidate.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class NormalScores:
     singles : ndarray of shape (n_bins,)
         Value of each bin that has only one distinct value, and NaN for other bins.
     limits : ndarray of shape (2,)
-        Smallest and largest value.
+        Smallest and largest value of the column.
     known : ndarray of shape (n_known,)
         Distinct values of a discrete column, ascending; empty for other columns. A column is
         discrete if its distinct values occur at least five times on average.
@@ -90,7 +90,7 @@ class NormalScores:
 
     @classmethod
     def _linear(cls, x: Array, counts: Array) -> Self:
-        """Linear map to mean zero and variance one."""
+        """Linear map of at least two distinct values to scores of mean zero and variance one."""
         scale = x[-1] - x[0]
         mean = x[0] + scale * np.average((x - x[0]) / scale, weights=counts)
         deviation = scale * np.sqrt(np.average(((x - mean) / scale) ** 2, weights=counts))
@@ -123,7 +123,7 @@ class NormalScores:
         )
 
     def forward(self, x: Array) -> Array:
-        """Scores of numbers, with NaN for missing values."""
+        """Scores of numbers, with NaN for missing values; magnitudes are at most `MAX_SCORE`."""
         scores = _piecewise(x, self.edges, self.scores, self.tails)
         return np.clip(scores, -MAX_SCORE, MAX_SCORE)
 
@@ -135,7 +135,7 @@ class NormalScores:
         """Numbers that correspond to scores, limited to values that the column can have.
 
         The numbers are clipped to the range of the column. In a bin with only one distinct value,
-        the number is this value. In a discrete column, the numbers are rounded to its values.
+        the number is this value. In a discrete column, numbers are rounded to the nearest value.
         """
         single, x = self.singles[np.searchsorted(self.scores, z)], self.inverse(z)
         if len(self.known):
@@ -143,7 +143,10 @@ class NormalScores:
         return np.where(np.isnan(single), np.clip(x, *self.limits), single)
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Expected numbers for normally distributed scores, by Gauss-Hermite quadrature."""
+        """Expected numbers for normally distributed scores, by Gauss-Hermite quadrature.
+
+        `mean` is an array of means, and `deviation` is the standard deviation. `draws` is ignored.
+        """
         nodes = zip(*HERMITE_RULE, strict=True)
         expected = sum(w * self.values(mean + deviation * node) for node, w in nodes)
         return np.asarray(np.clip(expected, *self.limits))  # weights sum to one up to rounding
@@ -169,12 +172,12 @@ def distinct(values: Array, counts: Array) -> tuple[Array, Array]:
 
 
 def is_out_of_range(x: Array) -> bool:
-    """True if there are no ascending values, or if a magnitude exceeds `MAX_VALUE`."""
+    """True if there are no values, or if a magnitude exceeds `MAX_VALUE`; `x` is ascending."""
     return not len(x) or max(-x[0], x[-1]) > MAX_VALUE
 
 
 def _bins(counts: Array, n_bins: int) -> Array:
-    """Divide ascending values into about `n_bins` bins with about equal counts.
+    """Divide ascending values with the given counts into about `n_bins` bins of about equal counts.
 
     The result is the bin number of each value.
     """

@@ -19,14 +19,14 @@ from skrbm.estimators.tables.frames import column_names, container_of
 
 
 def table_of(rbm: Any) -> Table:
-    """Create the `Table` of a fitted estimator from its attributes."""
+    """Create the `Table` of an estimator from its fitted attributes."""
     check_is_fitted(rbm, "_data")
     return Table(kinds=rbm.kinds_, categories=rbm.categories_, **rbm._data["table"])
 
 
 @final
 class TableRows(RowFormat):
-    """Format of data frames, and of arrays with columns of several kinds."""
+    """Format of data frames, and of arrays whose columns may have different kinds."""
 
     learned = (*RowFormat.learned, "kinds_", "categories_", "columns_")
     has_tables = True
@@ -163,6 +163,8 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     ValueError
         If there are no rows or no columns, if the columns differ from the columns of the estimator,
         or if two columns have the same name.
+    TypeError
+        If `X` is sparse, or if some column names are strings and others are not.
     """
     if container_of(X) == "array":
         return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)

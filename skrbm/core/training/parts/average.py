@@ -10,17 +10,19 @@ from skrbm.core.numerics import IN_PLACE_BYTES, Array, row_blocks
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.state import TrainingState
 
-RECENCY = 3.0  # power of the weights of late updates: averages about the last quarter of the run
-N_ALL, STRIDE = 100, 10  # after 100 updates, average every tenth iterate, with tenfold weight
+RECENCY = 3.0  # power of an update's number in its weight: averages about the last quarter of a run
+N_ALL, STRIDE = 100, 10  # after 100 updates, average every tenth update, with tenfold weight
 
 
 @final
 class Average(Part):
-    """Running average of the parameters, which are centered if training is centered.
+    """Running average of the parameters and offsets of the machine in training.
 
-    The weight of an update grows with the third power of its number, so that the average [1]_
-    forgets the initialization even if the number of updates is not known in advance [2]_. An
-    average of plain parameters would depend on the origin of the data.
+    The weight of an update grows about as the third power of its number, so that the average [1]_
+    forgets the initialization even if the number of updates is not known in advance [2]_. After
+    `N_ALL` updates, only every `STRIDE`-th update is averaged. If training is centered, centered
+    parameters are averaged, because an average of plain parameters would depend on the origin of
+    the data.
 
     References
     ----------
@@ -33,7 +35,7 @@ class Average(Part):
     name: ClassVar[str] = "average"
 
     def after_step(self, step: Step, machine: Machine) -> None:
-        """Update the average with the current parameters."""
+        """Count the update, and add the current arrays to the average if they are due."""
         memory, present = self.memory(step.state), machine.arrays
         if memory.get("arrays", {}).keys() != present.keys():
             arrays = {name: array.copy() for name, array in present.items()}
@@ -51,14 +53,15 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
     Parameters
     ----------
     machine : Machine
-        Plain machine after the last update.
+        Plain machine after the last update, which is not changed.
     state : TrainingState
         Training state of this machine.
 
     Returns
     -------
     machine : Machine
-        Plain machine with the averaged parameters, or `machine` itself if no average is kept.
+        Plain machine with the averaged parameters, or `machine` itself if `state` contains no
+        average.
     """
     memory = state.parts.get(Average.name)
     if memory is None:
@@ -74,13 +77,13 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
 
 
 def _pending_share(memory: dict[str, Any]) -> float:
-    """Weight of the pending updates when they are added to the average."""
+    """Weight of the pending updates relative to the updated average, at most 1."""
     n_averaged, n_pending = memory["n_averaged"], memory["n_pending"]
     return float(min(1.0, n_pending * (1 + RECENCY) / (n_averaged + RECENCY)))
 
 
 def _blend(average: dict[str, Array], present: dict[str, Array], share: float) -> None:
-    """Update an average in place with the current arrays, which have the weight `share`."""
+    """Update an average in place; the current arrays have the weight `share`, between 0 and 1."""
     for name, array in present.items():
         for rows in row_blocks(array, IN_PLACE_BYTES):
             mean, present_rows = average[name][rows], array[rows]

@@ -21,10 +21,10 @@ class Constraints(Part):
     Parameters
     ----------
     max_norm : float or None, default=None
-        Largest Euclidean norm of the weights of a hidden column [1]_. If None, norms are not
+        Largest Euclidean norm of the weights of each hidden column [1]_. If None, norms are not
         bounded.
     bounds : mapping of str to (ndarray, ndarray), default=None
-        Lowest and highest values of each bounded parameter, by its name in `Machine.parameters`.
+        Lower and upper bounds of parameters, by their names in `Machine.parameters`.
         If None, no parameter is bounded.
 
     References
@@ -43,12 +43,12 @@ class Constraints(Part):
         self.enforce(machine.parameters)
 
     def enforce(self, parameters: dict[str, Array]) -> None:
-        """Project the parameters onto the constraints, in place.
+        """Rescale weights and clip parameters that violate a bound, in place.
 
         Parameters
         ----------
         parameters : dict of str to ndarray
-            Parameters from `Machine.parameters`.
+            Parameters from `Machine.parameters`, with "weights" and all keys of `bounds`.
         """
         if self.max_norm is not None:
             weights = parameters["weights"]

@@ -18,19 +18,20 @@ from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import pause, recent_success
 from skrbm.core.units import Units
 
-# Step lengths in multiples of Newton's step. Chains lag many updates behind, so that steps beyond the
-# first bound overshoot; steps beyond the second diverge even if chains equilibrate at once.
+# Step lengths in multiples of Newton's step. Chains lag many updates behind, so that steps beyond
+# the first bound overshoot; steps beyond the second diverge even if chains equilibrate at once.
 MAX_NEWTON_STEPS, DIVERGENT_NEWTON_STEPS = 0.5, 2
-# Smallest share of the total curvature that is damped, and the share kept: with 3 % kept, further
-# epochs lower the likelihood of grey photographs; with 1 %, binary photographs take longer
-# (benchmarks/results/clusters.json).
+# Smallest share of the total curvature that is damped, and share to which it is damped: with 3 %,
+# further epochs lower the likelihood of grey photographs; with 1 %, binary photographs need more
+# epochs. Results with these values: benchmarks/results/clusters.json.
 MIN_LEADING_SHARE, KEPT_SHARE = 0.06, 0.015
 MIN_ROW_SHARES = 2  # smallest damped share of the total, in multiples of the largest row weight
-N_LANCZOS_STEPS = 4  # largest number of directions of large curvature that are found
+N_LANCZOS_STEPS = 4  # largest number of directions that are damped
 LANCZOS_TOLERANCE = 1e-6  # residual norm at which Lanczos stops, relative to the total curvature
-MAX_DAMPED_ROWS = 256  # rows of both phases: the Gram matrix of more takes longer than the gradient
+# Largest number of rows of both phases: with more, the Gram matrix takes longer than the gradient.
+MAX_DAMPED_ROWS = 256
 # Share of checks with divergent steps below which checks become rarer. It is small because only few
-# mini-batches contain rows of a rare mode, whose divergence must be found.
+# mini-batches contain rows of a rare mode, and their divergent steps must be found.
 RARE_DIVERGENCE = 0.1
 MAX_CHECK_PAUSE = 16  # largest number of updates between two checks
 
@@ -41,11 +42,11 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
     Parameters
     ----------
     rate : float
-        Learning rate, multiplied by the momentum gain.
+        Learning rate, multiplied by `Optimizer.momentum_gain`.
     weights : ndarray of shape (n_rows,)
         Weights of the rows in the gradient, with a sum of zero.
     gram : ndarray of shape (n_rows, n_rows)
-        Gram matrix of the rows' gradients, up to an additive constant.
+        Gram matrix of the rows' gradients in the metric, up to an additive constant.
 
     Returns
     -------
@@ -58,13 +59,13 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
     largest = weight.max()
     size, mean = np.sqrt(weight), gram @ weight
     total = float(weight @ (gram.diagonal() - mean))
-    # Squares of larger numbers overflow; a row that is a whole phase dominates every direction.
+    # Squares of larger totals overflow. The only row of a phase would dominate every direction.
     if not 0 < total < np.sqrt(np.finfo(gram.dtype).max) or MIN_ROW_SHARES * largest >= 1:
         return None, False
 
     def covariance(x: Array) -> Array:
-        # `x` needs no centering: `size @ x` is zero for `start`, whose weights sum to zero, and for
-        # all images.
+        # `x` needs no centering: `size @ x` is zero for `start`, since `weights` sum to zero, and
+        # for all results of this function.
         image = gram @ (size * x)
         image -= weight @ image
         return size * image
@@ -92,7 +93,7 @@ class _LayerBuffers:
 @final
 @dataclass(frozen=True)
 class Damping(Part):
-    r"""Damping of the gradient along directions of large curvature.
+    r"""Damping of the gradient along directions of large curvature of the log-likelihood.
 
     If two modes are far apart, a single update can change their log-odds by tens of nats, because
     the effects of all hidden units add up. The next update then changes the log-odds in the
@@ -113,20 +114,22 @@ class Damping(Part):
     where :math:`\eta` is the learning rate times `momentum_gain`. If the largest :math:`w_k`
     exceeds 3/200, it is used in place of 3/200. At most four eigenvalues and eigenvectors are
     computed, approximately. The gradient is damped only if the largest eigenvalue exceeds both 6 %
-    of the sum of all eigenvalues and :math:`2 \max_k w_k` times this sum. Steps diverge if
-    :math:`\eta` exceeds :math:`2 / \lambda`. While this is found in fewer than one in ten checks,
-    fewer updates are checked, down to one in 16; the other updates are not damped. Updates with
-    more than 256 rows in both phases together are not damped.
+    of the sum of all eigenvalues and :math:`2 \max_k w_k` times this sum. Updates with more than
+    256 rows in both phases together are not damped.
+
+    A step diverges if :math:`\eta` exceeds :math:`2 / \lambda` for the largest eigenvalue. If the
+    running share of checks that find a divergent step is below one in ten, fewer updates are
+    checked, down to one in 16. Updates that are not checked are not damped.
 
     Parameters
     ----------
     preconditioner : Preconditioner
-        Metric of the step.
+        Preconditioner of the trainer, in whose metric gradients are compared.
     momentum_gain : float, default=1.0
-        Total step caused by a direction, as defined by `Optimizer.momentum_gain`. If it is 0, as
-        for Adam, nothing is damped.
+        The `momentum_gain` of the optimizer. If it is 0, as for Adam, nothing is damped.
     correction : callable, default=correction
-        Function that computes the change of the row weights.
+        Function that computes the change of the row weights, with the signature of `correction` in
+        this module.
 
     References
     ----------
@@ -144,7 +147,7 @@ class Damping(Part):
     _hidden: _LayerBuffers = field(default_factory=_LayerBuffers, init=False)
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
-        """If a check is due, change the row weights to damp the gradient."""
+        """Change the row weights to damp the gradient, if a check is due."""
         memory, n_updates, weights = (
             self.memory(step.state),
             step.state.n_updates,
@@ -154,7 +157,7 @@ class Damping(Part):
         is_due = rate > 0 and n_updates >= memory.get("next_check", 0)
         if not is_due or len(weights) > MAX_DAMPED_ROWS:
             return difference
-        gram = to_host(self._gram_matrix(machine, difference))  # of a few rows, often looked into
+        gram = to_host(self._gram_matrix(machine, difference))  # small; its entries are read often
         change, diverges = self.correction(rate, to_host(weights), gram)
         memory["divergent_share"] = recent_success(memory.get("divergent_share", 1.0), diverges)
         memory["next_check"] = n_updates + pause(

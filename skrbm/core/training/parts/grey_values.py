@@ -17,17 +17,18 @@ from skrbm.core.training.part import Part
 class GreyValues(Part):
     """Part that replaces dense values between the two states of a unit by random states.
 
-    The mean of each random state is the value that it replaces.
+    The mean of each random state is the value that it replaces. See `Units.draw_states_of_means`
+    for values outside the range of the states.
     """
 
     name: ClassVar[str] = "grey values"
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """True unless `v` is an array without values between the two states."""
+        """False only if `v` is an array for which `has_means` of the visible layer is False."""
         return not is_array(v) or machine.visible.has_means(v)
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Any:
-        """Random states whose means are the values of the mini-batch `v`."""
+        """Replace values between the states in the mini-batch `v` by random states, in place."""
         return machine.visible.draw_states_of_means(v, rng) if machine.visible.has_means(v) else v

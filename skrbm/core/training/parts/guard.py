@@ -17,7 +17,7 @@ from skrbm.core.training.state import TrainingState, mapped
 
 COPY = methodcaller("copy")
 N_GUARD_ROWS = 16  # largest number of rows whose hidden fields are checked after an epoch
-MAX_FIELD = 1e8  # nats, from the mean field; outliers of narrow clusters can cause 1e6
+MAX_FIELD = 1e8  # nats, difference from the mean; outliers of narrow clusters can cause 1e6
 
 
 class DivergenceError(ValueError):
@@ -46,11 +46,12 @@ class Guard(Part):
         Raises
         ------
         DivergenceError
-            If parameters or moments of the visible units are not finite in `precision`, if the
-            field of a row on a hidden unit differs by `MAX_FIELD` nats or more from the mean over
-            at most `N_GUARD_ROWS` rows, or if `Machine.lost_curvature` is at least 1.
+            If a parameter, or the mean or a moment of the visible units without a field, is not
+            finite in `precision`. If the field of a row on a hidden unit differs by `MAX_FIELD`
+            nats or more from the mean over at most `N_GUARD_ROWS` rows. If `Machine.lost_curvature`
+            is not below 1.
         """
-        # `deepcopy` would take half as long as an update.
+        # `deepcopy` would take half the time of an update.
         last, last_state = (mapped(r, COPY) for r in (machine.parameters, vars(state)))
         try:
             yield
@@ -87,7 +88,7 @@ class Guard(Part):
 
 
 def _non_finite(machine: Machine) -> list[str]:
-    """Names of all non-finite parameters, and of all non-finite moments of the visible units."""
+    """Names of non-finite arrays: parameters, and visible mean and moments without a field."""
     numbers, visible = dict(machine.parameters), machine.visible
     field = visible.zero_field(1)
     mean = numbers["mean of the visible units"] = visible.mean(field)

@@ -11,7 +11,7 @@ from skrbm.core.numerics import every_kth_row
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.preconditioner import Preconditioner
 
-N_SCALE_ROWS = 16  # rows of a mini-batch; few, because their hidden means are computed again
+N_SCALE_ROWS = 16  # largest number of rows of a mini-batch; their hidden means are computed again
 SCALE_RATE = 0.02  # weight of a mini-batch in the running variance, which averages about 800 rows
 
 
@@ -23,13 +23,13 @@ class HiddenScale(Part):
     The variance is estimated from at most `N_SCALE_ROWS` rows of each mini-batch. For unbounded
     states, it grows with the weights, and so does the curvature of the log-likelihood. The
     metric uses the larger of two values: this variance, and the current mean squared deviation of
-    the chains from the mean under the data. With the variance alone, steps that should return
+    the chains from the mean of the mini-batch. With the variance alone, steps that should return
     distant chains to the data would overshoot.
 
     Parameters
     ----------
     preconditioner : Preconditioner
-        Metric of the step.
+        Preconditioner of the trainer, which receives the variances.
     """
 
     name: ClassVar[str] = "hidden scale"
@@ -37,7 +37,7 @@ class HiddenScale(Part):
     preconditioner: Preconditioner
 
     def observe(self, step: Step) -> None:
-        """Update the scale of the metric."""
+        """Update the running variance and the scale of the metric."""
         memory, hidden = self.memory(step.state), step.machine.hidden
         _, center = step.positive.averages()
         mean = step.machine.mean_hidden(every_kth_row(step.v, N_SCALE_ROWS))

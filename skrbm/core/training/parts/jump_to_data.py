@@ -17,18 +17,20 @@ from skrbm.core.training.part import Part, Step
 from skrbm.core.training.start.far_rows import far_rows, searched_rows
 from skrbm.core.training.state import TrainingState, pause, recent_success
 
-# Chains and rows of an attempt, and bounds of the number of updates between two: 8 chains every 2
-# updates give the same likelihoods and take 5 to 20 % longer; with 48 every 12, three far clusters lose
-# 2 nats if no pretraining has found them (tests/estimators/test_far_modes.py).
+# Chains and rows of an attempt, and bounds of the number of updates between two attempts: 8 chains
+# every 2 updates give the same likelihoods and take 5 to 20 % longer; 48 chains every 12 updates
+# lower the log-likelihood of three far clusters by 2 nats without pretraining
+# (tests/estimators/test_far_modes.py).
 CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 40
-# Share of the attempts that propose mixtures of two rows, and number of mixtures: with more, jumps to
-# data become rare. Without mixtures, binary tables with three clusters lose 4 nats in 30 epochs, and up
-# to 17 (benchmarks/results/leave_one_out.json).
+# Share of the attempts that propose mixtures of two rows, and number of mixtures: with more, jumps
+# to data become rare. Without mixtures, the log-likelihood of a binary table with three clusters is
+# lower by 3 nats on average, and by up to 13 nats (benchmarks/results/leave_one_out.json).
 MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
-# Number of anchors, and of the anchors with the lowest free energy that every attempt proposes: with
-# them, all of 16 fits learn six rare rows of 2,000 (benchmarks/results/leave_one_out.json).
+# Largest number of anchors, and of the anchors with the lowest free energy that every attempt
+# proposes. Without them, the log-likelihood of binary rows with six rare ones in 2,000 is lower by
+# up to 16 nats (benchmarks/results/leave_one_out.json).
 N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
-CHOICE_PAUSE = 16  # updates between choices of offered anchors; one costs a third of an attempt
+CHOICE_PAUSE = 16  # updates between choices of proposed anchors; one takes a third of an attempt
 
 
 @final
@@ -38,31 +40,31 @@ class JumpToData(Part):
 
     A group of at most `CHAINS_PER_TRY` chains at temperature 1 attempts a jump every
     `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates. Within these bounds, the pause is half of
-    `MIN_TRY_PAUSE` divided by the running acceptance rate. The rows are at most `ROWS_PER_TRY` rows
-    of the mini-batch, anchors, and sometimes mixtures of two rows. The gradient of the next update
-    is the first that uses the moved chains.
+    `MIN_TRY_PAUSE` divided by the running mean of the acceptance rate. The rows are at most
+    `ROWS_PER_TRY` rows of the mini-batch, anchors, and sometimes mixtures of two rows. The gradient
+    of the next update is the first that uses the moved chains.
 
     After pretraining, a group attempts a jump in every update, and the rows include the visible
-    means of the pretrained modes. `start_fit` stores them in the state of the part, under the key
-    "modes".
+    means of the pretrained modes. `start_fit` stores these means in the state of the part, under
+    the key "modes".
 
     Gibbs sampling hardly mixes between modes that are far apart. Without jumps, chains would stay
-    in one mode for many updates, and training would distort the probabilities of all modes that no
+    in one mode for many updates, and training would distort the probabilities of the modes that no
     chain visits.
 
     A mini-batch with a rare row can raise the log-probability of the row's mode by tens of nats.
-    Chains would have to visit this mode so that the following updates lower its probability, but
-    the row is not drawn again for many updates. Therefore every attempt also proposes anchors,
-    which are data rows that are far apart. If there are more than `N_OFFERED_ROWS` anchors, the
-    `N_OFFERED_ROWS` anchors with the lowest free energy are proposed.
+    The next updates lower it only if chains visit this mode, but the row is not drawn again for
+    many updates. Therefore, every attempt also proposes anchors, which are data rows that are far
+    from each other. If there are more than `N_OFFERED_ROWS` anchors, the `N_OFFERED_ROWS` anchors
+    with the lowest free energy are proposed. They are chosen every `CHOICE_PAUSE` updates.
 
     Parameters
     ----------
     n_chains : int, default=1
         Number of Markov chains per particle. The first chain of each particle is at temperature 1.
     mixed_share : float, default=MIXED_SHARE
-        Share of the attempts that also propose mixtures of two rows. Mixtures lead chains to modes
-        without data, which training cannot remove unless a chain visits them.
+        Probability that an attempt also proposes mixtures of two rows. Mixtures lead chains to
+        modes without data, which training cannot remove unless a chain visits them.
     n_anchors : int, default=N_FAR_ROWS
         Maximum number of anchors. If it is 0, no anchors are proposed.
     kernel : callable, default=jump
@@ -79,7 +81,7 @@ class JumpToData(Part):
     kernel: Callable[..., tuple[Array, Array]] = jump
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Choose the anchors from the data of a run."""
+        """Choose at most `n_anchors` rows of the data as anchors."""
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds
@@ -87,7 +89,7 @@ class JumpToData(Part):
         with one_blas_thread():  # products of a few megabytes with a vector
             anchors = far_rows(searched, to_host(high - low), self.n_anchors)
         memory["anchors"] = like(anchors, low)
-        if np.max(memory.get("offered", 0)) >= len(memory["anchors"]):  # chosen from other anchors
+        if np.max(memory.get("offered", 0)) >= len(memory["anchors"]):  # indices of other anchors
             memory["next_choice"] = 0
 
     def move_chains(self, step: Step) -> None:
@@ -120,7 +122,7 @@ class JumpToData(Part):
         memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)
 
     def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
-        """Anchors with the lowest free energy, chosen again every `CHOICE_PAUSE` updates."""
+        """Anchors with the lowest free energy, which are chosen every `CHOICE_PAUSE` updates."""
         anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
         if step.state.n_updates >= memory.get("next_choice", 0):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]

@@ -16,24 +16,24 @@ from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units import Units
 
 BLOCK_ROWS, N_DONORS = 2048, 1024  # largest numbers of rows imputed at a time and of donors
-STEPS_AFTER_CHANGE = 10  # Gibbs steps of a row whose observed values have changed
+STEPS_AFTER_CHANGE = 10  # Gibbs steps of a row whose observed grey values were drawn again
 
 
 @final
 class ImputedRows:
-    r"""Data indexed like an array, whose missing values are imputed by draws given observed values.
+    r"""Rows of data whose missing values are imputed by draws given the observed values.
 
     The gradient of the log-likelihood of the observed values has the positive phase
 
     .. math:: \left\langle -\frac{\partial E}{\partial \theta}
         \right\rangle_{p(v_\text{mis}, h \mid v_\text{obs})}
 
-    Before every update, the missing values of the mini-batch are redrawn by a Gibbs step, which
-    starts from their last draws and keeps the observed values fixed. This is stochastic expectation
-    maximization [1]_. If new states are drawn for the observed grey values of a row,
-    `STEPS_AFTER_CHANGE` Gibbs steps are run instead. Missing values are initialized with
-    values of the nearest rows, because draws in a mode that does not match the observed values
-    would never leave this mode.
+    Before every update, `MissingValues` redraws the missing values of the mini-batch by a Gibbs
+    step, which starts from their last draws and keeps the observed values fixed. This is stochastic
+    expectation maximization [1]_. If new states are drawn for the observed grey values of a row,
+    `STEPS_AFTER_CHANGE` Gibbs steps are run instead. Missing values are initialized with values of
+    the nearest rows, because Gibbs sampling hardly leaves a mode that does not match the observed
+    values.
 
     Parameters
     ----------
@@ -41,12 +41,13 @@ class ImputedRows:
         Floating-point data in which NaN is a missing value. A unit is missing in all of its columns
         or in none.
     base : Units
-        Visible layer whose distribution, without a field, resembles the data.
+        Visible layer whose distribution, without a field, resembles the data. Columns without an
+        observed value in the donors are initialized with draws from it.
     n_first_steps : int
         Number of Gibbs steps when the missing values of a row are redrawn for the first time,
         unless new states were drawn for its observed values.
     rng : numpy.random.Generator
-        Source of random numbers.
+        Source of random numbers for the initialization.
 
     Attributes
     ----------
@@ -96,15 +97,15 @@ class ImputedRows:
         Parameters
         ----------
         machine : Machine
-            Current model.
+            Machine before the update.
         rows : ndarray of int or slice
             Indices of the rows, without duplicates.
         rng : numpy.random.Generator
             Source of random numbers. Rows without missing values do not use it.
         v : ndarray of shape (n_rows, n_visible), default=None
-            Imputed rows whose observed values are clamped, for example random states in place of
-            grey values. The array is overwritten. If None, the observed values of the data are
-            clamped.
+            Rows with their last draws. Their observed values are clamped; these may differ from the
+            data if random states replace grey values. The array is overwritten. If None, the
+            observed values of the data are clamped.
 
         Returns
         -------
@@ -129,7 +130,7 @@ class ImputedRows:
         return v
 
     def _imputed_rows(self, numbers: Array) -> Array:
-        """Copy of the given rows, in which missing values are imputed."""
+        """Copy of the given rows, in which the current draws replace missing values."""
         v = np.array(self._v[numbers])
         v[np.isnan(v)] = self.imputed[self._places(numbers)]
         return v
@@ -150,7 +151,7 @@ class MissingValues(Part):
     Parameters
     ----------
     imputed_rows : ImputedRows
-        Training data.
+        Training data, from which the mini-batches are taken.
     buffers : UpdateBuffers
         Buffers of the updates, which define the precision of states.
     """
@@ -163,5 +164,5 @@ class MissingValues(Part):
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
     ) -> Array:
-        """Mini-batch with redrawn missing values."""
+        """Redraw the missing values of the mini-batch `v`, which is overwritten."""
         return self.imputed_rows.redraw(self.buffers.rounded(machine), rows, rng, v)

@@ -15,13 +15,14 @@ from skrbm.core.training.part import Part, Step
 # Largest share of the layers' curvature that the weights may cancel. Chains decorrelate in about
 # 1 / (1 - share) steps; with a larger share the negative phase would be unreliable.
 MAX_LOST_CURVATURE = 0.95
-NEAR_BOUND = 0.93  # share from which the bound is taken to act: averages of parameters are below it
-N_VARIANCE_ROWS = 1000  # rows whose variance is compared with that of the chains
+NEAR_BOUND = 0.93  # share above which the bound is active; averaged parameters are below the bound
+N_VARIANCE_ROWS = 1000  # largest number of rows whose variance is compared with that of the chains
 MAX_EXACT_COLUMNS = 32  # columns of the smaller layer up to which an exact decomposition is cheap
 N_DIRECTIONS = 4  # number of singular vectors that are tracked at first, for larger layers
-# Share of `MAX_LOST_CURVATURE`; if the squares of all tracked values exceed it, more are tracked.
+# Share of `MAX_LOST_CURVATURE`; if the squares of all tracked singular values exceed it, more are
+# tracked.
 MIN_DECAY = 0.5
-N_ITERATIONS = 3  # per update; each reduces the untracked share of the vectors by `MIN_DECAY`
+N_ITERATIONS = 3  # per update; each multiplies the error of vectors at the bound by `MIN_DECAY`
 
 
 @final
@@ -34,24 +35,24 @@ class Normalization(Part):
     computed. A subspace iteration updates them after every step, because a step hardly changes
     them.
 
-    The scales of the weights depend on parameters of the layers, such as variances. A step changes
-    these parameters while the scaled weights stay constant. If the weights stayed constant instead,
-    a step could violate the bound, and clipping the weights afterwards would lead training away
-    from the maximum of the likelihood within the bound.
+    The scales of the weights can depend on parameters of the layers, such as variances. When a step
+    changes these parameters, the weights are rescaled, so that this change alone does not change
+    the scaled weights. Otherwise, it could violate the bound, and clipping the weights afterwards
+    would lead training away from the maximum of the likelihood within the bound.
     """
 
     name: ClassVar[str] = "normalization"
 
     def observe(self, step: Step) -> None:
-        """Divide the rate by the relaxation time of the chains.
+        """Divide the learning rate by an estimate of the relaxation time of the chains.
 
-        Close to the bound, the relaxation time in Gibbs steps is about the reciprocal of the share
-        of the curvature that the weights do not cancel.
+        The estimate, in Gibbs steps, is the reciprocal of the share of the curvature that the
+        weights do not cancel. It is accurate close to the bound.
         """
         step.rate *= 1 - min(self.memory(step.state).get("lost", 0.0), MAX_LOST_CURVATURE)
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Convert derivatives at constant weights to derivatives at constant scaled weights."""
+        """Convert layer gradients at constant weights to gradients at constant scaled weights."""
         work = machine.weights * gradient["weights"]
         layers = ("visible", machine.visible, 1), ("hidden", machine.hidden, 0)
         changes = {
@@ -85,17 +86,18 @@ class Normalization(Part):
 
 
 def hold_normalizable(machine: Machine) -> float:
-    """Clip the singular values of the scaled weights to the root of `MAX_LOST_CURVATURE`.
+    """Clip the singular values of the scaled weights to the square root of `MAX_LOST_CURVATURE`.
 
     Parameters
     ----------
     machine : Machine
-        Machine with units of any type, whose weights are clipped in place.
+        Machine whose weights are changed in place. If all units of a layer are bounded, nothing is
+        clipped.
 
     Returns
     -------
     lost_curvature : float
-        Lost curvature before clipping.
+        The `Machine.lost_curvature` before clipping.
     """
     lost = machine.lost_curvature
     if not lost > MAX_LOST_CURVATURE:
@@ -111,22 +113,23 @@ def hold_normalizable(machine: Machine) -> float:
 
 
 def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
-    """Variance of the data relative to the model along the factor that the bound holds.
+    """Variance of the data relative to the model along the factor that the bound limits.
 
     Parameters
     ----------
     machine : Machine
         Trained machine.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Training rows.
+        Training rows, of which at most `N_VARIANCE_ROWS` evenly spaced ones are used.
     h : ndarray of shape (n_chains, n_hidden)
         Hidden states of chains that sample the machine.
 
     Returns
     -------
     ratio : float
-        Ratio of the variances of the leading combination of hidden states. It is 0 if the lost
-        curvature is below `NEAR_BOUND`.
+        Ratio of the variances of the hidden states, scaled to unit curvature, along the leading
+        right singular vector of the scaled weights. It is 0 if the lost curvature is at most
+        `NEAR_BOUND`.
     """
     left, right = machine.curvature_scales
     if not (left.any() and right.any() and machine.lost_curvature > NEAR_BOUND):
@@ -135,19 +138,22 @@ def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
     direction = V[0] * np.sqrt(machine.hidden.tail_curvature)
     some = every_kth_row(v, N_VARIANCE_ROWS).astype(machine.dtype, copy=False)
     of_means = np.var(machine.mean_hidden(some) @ direction)
-    # The variance given a row is one for normal states.
+    # Given a row, the variance of the combination is one if the states are normal.
     return float((of_means + 1) / max(np.var(h @ direction), np.finfo(h.dtype).tiny))
 
 
 def _random_directions(machine: Machine, n_directions: int) -> Array:
-    """Random matrix of shape (n_hidden, n_directions), which is the same in every run."""
+    """Random normal matrix that depends only on its shape, (n_hidden, n_directions)."""
     shape = len(machine.hidden.bias), n_directions
     directions = np.random.default_rng(shape).standard_normal(shape)
     return like(directions.astype(machine.weights.dtype), machine.weights)
 
 
 def _iterated(machine: Machine, directions: Array) -> Array:
-    """Move directions towards the leading right singular vectors by a subspace iteration."""
+    """Move directions towards the leading right singular vectors of the scaled weights.
+
+    The method is subspace iteration. The result is orthonormal.
+    """
     left, right = machine.curvature_scales
     for _ in range(N_ITERATIONS):
         image = machine.weights @ (right[:, None] * directions)
@@ -159,10 +165,9 @@ def _iterated(machine: Machine, directions: Array) -> Array:
 def _hold_within(machine: Machine, directions: Array) -> Array:
     """Clip the singular values of the scaled weights in the span of the directions.
 
-    The result is the singular values before clipping, in descending order.
-
-    If all of these values exceed the limit, singular values outside the span may exceed it as well;
-    all singular values of the machine are then clipped.
+    The result contains the singular values before clipping, in descending order. If all of these
+    exceed the bound, singular values outside the span may exceed it as well. In this case, all
+    singular values of the scaled weights are clipped.
     """
     left, right = machine.curvature_scales
     image = left[:, None] * (machine.weights @ (right[:, None] * directions))

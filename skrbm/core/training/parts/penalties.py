@@ -16,7 +16,7 @@ from skrbm.core.training.part import Part, Step
 @final
 @dataclass(frozen=True)
 class Penalties(Part):
-    r"""Penalties on the weights, which are subtracted from the log-likelihood.
+    r"""Penalties on the weights, which are subtracted from the mean log-likelihood.
 
     .. math::
 
@@ -24,19 +24,19 @@ class Penalties(Part):
         - \frac{\lambda_{1 \times 1}}{2 m} \sum_j \left( \sum_i |W_{ij}| \right)^2
         - \frac{\lambda_2}{2} \sum_{ij} W_{ij}^2
 
-    where :math:`n` is the number of rows and :math:`m` the number of visible columns. The
-    derivative of the second penalty with respect to a weight is proportional to the sum of the
-    absolute weights of its hidden unit, so that units with large weights become as sparse as other
-    units [1]_.
+    where :math:`n` is the number of rows, :math:`m` the number of visible columns, and :math:`W`
+    the weights after the method `gauge` of both layers. The derivative of the second penalty with
+    respect to a weight is proportional to the sum of the absolute weights of its hidden unit, so
+    that units with large weights become as sparse as other units [1]_.
 
     Parameters
     ----------
     l1 : float, default=0.0
-        :math:`\lambda_1`.
+        Coefficient :math:`\lambda_1` of the absolute weights.
     l1_squared : float, default=0.0
-        :math:`\lambda_{1 \times 1}`.
+        Coefficient :math:`\lambda_{1 \times 1}` of the squared sums of absolute weights.
     l2 : float, default=0.0
-        :math:`\lambda_2`.
+        Coefficient :math:`\lambda_2` of the squared weights.
 
     References
     ----------
@@ -54,7 +54,7 @@ class Penalties(Part):
         return bool(self.l1 or self.l1_squared or self.l2)
 
     def of_weights(self, machine: Machine) -> float:
-        r"""Compute the sum of the penalties on the weights of a machine.
+        r"""Compute the sum of the three penalties for the weights of a machine.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class Penalties(Part):
         return float(self.l1 * sums.sum() + squares / 2)
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
-        """Subtract the gradients of the penalties on the weights in the gauge of both layers."""
+        """Subtract the gradients of the penalties from the gradient of the weights."""
         if self.l2:
             weights = _gauged(machine, machine.weights)
             for rows in row_blocks(weights):
@@ -84,5 +84,5 @@ class Penalties(Part):
 
 
 def _gauged(machine: Machine, weights: Array) -> Array:
-    """Transform the weights, or an array of the same shape, to the gauge of both layers."""
+    """Apply the method `gauge` of both layers to the weights, or to an array of their shape."""
     return machine.hidden.gauge(machine.visible.gauge(weights).T).T

@@ -1,4 +1,4 @@
-"""Clusters of rows separated by wide gaps, which Gibbs sampling does not cross."""
+"""Clusters of rows separated by wide gaps, which Gibbs sampling rarely crosses."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from skrbm.core.training.start.far_rows import (
 from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units.support import SMALLEST_SHARE
 
-MAX_CLUSTERS = 8  # largest number of modes that pretraining represents, with one unit each
-MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # of the subsample: 55 ms for MNIST
+MAX_CLUSTERS = 8  # largest number of clusters that pretraining represents by hidden units
+MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS = 1000, 2**19  # of the subsample; 55 ms for MNIST
 MIN_CLUSTER_ROWS = 5  # rows of a cluster in each half of the subsample
-N_FINE_CLUSTERS, N_KMEANS_STEPS = 16, 20  # most clusters of k-means, which are then merged
+N_FINE_CLUSTERS, N_KMEANS_STEPS = 16, 20  # largest number of k-means clusters, before merging
 MIN_GAP = 4.0  # width of the gap between two clusters, in standard deviations
 MIN_TIE_SHARE = 0.5  # share of ties in a sorted column above which it has few distinct values
 # Smallest gap, in multiples of the largest step of any single column: for binary columns, and for
 # numeric columns with few distinct values.
 MIN_FLIPS, MIN_VALUE_GAPS = 3.0, 1.25
-RELATIVE_ROUNDING = 1e-6  # of deviations
-MAX_DEVIATIONS = 1e6  # standard deviations from the mean, beyond which k-means crashes
+RELATIVE_ROUNDING = 1e-6  # relative rounding error of deviations from the mean
+MAX_DEVIATIONS = 1e6  # standard deviations from the mean; k-means crashes for extreme values
 # Steps of the log-variances may change the log-odds of modes by a tenth of the change that steps of
 # other parameters cause.
 LOG_VARIANCE_SAFETY = 10
 # Smallest number of rows of a rare group, and largest number per `MAX_CLUSTERED_ROWS` rows of data:
 # k-means finds larger groups.
 MIN_RARE_ROWS, MAX_RARE_ROWS = 2, 4 * MIN_CLUSTER_ROWS
-# Number of rescalings of the columns by the noise within far groups, and the smallest relative growth
-# of the distance between groups that justifies the next.
+# Largest number of rescalings of the columns by the noise within far groups, and smallest factor of
+# growth of the distance between groups that leads to another rescaling.
 N_RESCALINGS, MIN_GROWTH = 3, 1.2
 KMEANS_LOCK = threading.Lock()  # warning filters are shared by all threads
 
@@ -55,13 +55,14 @@ class Clusters:
     rows : ndarray of shape (n_samples, n_visible)
         Subsample of the data, in double precision.
     weights : ndarray of shape (n_samples,)
-        Share of the data that each row represents. The shares sum to one.
+        Share of the data that each row represents. These shares sum to one.
     centers : ndarray of shape (n_modes, n_visible)
         Means of the clusters, ordered from the largest cluster to the smallest.
     shares : ndarray of shape (n_modes,)
         Share of the data in each cluster.
     variance : ndarray of shape (n_visible,)
-        Variance of each column within the clusters.
+        Variance of each column within the clusters, but at least `SMALLEST_SHARE` of its variance
+        in the data.
     """
 
     rows: Array
@@ -72,19 +73,18 @@ class Clusters:
 
     @property
     def origin(self) -> Array:
-        """Mean of the cluster centers; if there are two clusters, the center of the larger one."""
+        """Mean of the cluster centers or, if there are two clusters, center of the larger one."""
         return np.asarray(self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0))
 
     def kurtosis(self, variance: Array) -> float:
         r"""Lower bound on the kurtosis, which limits the effect of log-variances on the modes.
 
-        A step of the log-variances changes the log-odds of two modes. The change is proportional to
-        the difference between the squared distances of the two modes from the mean, which are
-        divided by :math:`2 \sigma_i^2` and summed over the columns. Consider the squared distance
-        of each mode in each column, divided by :math:`\sigma_i^2`, and let :math:`\lambda` be the
-        largest eigenvalue of the covariance matrix of these distances over the modes. A single
-        column has, on average, the same effect as all columns together if its kurtosis is :math:`3
-        + 2 \lambda`.
+        Let :math:`d_{ki}` be the squared distance of mode :math:`k` from the mean in column
+        :math:`i`, divided by the variance of the data in this column. Steps :math:`\delta_i` of the
+        log-variances change the log-odds of two modes :math:`k` and :math:`l` in proportion to
+        :math:`\sum_i \delta_i (d_{ki} - d_{li})`. Let :math:`\lambda` be the largest eigenvalue of
+        the covariance matrix of :math:`d_{ki}` over the modes. A single column has, on average, the
+        same effect as all columns together if its kurtosis is :math:`3 + 2 \lambda`.
 
         Parameters
         ----------
@@ -115,10 +115,10 @@ def find_clusters(
 ) -> Clusters | None:
     """Find clusters of rows that are separated by wide gaps.
 
-    Numeric data are first searched for rare clusters. A subsample of the other rows is then drawn,
-    and k-means partitions its first half into at most `N_FINE_CLUSTERS` clusters. The second half
-    shows whether two clusters are separated by a gap (see `separated`). Clusters without a gap
-    between them are merged until all clusters are separated.
+    Numeric data are first searched for rare clusters (see `far_rows_by_group`). A subsample of the
+    other rows is then drawn, and k-means partitions its first half into at most `N_FINE_CLUSTERS`
+    clusters. In the second half, pairs of clusters are tested for a gap (see `separated`). Clusters
+    without a gap between them are merged until all clusters are separated.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def find_clusters(
     indices : ndarray of shape (n_rows,) or None
         Indices of the rows to search. If None, all rows are searched.
     mean, variance : ndarray of shape (n_visible,)
-        Mean and variance of the columns.
+        Mean and variance of the columns of the data.
     step : float
         Distance between the two values of every column; 0 for numeric columns.
     max_clusters : int
@@ -182,7 +182,7 @@ def find_clusters(
 def far_rows_by_group(
     v: Any, indices: Array, mean: Array, unit: Array
 ) -> tuple[list[Array], float]:
-    """Find rare rows that are far from all others, alone or in small groups.
+    """Find groups of one or more rare rows that are far from all other rows.
 
     A group is rare if it is not the largest group and if a random subsample of at most
     `MAX_CLUSTERED_ROWS` rows is expected to contain fewer than `MAX_RARE_ROWS` of its rows.
@@ -201,9 +201,10 @@ def far_rows_by_group(
     Returns
     -------
     groups : list of ndarray of int
-        Row indices of each group.
+        Row indices of each rare group.
     share : float
-        Share of the data that each row of a group represents; 0 if there are no far groups.
+        Share of the data that each row of a group represents. It is 0 if no groups of rows are far
+        from each other.
     """
     searched = searched_rows(indices, v.shape[1])
     with np.errstate(over="ignore"):
@@ -267,7 +268,7 @@ def separated(rows: Array, label: Array, step: float, min_change: Array) -> Arra
 
     Returns
     -------
-    is_apart : ndarray of bool of shape (n_groups, n_groups)
+    is_apart : ndarray of bool of shape (n_clusters, n_clusters)
         Symmetric mask, True on the diagonal. A cluster with fewer than `MIN_CLUSTER_ROWS` rows in
         one half counts as separated from all clusters except the nearest one.
     """
@@ -306,7 +307,7 @@ def _value_gaps(rows: Array) -> Array:
 
 
 def _fine_clusters(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Means of at most `N_FINE_CLUSTERS` clusters, and variance of each column within clusters."""
+    """Means of at most `N_FINE_CLUSTERS` k-means clusters, and variances of columns within them."""
     with KMEANS_LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings of empty clusters and of equal rows
         n_clusters = min(N_FINE_CLUSTERS, len(rows) // MIN_CLUSTER_ROWS)

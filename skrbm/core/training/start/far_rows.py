@@ -1,4 +1,4 @@
-"""Search for rows that are far from all others and would be missing in a random subsample.
+"""Search for rows that are far from all others and unlikely to be in a random subsample.
 
 Farthest-point traversal chooses one center after the other. The next center is the row with the
 largest distance from its nearest earlier center [1]_.
@@ -22,8 +22,8 @@ from skrbm.core.numerics import Array, every_kth_row
 MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS, N_PROJECTIONS = 2**14, 2**20, 32
 SAME_PLACE = 1e-10  # squared distance, relative to the largest, up to which rows count as equal
 # Smallest distance between group centers, in multiples of the largest distance of a row from its
-# center: 13 for two groups 40 standard deviations apart in 12 columns, 2 for Cauchy rows
-# (tests/core/training/start/test_clusters.py).
+# center, and largest number of groups. The multiple is 13 for two groups 40 standard deviations
+# apart in 12 columns, and 2 for Cauchy rows (tests/core/training/start/test_clusters.py).
 MIN_FAR_DISTANCE, MAX_FAR_GROUPS = 4.0, 16
 
 
@@ -39,8 +39,8 @@ def projected(rows: Array, unit: Array | float = 1.0) -> Array:
     """Divide the columns by `unit`, and project the rows if there are many columns.
 
     If there are more than `N_PROJECTIONS` columns, the rows are projected on `N_PROJECTIONS` random
-    directions, which are the same in every call. The projections roughly preserve distances up to a
-    common factor.
+    directions, which are the same in every call for the same number of columns. The projections
+    roughly preserve distances up to a common factor.
     """
     if rows.shape[1] <= N_PROJECTIONS:
         return np.asarray(rows / unit)
@@ -59,14 +59,15 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
         Rows to choose from.
     span : ndarray of shape (n_visible,)
         Difference between the upper and the lower bound of each column, used as the unit of
-        distance in this column. If it is infinite, the standard deviation is used instead.
+        distance in this column. If it is infinite, the standard deviation of the column is used
+        instead.
     n_rows : int
         Maximum number of rows to choose.
 
     Returns
     -------
     rows : ndarray of shape (n_found, n_visible)
-        Chosen rows, which differ from each other.
+        Chosen rows, at least one, which differ from each other.
     """
     is_bounded = np.isfinite(span)
     unit = np.where(is_bounded, span, 1.0)

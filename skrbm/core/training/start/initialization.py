@@ -13,11 +13,11 @@ from skrbm.core.units import Units
 
 # Hidden units that are rarely active and have small weights become feature detectors. Units with a
 # mean of 1/2 and zero weights learn slowly, and make the variance of a continuous layer too large.
-INITIAL_FIELD = 0.5  # nats, standard deviation of the hidden fields under the data
-INITIAL_ACTIVITY = 0.1  # mean of a hidden unit, as a fraction between its low and high state
-INITIAL_HEIGHT = 0.8  # mean above the lower bound of units without an upper one, at zero bias
+INITIAL_FIELD = 0.5  # nats, standard deviation of the log-odds of hidden units under the data
+INITIAL_ACTIVITY = 0.1  # mean of a hidden unit minus its low state, relative to its range
+INITIAL_HEIGHT = 0.8  # mean of units with only a lower bound minus this bound, at zero bias
 MAX_INITIAL_LOST_CURVATURE = 0.25  # share of the layers' curvature that random weights may cancel
-MIN_VARIANCE = 0.25  # variance of a fair bit, a lower bound for columns of rare bits
+MIN_VARIANCE = 0.25  # of an unbiased binary unit; lower bound of the largest column variance
 MEAN_DIFFERENCE_STEP = 0.03  # step of finite differences, in standard deviations
 N_CG_STEPS, CG_TOLERANCE = 50, 1e-3  # steps of conjugate gradients, residual relative to the target
 DIFFERENCE_ROUNDING = 1e-10  # second differences of means below this are rounding errors
@@ -27,10 +27,10 @@ N_ASSUMED_ROWS = 10**6  # number of rows assumed for a prescribed mean
 def initial_hidden_layer(
     kind: type[Units], n_columns: int, activity: float = INITIAL_ACTIVITY
 ) -> Units:
-    """Hidden layer whose bounded units are rarely active without a field.
+    """Hidden layer with prescribed means without a field.
 
-    Unbounded units have a mean of zero. The mean of units with only a lower bound exceeds this
-    bound by `INITIAL_HEIGHT`.
+    The means of bounded units are given by `activity`. Unbounded units have a mean of zero. The
+    mean of units with only a lower bound exceeds this bound by `INITIAL_HEIGHT`.
 
     Parameters
     ----------
@@ -39,12 +39,13 @@ def initial_hidden_layer(
     n_columns : int
         Number of columns.
     activity : float, default=INITIAL_ACTIVITY
-        Mean of a bounded unit, as a fraction between its low state (0) and its high state (1).
+        Mean of a bounded unit minus its low state, divided by the difference between its high and
+        its low state.
 
     Returns
     -------
     units : Units
-        Plain layer.
+        Plain layer in double precision.
     """
     low, high = kind.support.low, kind.support.high
     mean = low + activity * (high - low)
@@ -64,9 +65,9 @@ def initial_machine(
     the data, the hidden units have the distribution of `hidden`.
 
     Fluctuations of the hidden units couple the visible units to themselves and to each other. To
-    bound this coupling, the weights are scaled down if the fields on the visible units would
-    otherwise have a standard deviation above `INITIAL_FIELD`. The visible biases compensate for the
-    first-order effect of the coupling on the visible means.
+    bound this coupling, the weights are scaled down so that the standard deviation of the field on
+    a visible unit, times that of its signal, is at most about `INITIAL_FIELD`. The visible biases
+    compensate for the first-order effect of the coupling on the visible means.
 
     Parameters
     ----------
@@ -84,11 +85,10 @@ def initial_machine(
     -------
     machine : Machine
         Plain machine. If the columns of the data are independent, the log-odds of a two-state
-        hidden unit have a standard deviation of `INITIAL_FIELD` over the data. This standard
-        deviation is smaller if the data hardly vary, if the fields on the visible units would
-        otherwise have a standard deviation above `INITIAL_FIELD`, or if the weights between two
-        unbounded layers would otherwise cancel more than `MAX_INITIAL_LOST_CURVATURE` of the
-        curvature.
+        hidden unit have a standard deviation of about `INITIAL_FIELD` over the data. This standard
+        deviation is smaller if the data hardly vary, if the weights are scaled down to bound the
+        coupling, or if the weights between two unbounded layers would otherwise cancel more than
+        `MAX_INITIAL_LOST_CURVATURE` of the curvature.
 
     References
     ----------
@@ -122,9 +122,9 @@ def initial_machine(
 def column_variances(layer: Units) -> Array:
     """Covariance between the state and the signal of each column, without a field.
 
-    It equals the derivative of the column's mean with respect to its field. This derivative is
-    computed by finite differences; the fields on columns of the same unit are varied one after the
-    other.
+    The covariance equals the derivative of the column's mean with respect to its field. This
+    derivative is computed by finite differences; the fields on columns of the same unit are varied
+    one after the other.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def column_variances(layer: Units) -> Array:
 
 
 def _response(layer: Units, field: Array) -> Array:
-    """Directional derivative of the layer's mean along a field."""
+    """Derivative of the layer's mean along the direction of a field, at a field of zero."""
     below, above = layer.mean(MEAN_DIFFERENCE_STEP * np.stack([-field, field]))
     return np.asarray((above - below) / (2 * MEAN_DIFFERENCE_STEP))
 
@@ -162,9 +162,9 @@ def _self_coupling(
 
     Hidden units with variances :math:`s_j^2` multiply the distribution of each visible unit by
     :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order, this changes the
-    mean of the unit by half the weighted sum of its second derivatives along the weight vectors
-    :math:`w_j`, with the weights :math:`s_j^2`. The field that causes the same change solves a
-    linear system. It is computed by the conjugate gradient method, preconditioned by `variances`
+    mean of the unit by half the sum over :math:`j` of :math:`s_j^2` times the second derivative of
+    the mean along the vector :math:`w_j`. The field that causes the same change solves a linear
+    system. This field is computed by the conjugate gradient method, preconditioned by `variances`
     from `column_variances`; one step is enough if all units have a single column.
     """
     n_visible, n_hidden = weights.shape
@@ -189,9 +189,9 @@ def _self_coupling(
     operator = LinearOperator(2 * shift.shape, response, dtype=shift.dtype)
     target = to_field * shift
     size = float(np.linalg.norm(target))
-    if size < DIFFERENCE_ROUNDING:  # symmetric columns, perhaps constant ones
+    if size < DIFFERENCE_ROUNDING:  # all columns have symmetric distributions or are constant
         return np.zeros_like(shift)
-    # Below the error of the finite differences, conjugate gradients would lose its direction.
+    # The iteration would not converge to a residual below the error of the finite differences.
     tolerance = CG_TOLERANCE * size
     solution, _ = cg(operator, target, atol=tolerance, maxiter=N_CG_STEPS)
     return np.asarray(to_field * solution)
@@ -200,7 +200,7 @@ def _self_coupling(
 def initial_particles(
     machine: Machine, base: Units, n_particles: int, rng: np.random.Generator
 ) -> Array:
-    """Draw hidden states given visible states from a model of independent columns.
+    """Draw hidden states given visible states that are drawn from a model of independent units.
 
     Parameters
     ----------

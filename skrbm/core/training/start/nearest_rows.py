@@ -20,9 +20,10 @@ def with_nearest_values(rows: Array, donors: Array, fallback: Array) -> Array:
     rows : ndarray of shape (n_samples, n_visible)
         Rows to impute; NaN is a missing value.
     donors : ndarray of shape (n_donors, n_visible)
-        Rows from which values are taken; may be `rows` itself. Distances are measured in units of
-        the standard deviations of the donors' columns. A value that is missing in a donor adds
-        twice the variance to the squared distance.
+        Rows from which values are taken; may be `rows` itself. Distances are computed from the
+        observed values of a row, in units of the standard deviations of the donors' columns. A
+        value that is missing in the donor adds twice the variance of its column to the squared
+        distance.
     fallback : ndarray of shape (n_visible,) or (n_samples, n_visible)
         Values for columns that are missing in all donors.
 

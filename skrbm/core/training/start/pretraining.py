@@ -20,14 +20,15 @@ from skrbm.core.training.start.initialization import (
 )
 from skrbm.core.units import Units
 
-MAX_PRETRAINED_UNITS = 10  # hidden units, whose 1,024 states are enumerated in every step
-N_LBFGS_STEPS, N_ADDED_UNITS_STEPS = 100, 300  # with one unit per cluster, and with more units
-INITIAL_LOG_ODDS = 2.0  # nats, of the states with one active hidden unit against that with none
+MAX_PRETRAINED_UNITS = 10  # hidden units, whose up to 1,024 states are enumerated in every step
+# Largest numbers of steps before and after the addition of units.
+N_LBFGS_STEPS, N_ADDED_UNITS_STEPS = 100, 300
+INITIAL_LOG_ODDS = 2.0  # nats, of a state with one active hidden unit against the state with none
 # Difference in nats between the log-likelihoods of a mixture of the clusters and of the machine:
 # above the first value, hidden units are added; above the second, pretraining is discarded
 # (tests/core/training/start/test_pretraining.py).
 SMALL_LIKELIHOOD_LOSS, MAX_LIKELIHOOD_LOSS = 3.0, 12.0
-N_LIKELIEST_STATES = 32  # hidden states whose visible means chains may jump to
+N_LIKELIEST_STATES = 32  # largest number of hidden states to whose visible means chains may jump
 MIN_RELATIVE_GAIN = 1e-6  # relative increase of the log-likelihood at which L-BFGS stops
 
 Bounds = dict[str, tuple[Any, Any]]  # by the names of `Machine.parameters`
@@ -45,16 +46,15 @@ def pretrained_machine(
     n_steps: tuple[int, int] = (N_LBFGS_STEPS, N_ADDED_UNITS_STEPS),
     max_loss: float = MAX_LIKELIHOOD_LOSS,
 ) -> Machine | None:
-    """Pretrain a machine with few hidden units such that its modes are the clusters of the data.
+    """Pretrain a machine with few hidden units, so that its modes are the clusters of the data.
 
-    Each mode has one hidden unit. Its weights are initialized such that activating the unit moves
-    the visible means from the mean of the modes to this mode. If there are only two modes, a single
-    unit is used, which moves the visible means from the larger mode to the smaller one. L-BFGS-B
-    [1]_ then maximizes the exact likelihood. If the mean log-likelihood is still more than
-    `SMALL_LIKELIHOOD_LOSS` nats below that of a mixture of the clusters, units are added, up to
-    `MAX_PRETRAINED_UNITS` in all, and L-BFGS-B is run again. A common reason for the low likelihood
-    is that states with several active units are modes without data, which the added units can
-    suppress.
+    Each mode has one hidden unit. The weights of this unit are initialized such that activating the
+    unit moves the visible means from the mean of the modes to this mode. If there are only two
+    modes, a single unit is used, which moves the visible means from the larger mode to the smaller
+    one. L-BFGS-B [1]_ then maximizes the exact likelihood. If the mean log-likelihood is still more
+    than `SMALL_LIKELIHOOD_LOSS` nats below that of a mixture of the clusters, units are added up to
+    a total of `n_hidden`, and L-BFGS-B is run again. A common reason for the low likelihood is that
+    states with several active units are modes without data, which the added units can suppress.
 
     Parameters
     ----------
@@ -67,11 +67,12 @@ def pretrained_machine(
     modes : Clusters
         Clusters of the data.
     n_hidden : int
-        Maximum number of hidden units; values above `MAX_PRETRAINED_UNITS` have no effect.
+        Largest number of hidden units, including added ones. Values above `MAX_PRETRAINED_UNITS`
+        count as `MAX_PRETRAINED_UNITS`.
     variance : ndarray of shape (n_visible,)
         Variance of the data.
     rng : numpy.random.Generator
-        Source of random numbers.
+        Source of random numbers for the weights of added units.
     n_steps : tuple of int, default=(N_LBFGS_STEPS, N_ADDED_UNITS_STEPS)
         Two maximum numbers of quasi-Newton steps: the first applies to the machine before units are
         added, the second to the machine with added units.
@@ -83,8 +84,7 @@ def pretrained_machine(
     Returns
     -------
     machine : Machine or None
-        Plain machine, or None if its mean log-likelihood is more than `max_loss` below that of the
-        mixture.
+        Plain machine, or None if its mean log-likelihood is too low (see `max_loss`).
 
     References
     ----------
@@ -128,8 +128,8 @@ def pretrained_machine(
 def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> Array:
     """Fields that move the visible means from the origin to the modes.
 
-    The fields have shape (n_modes, n_visible). If the units are not discrete, they are computed to
-    first order in the distances.
+    The fields have shape (n_modes, n_visible). If the units are not discrete, the fields are
+    computed to first order in the distances between origin and modes.
     """
     if visible.is_discrete:
         ends = [
@@ -144,17 +144,20 @@ def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> 
 
 
 def _resembling(like: Units, mean: Array, n_samples: float) -> Units:
-    """Discrete layer with the means of `n_samples` rows, smoothed so that its biases are finite."""
+    """Plain discrete layer with the means of `n_samples` rows, smoothed so that biases are finite.
+
+    The layer has the type and the options of the layer `like`.
+    """
     variance = np.zeros_like(mean)
     return type(like).start(mean, variance, int(n_samples), **like.start_options).natural()
 
 
 def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows: Array) -> Bounds:
-    """Compute bounds of the parameters.
+    """Compute bounds of the parameters of a machine for pretraining.
 
-    If the visible units are discrete, the bounds depend on the numbers of rows and correspond to
-    smoothed frequencies: a value of a binary unit that does not occur in n rows has a probability
-    of 1 / (2 n + 2).
+    The result includes `Units.bounds` of the visible layer. If the visible units are discrete, the
+    weights and the visible biases have bounds as well, which correspond to smoothed frequencies: a
+    value of a binary unit that does not occur in n rows has a probability of 1 / (2 n + 2).
 
     Parameters
     ----------
@@ -170,7 +173,7 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
     Returns
     -------
     bounds : dict of str to tuple of ndarray
-        Lower and upper bounds, by the names of `Machine.parameters`. Parameters without bounds are
+        Lower and upper bounds, by the names of `Machine.parameters`. Unbounded parameters are
         absent.
     """
     visible, hidden = machine.visible, machine.hidden.support
@@ -186,9 +189,10 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
 
 
 def log_likelihood(machine: Machine, v: Array, sample_weight: Array | None = None) -> float:
-    """Exact mean log-likelihood of rows in nats.
+    """Exact mean log-likelihood of rows, in nats.
 
-    The partition function is a sum over all states of the layer with fewer states.
+    The partition function is a sum over all states of the layer with fewer states. The mean is
+    weighted by `sample_weight`, of shape (n_samples,), unless it is None.
     """
     return -weighted_mean(machine.free_energy(v), sample_weight) - log_partition(machine)
 
@@ -213,7 +217,7 @@ def maximize_likelihood(
         Visible layer whose distribution, without a field, resembles the data. Its metric scales the
         steps.
     bounds : dict of str to tuple of ndarray
-        Lower and upper bounds, by parameter name.
+        Lower and upper bounds, by parameter name. Parameters without an entry are unbounded.
     n_steps : int
         Maximum number of steps.
     sample_weight : ndarray of shape (n_samples,), default=None
@@ -223,6 +227,11 @@ def maximize_likelihood(
     -------
     machine : Machine
         Copy of the machine, in double precision, with the optimized parameters.
+
+    Raises
+    ------
+    TooManyStatesError
+        If both layers have more than `MAX_STATES` states.
     """
     machine = machine.astype(np.float64, copy=True)
     names = list(machine.parameters)
@@ -230,7 +239,7 @@ def maximize_likelihood(
     ends = np.cumsum([array.size for array in machine.parameters.values()])
 
     def flat(values: dict[str, Any], missing: float) -> Array:
-        """Concatenate all values to a vector; parameters without a value are set to `missing`."""
+        """Concatenate values of all parameters to a vector; absent values are set to `missing`."""
         arrays = (
             np.broadcast_to(values.get(n, missing), s) for n, s in zip(names, shapes, strict=True)
         )
@@ -277,7 +286,8 @@ def add_hidden_units(
     n_hidden : int
         Number of hidden units after the addition, at least the current number.
     mean, variance : ndarray of shape (n_visible,)
-        Mean and variance of the data.
+        Mean of the data, and variance of the data or of the rows within their clusters, from which
+        `initial_machine` computes the weights.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -304,14 +314,14 @@ def mode_means(machine: Machine) -> Array:
     Parameters
     ----------
     machine : Machine
-        Plain machine with few hidden states.
+        Plain machine whose hidden units are few and discrete.
 
     Returns
     -------
     v : ndarray of shape (n_states, n_visible)
         Visible means given the `N_LIKELIEST_STATES` most likely hidden states, or given all hidden
-        states if there are fewer. They include the modes of the machine, and states that may become
-        modes in training.
+        states if there are fewer. Besides the modes of the machine, these may include states that
+        become modes in training.
     """
     h = machine.hidden.states(0, int(machine.hidden.n_states))
     order = np.argsort(machine.transposed.free_energy(h))

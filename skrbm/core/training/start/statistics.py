@@ -1,4 +1,4 @@
-"""Column statistics, computed block by block without a copy of the data."""
+"""Column statistics, computed block by block to avoid a copy of all data."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a
 def column_statistics(
     v: Any, sample_weight: Array | None = None, *, block_elements: int = MOMENT_BLOCK_ELEMENTS
 ) -> tuple[Array, Array]:
-    """Compute the mean and variance of every column in double precision, without copying the data.
+    """Compute the mean and variance of every column in double precision, from blocks of the data.
 
     Parameters
     ----------
     v : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_visible)
-        Data of any numeric type; NaN is a missing value.
+        Data of any numeric type. In an array, NaN is a missing value.
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows. If None, all rows have equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
-        Number of elements that are processed in double precision at a time.
+        Largest number of elements that are processed in double precision at a time. At least one
+        row of an array is processed.
 
     Returns
     -------
@@ -120,12 +121,13 @@ def merged_statistics(
     ----------
     one, other : tuple of float, ndarray and ndarray of shape (n_visible,)
         Statistics of each set: the number of rows or their total weight, the mean, and the
-        variance. The mean may be NaN for a column without observed values.
+        variance. The number or weight may differ between the columns; it is then an array. The mean
+        may be NaN for a column without observed values.
 
     Returns
     -------
     merged : tuple of float, ndarray and ndarray of shape (n_visible,)
-        The same statistics for the union of the two sets.
+        Number or total weight, mean and variance of the union of the two sets.
 
     References
     ----------
@@ -165,13 +167,14 @@ def column_kurtosis(
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows. If None, all rows have equal weights.
     block_elements : int, default=MOMENT_BLOCK_ELEMENTS
-        Number of elements that are processed in double precision at a time.
+        Largest number of elements that are processed in double precision at a time. At least one
+        row is processed.
 
     Returns
     -------
     kurtosis : ndarray of shape (n_visible,)
-        Kurtosis in double precision. It is 3 for a normal distribution, and zero for a column that
-        is constant or has no observed values.
+        Kurtosis in double precision. It is 3 for a normal distribution, and zero for a column whose
+        `variance` is zero or that has no observed values.
     """
     total, n_observed = np.zeros((2, v.shape[1]))
     per_deviation = np.where(variance > 0, variance, np.inf) ** -0.5
