@@ -1,8 +1,8 @@
-"""The traces of Gibbs chains in ArviZ: its summary beside the numbers of chain_diagnostics.
+"""Diagnose Gibbs chains with ArviZ, and compare the result with chain_diagnostics.
 
-Two models of twenty spins that agree, weakly and strongly. What ArviZ says of mean, effective sample
-size and R-hat needs the traces alone; arviz.plot_trace and arviz.plot_rank take the same data set. Run
-from the repository, with arviz:
+The script diagnoses two models of twenty spins, with weak and with strong coupling. ArviZ computes
+the effective sample size and R-hat from the traces; arviz.plot_trace and arviz.plot_rank accept the
+same data set. Run from the repository, with arviz installed:
 
     python examples/chains_in_arviz.py
 """
@@ -17,7 +17,7 @@ WEIGHTS = {"weak": 0.12, "strong": 0.5}
 
 
 def coupled(weight):
-    """Model whose one hidden spin couples all others alike."""
+    """Model whose single hidden spin couples all visible spins equally."""
     rbm = SpinRBM(1)
     rbm.components_ = np.full((1, N_SPINS), weight)
     rbm.intercept_visible_, rbm.intercept_hidden_ = np.zeros(N_SPINS), np.zeros(1)

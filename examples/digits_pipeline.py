@@ -1,9 +1,10 @@
-"""Classify handwritten digits: logistic regression on learned features against raw pixels.
+"""Classify handwritten digits: logistic regression on learned features and on raw pixels.
 
-scikit-learn's 8x8 digits, each image also shifted by one pixel in four directions. A shift
-means little to a reader and much to a linear classifier: features that a restricted Boltzmann
-machine learns without any label close most of the gap. Prints both test accuracies and, if
-matplotlib is there, draws the learned filters in digits_filters.png.
+The data are the 8 x 8 digits of scikit-learn, and copies of each image that are shifted by one
+pixel in four directions. Shifts reduce the accuracy of a linear classifier on raw pixels. On
+features that a restricted Boltzmann machine learns without labels, the classifier is more accurate.
+The script prints both test accuracies and, if matplotlib is installed, saves an image of the
+learned filters.
 
     python examples/digits_pipeline.py [--verbose] [--seed 0] [--picture digits_filters.png]
 """
@@ -27,7 +28,7 @@ GRID = {"rbm__learning_rate": [0.2, 0.4, 0.8], "rbm__n_components": [100, 300]}
 
 
 def with_shifted_copies(images):
-    """Images, and each of them moved by one pixel up, left, right and down; zeros move in."""
+    """Images and their copies, shifted by one pixel in four directions and padded with zeros."""
     height, width = images.shape[1:]
     framed = np.pad(images, ((0, 0), (1, 1), (1, 1)))
     corners = [(1, 1), (2, 1), (1, 2), (1, 0), (0, 1)]
@@ -35,7 +36,7 @@ def with_shifted_copies(images):
 
 
 def draw_filters(rbm, path):
-    """Draw the weights of every hidden unit as an 8x8 picture."""
+    """Draw the weights of each hidden unit as an image of 8 x 8 pixels."""
     try:
         display = ComponentsDisplay.from_estimator(rbm, n_images=len(rbm.components_), n_columns=20)
     except ImportError as error:
@@ -47,24 +48,26 @@ def draw_filters(rbm, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--verbose", action="store_true", help="a line for every fit and epoch")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print a line for every fit and epoch"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", default="digits_filters.png")
     options = parser.parse_args()
     begin = time.perf_counter()
     warnings.simplefilter("error", ConvergenceWarning)
-    threadpool_limits(1)  # the matrices are small: more threads would wait for each other
+    threadpool_limits(1)  # the matrices are small, so that more threads would not be faster
 
     digits = load_digits()
     images = (digits.images / 16).astype(np.float32)
     X = with_shifted_copies(images).reshape(-1, 64)
     y = np.tile(digits.target, 5)
-    # As published. Shifted copies of a test image may be in the training set; the split by
-    # image at the end has none.
+    # This split is the published one. It may place shifted copies of a test image in the training
+    # set; the split by image at the end of the script does not.
     split = train_test_split(X, y, test_size=0.2, random_state=0)
     X_train, X_test, y_train, y_test = split
 
-    # The same classifier for both. For raw pixels every C from 1 to 1000 is as good.
+    # Both classifiers have the same C. For raw pixels, values from 1 to 1000 are equally good.
     classifier = LogisticRegression(C=1000, max_iter=10_000)
     rbm = BernoulliRBM(n_iter=10, random_state=options.seed)
     pipeline = Pipeline([("rbm", rbm), ("classifier", classifier)])
@@ -99,7 +102,7 @@ def main():
     pipeline.set_params(rbm__verbose=0).fit(X[known], y[known])
     raw.fit(X[known], y[known])
     print(
-        f"All copies of an image on the same side of the split: RBM features "
+        f"Split by image, test accuracy: RBM features "
         f"{pipeline.score(X[~known], y[~known]):.4f}, raw pixels {raw.score(X[~known], y[~known]):.4f}"
     )
     print(f"{time.perf_counter() - begin:.0f} seconds")

@@ -1,18 +1,19 @@
-"""The couplings of a magnet from its states alone: a two-dimensional Ising model.
+"""Infer the couplings of a two-dimensional Ising model from samples of its states.
 
-8 x 8 spins on a torus are sampled by the cluster method of Swendsen and Wang at three temperatures, one
-of them the critical one. A SpinRBM learns the states by persistent contrastive divergence, and its
-effective couplings are compared with the true ones: one over the temperature between neighbours, zero
-between others. After half a minute on one core the bonds are within 5 % of the truth at all three
-temperatures; at T = 5 and 4 no other pair has a coupling of 0.05 or more, at the critical temperature
-some have 0.15.
+A lattice of 8 x 8 spins on a torus is sampled by the algorithm of Swendsen and Wang at three
+temperatures, including the critical one. A SpinRBM is fitted to the states by persistent
+contrastive divergence. Its effective couplings are compared with the true couplings, which are 1/T
+for neighbors and zero for other pairs. The fits take half a minute on one core. The mean coupling
+of neighbors is then within 5 % of the true value at all three temperatures. At T = 5 and T = 4, all
+other couplings are below 0.05; at the critical temperature, some are 0.15.
 
-The fit needs about one hidden unit for every bond, and a small learning rate. At T = 4 the bonds are 3, 6
-and 11 % too weak with rates of 0.04, 0.08 and 0.16: at larger rates the chains lag behind the model, and
-overestimate its correlations. The data are as probable as their negative, which a model without biases
-reproduces. centering=False reaches this model from the initialization with rarely active hidden units;
-centered steps keep the units rare, and the bonds 14 % too weak after the same number of epochs.
-Run from the repository, with matplotlib:
+The fit needs about one hidden unit per pair of neighbors, and a small learning rate. At T = 4,
+couplings are 3, 6 and 11 % too small with learning rates of 0.04, 0.08 and 0.16: with larger rates,
+the chains do not follow the model fast enough and overestimate its correlations. A state and its
+negative are equally probable, so that a model without biases is sufficient. With centering=False,
+training reaches such a model from the initialization, in which hidden units are rarely on. With
+centered steps, the units remain rarely on, and couplings are 14 % too small after the same number
+of epochs. Run from the repository, with matplotlib installed:
 
     python examples/ising.py [ising.png]
 """
@@ -33,23 +34,23 @@ SETTINGS = {
     "learning_rate": 0.04,
     "n_iter": 16,
     "batch_size": 100,
-    "average": False,  # the rate falls to zero, and earlier models have weaker bonds
+    "average": False,  # the rate decreases to zero, and earlier models have weaker couplings
     "centering": False,
 }
 
 
 def bonds():
-    """Numbers of the two spins of each bond: (n_bonds, 2)."""
+    """Indices of each pair of neighboring spins, of shape (n_bonds, 2)."""
     number = np.arange(N_SPINS).reshape(SIDE, SIDE)
     ends = [np.stack([number, np.roll(number, 1, axis)], axis=-1) for axis in (0, 1)]
     return np.concatenate(ends).reshape(-1, 2)
 
 
 def sample(temperature, rng):
-    """States of independent lattices, some sweeps apart: (N_CHAINS * N_KEPT, n_spins).
+    """Draw states of independent lattices, of shape (N_CHAINS * N_KEPT, n_spins).
 
-    In a sweep [1]_, equal neighbours join with probability 1 - exp(-2 / T), and what hangs together
-    takes a new sign.
+    The kept states of a lattice are `N_APART` sweeps apart. In a sweep [1]_, equal neighbors are
+    joined with probability 1 - exp(-2 / T), and each connected cluster gets a random sign.
 
     .. [1] Swendsen, Wang (1987), Physical Review Letters 58, 86. doi:10.1103/PhysRevLett.58.86
     """
@@ -67,14 +68,14 @@ def sample(temperature, rng):
 
 
 def recovered(temperature, seed=0):
-    """Couplings of a model that has learned states at a temperature: (n_spins, n_spins)."""
+    """Couplings of a model fitted to states at a temperature, of shape (n_spins, n_spins)."""
     X = sample(temperature, np.random.default_rng(seed))
     rbm = SpinRBM(2 * N_SPINS, random_state=seed, **SETTINGS)
     return effective_couplings(rbm.fit(X)).pairs
 
 
 def true_couplings(temperature):
-    """Matrix of the model that was sampled."""
+    """Couplings of the Ising model, of shape (n_spins, n_spins)."""
     pairs = np.zeros((N_SPINS, N_SPINS))
     one, other = bonds().T
     pairs[one, other] = pairs[other, one] = 1 / temperature
@@ -82,7 +83,7 @@ def true_couplings(temperature):
 
 
 def draw(results, path):
-    """Lattices with their bonds, true ones above and recovered ones below."""
+    """Draw lattices with their couplings: true couplings above, recovered couplings below."""
     import matplotlib
 
     matplotlib.use("Agg")

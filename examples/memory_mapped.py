@@ -1,8 +1,8 @@
-"""Train on a file that is larger than the memory that the process may have.
+"""Train on a file that is larger than the memory of the process.
 
-Writes rows of black and white noise with a hidden pattern to a temporary file, limits the address
-space of the process to less than the file's size, and streams the file through partial_fit, chunk
-by chunk. Prints how much memory was used, and what the model thinks of rows with and without the
+The script writes rows of random bits with a pattern to a temporary file. It limits the address
+space of the process to less than the size of the file, and passes the file to partial_fit in blocks
+of rows. Then it prints the memory that was used, and the scores of rows with and without the
 pattern.
 
     python examples/memory_mapped.py [--megabytes 2000] [--limit 1500]
@@ -22,7 +22,7 @@ N_FEATURES, N_CHUNK = 1000, 20_000
 
 
 def rows(rng, n_rows):
-    """Noise in which the first hundred features agree with each other."""
+    """Random bits, of which the first hundred in a row are equal except for 5 % noise."""
     X = rng.random((n_rows, N_FEATURES), dtype=np.float32) < 0.5
     X[:, :100] = X[:, :1] ^ (rng.random((n_rows, 100), dtype=np.float32) < 0.05)
     return X
@@ -45,14 +45,14 @@ def main():
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         rbm = BernoulliRBM(32, learning_rate_schedule="constant", random_state=0)
         begin = time.perf_counter()
-        for number in range(n_chunks):  # a map of one chunk: the whole file would not fit
+        for number in range(n_chunks):  # map one block at a time; the whole file would not fit
             offset, shape = number * block.nbytes, (N_CHUNK, N_FEATURES)
             rbm.partial_fit(np.memmap(path, bool, "r", offset, shape))
         taken = time.perf_counter() - begin
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
         print(
             f"{path.stat().st_size / 1e6:.0f} MB of rows in {taken:.0f} s, "
-            f"{1e6 * taken / (n_chunks * N_CHUNK):.0f} us a row; {used:.0f} MB of memory used, "
+            f"{1e6 * taken / (n_chunks * N_CHUNK):.0f} us per row; {used:.0f} MB of memory used, "
             f"{options.limit} allowed"
         )
     new = rows(rng, 500)

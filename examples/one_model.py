@@ -1,6 +1,7 @@
-"""Draw one fitted model at work: hidden units, new images, completed images, anomalous images.
+"""Draw the results of one model: hidden units, samples, completed images, and anomalous images.
 
-scikit-learn's 8 x 8 digits in black and white, 100 hidden units. This is the picture of the README.
+The model has 100 hidden units and is fitted to the 8 x 8 digits of scikit-learn, in black and
+white. The README shows this figure.
 
     python examples/one_model.py [--picture one_model.png]
 """
@@ -16,7 +17,7 @@ from skrbm import BernoulliRBM
 
 
 def tiled(images, n_columns):
-    """One array of many 8 x 8 images, with a line of NaN between them."""
+    """Arrange 8 x 8 images in one array, separated by pixels of NaN."""
     framed = np.pad(images.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)), constant_values=np.nan)
     rows = framed.reshape(-1, n_columns, 10, 10)
     return rows.swapaxes(1, 2).reshape(len(rows) * 10, n_columns * 10)
@@ -26,7 +27,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--picture", default="one_model.png")
     options = parser.parse_args()
-    threadpool_limits(1)  # the matrices are small: more threads would wait for each other
+    threadpool_limits(1)  # the matrices are small, so that more threads would not be faster
 
     X = load_digits().data > 7
     X, unseen = X[:1500], X[1500:]

@@ -1,7 +1,8 @@
-"""Measure what scaling out costs: the table of docs/guide/scaling.md.
+"""Measure the overhead of scaling out, for the table of docs/guide/scaling.md.
 
-Processor time, which other programs on the machine hardly change: of this process and of the
-cluster's, whose start and imports are measured apart and subtracted.
+The costs are CPU times, which depend little on other programs on the machine. They are summed over
+this process and the processes of the cluster. The start and the imports of the cluster are measured
+separately and subtracted.
 
     python examples/scaling/costs.py
 """
@@ -32,20 +33,23 @@ X = load_digits().data > 7
 
 
 def processor_time():
-    """Seconds of this process and of those that have ended."""
+    """CPU time in seconds of this process and of its child processes that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def cost(work):
-    """Processor seconds of a function."""
+    """CPU time of a function in seconds."""
     begin = processor_time()
     work()
     return processor_time() - begin
 
 
 def on_cluster(work):
-    """The same on a cluster of two processes, with its start, imports and end."""
+    """CPU time in seconds of a function that runs on a cluster of two processes.
+
+    The start, the imports and the end of the cluster are included.
+    """
 
     def whole():
         with Client(**HERE) as client, parallel_config(backend="dask"):
@@ -87,7 +91,7 @@ def main():
         watched.set_callbacks(Checkpoint(Path(folder) / "fit"))
         fits = [lambda: plain.fit(rows[:9000]), lambda: watched.fit(rows[:9000])]
         times = [[cost(fit) for fit in fits] for _ in range(3)]
-        print(f"Checkpoint after every pass: {np.median([b / a for a, b in times]):.2f}")
+        print(f"Checkpoint after every epoch: {np.median([b / a for a, b in times]):.2f}")
 
 
 if __name__ == "__main__":

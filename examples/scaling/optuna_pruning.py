@@ -1,8 +1,8 @@
-"""Search parameters with Optuna, and give up early on models that lag behind.
+"""Search parameters with Optuna, and stop trials with low scores early.
 
-A trial is a stream of `partial_fit`; after every epoch its held-out pseudo-likelihood is reported,
-and the trial ends when that is below the median of the earlier ones. Prints the best parameters and
-the share of the epochs that were saved.
+Each trial calls `partial_fit` repeatedly. After each epoch, it reports the pseudo-likelihood of
+held-out rows, and ends if this score is below the median of earlier trials. The script prints the
+best parameters and the fraction of the epochs that were saved.
 
     python examples/scaling/optuna_pruning.py
 """
@@ -19,12 +19,12 @@ N_PASSES = 20
 
 
 def objective(trial, train, held_out, n_passes=N_PASSES):
-    """Held-out score of a trial in nats, reported after every pass."""
+    """Held-out score of a trial in nats, which is reported after every epoch."""
     rate = trial.suggest_float("learning_rate", 0.001, 2, log=True)
     n_components = trial.suggest_categorical("n_components", [16, 64])
     rbm, score = BernoulliRBM(n_components, random_state=0), float("nan")
     for number in range(n_passes):
-        rbm.set_params(learning_rate=rate * (1 - number / n_passes))  # falls to zero, as in fit
+        rbm.set_params(learning_rate=rate * (1 - number / n_passes))  # decreases, as in fit
         score = rbm.partial_fit(train).score(held_out)
         trial.report(score, number)
         if trial.should_prune():
@@ -33,7 +33,7 @@ def objective(trial, train, held_out, n_passes=N_PASSES):
 
 
 def run(train, held_out, n_trials, n_passes=N_PASSES):
-    """Study after its trials."""
+    """Run a study, and return it."""
     study = optuna.create_study(
         direction="maximize",
         sampler=optuna.samplers.RandomSampler(seed=0),
@@ -53,7 +53,7 @@ def main():
     n_made = sum(len(trial.intermediate_values) for trial in study.trials)
     print(f"best: {study.best_params}, {study.best_value:.2f} nats")
     n_all = options.trials * N_PASSES
-    print(f"passes: {n_made} of {n_all}, {1 - n_made / n_all:.0%} saved")
+    print(f"epochs: {n_made} of {n_all}, {1 - n_made / n_all:.0%} saved")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Search parameters on a dask cluster: the same search, side by side.
+"""Search parameters in one process and on a dask cluster, and compare the results.
 
-Starts a cluster of two processes on this machine; `--scheduler` takes the address of another one,
-whose workers must have skrbm. Prints the best parameters, and the time of the search in this process
-and on the cluster.
+The script starts a cluster of two processes on this machine. `--scheduler` is the address of
+another cluster, on whose workers skrbm must be installed. The script prints the best parameters,
+and the time of the search in this process and on the cluster.
 
     python examples/scaling/search_on_dask.py [--scheduler tcp://...:8786]
 """
@@ -29,7 +29,7 @@ HERE = {
 
 
 def timed_search(search, X, backend=None):
-    """The search after its fit, and seconds."""
+    """Fit a search, and return it and the elapsed time in seconds."""
     begin = time.perf_counter()
     with nullcontext() if backend is None else parallel_config(backend=backend):
         search.fit(X)
@@ -37,7 +37,7 @@ def timed_search(search, X, backend=None):
 
 
 def run(search, X, scheduler=None):
-    """The search made in this process and on a cluster, each with its seconds."""
+    """Fit a search in this process and on a cluster; return both with their times in seconds."""
     alone = timed_search(clone(search), X)
     options = HERE if scheduler is None else {"address": scheduler}
     with Client(**options):

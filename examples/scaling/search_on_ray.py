@@ -1,7 +1,8 @@
-"""Search parameters on ray: the same search, side by side.
+"""Search parameters in one process and on ray, and compare the results.
 
-Starts two worker processes on this machine; `--address` takes that of another cluster, whose workers
-must have skrbm. Prints the best parameters, and the time of the search in this process and on ray.
+The script starts two worker processes on this machine. `--address` is the address of another
+cluster, on whose workers skrbm must be installed. The script prints the best parameters, and the
+time of the search in this process and on ray.
 
     python examples/scaling/search_on_ray.py [--address ray://...:10001]
 """
@@ -19,17 +20,18 @@ from sklearn.model_selection import GridSearchCV
 
 from skrbm import BernoulliRBM
 
-os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # else a token is written to the home directory
+# Otherwise, ray writes a token to the home directory.
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 import ray
 from ray.util.joblib import register_ray
 
-# An address of this machine alone; ray takes 127.0.0.1 for the one that others see.
+# Loopback address; ray replaces 127.0.0.1 by the address that is visible to other machines.
 HERE = {"num_cpus": 2, "include_dashboard": False, "_node_ip_address": "127.0.0.2"}
 
 
 @contextmanager
 def cluster(address=None):
-    """Ray as a backend of joblib."""
+    """Context manager in which ray is a backend of joblib."""
     options = HERE if address is None else {"address": address}
     ray.init(**options, log_to_driver=False, logging_level="error")
     register_ray()
@@ -40,22 +42,22 @@ def cluster(address=None):
 
 
 def timed_search(search, X, backend=None):
-    """The search after its fit, and seconds."""
+    """Fit a search, and return it and the elapsed time in seconds."""
     begin = time.perf_counter()
-    # Without n_jobs ray's backend works in this process.
+    # Without n_jobs, joblib's ray backend runs in this process.
     with nullcontext() if backend is None else parallel_config(backend=backend, n_jobs=-1):
         search.fit(X)
     return search, time.perf_counter() - begin
 
 
 def run(search, X):
-    """The search made in this process and on ray, each with its seconds."""
+    """Fit a search in this process and on ray; return both with their times in seconds."""
     return timed_search(clone(search), X), timed_search(clone(search), X, "ray")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--address", help="of a ray cluster")
+    parser.add_argument("--address", help="address of a ray cluster")
     options = parser.parse_args()
     grid = {"n_components": [32, 64], "learning_rate": [0.2, 0.4, 0.8]}
     search = GridSearchCV(BernoulliRBM(n_iter=20, random_state=0), grid, cv=2, refit=False)

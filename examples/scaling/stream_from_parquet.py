@@ -1,7 +1,7 @@
-"""Train one model on a parquet file, row group by row group, and write its features to another.
+"""Train a model on the row groups of a parquet file, and write its features to another file.
 
-Only one row group is in memory at a time, so that the file may be larger than memory. Prints the
-score, and the time beside that of the same stream from memory.
+Each row group is read when it is needed, so that the file may be larger than memory. The script
+prints the score, and the training times from the file and from memory.
 
     python examples/scaling/stream_from_parquet.py [--groups 8] [--passes 3]
 """
@@ -20,7 +20,7 @@ from skrbm import BernoulliRBM
 
 
 def write_rows(path, n_groups, n_rows=4000, n_features=200):
-    """Bits in which the first half of the features agree with each other, shuffled."""
+    """Write random bits to a parquet file; the first half of the bits in a row are equal."""
     rng = np.random.default_rng(0)
     names = [f"bit{j}" for j in range(n_features)]
     schema = pa.schema([(name, pa.bool_()) for name in names])
@@ -32,14 +32,14 @@ def write_rows(path, n_groups, n_rows=4000, n_features=200):
 
 
 def blocks(path):
-    """The row groups of a file, one after the other."""
+    """Yield the row groups of a file as data frames."""
     with pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield file.read_row_group(number).to_pandas()
 
 
 def train(source, n_groups, n_passes):
-    """Learn the blocks that `source` gives, pass after pass, at a rate that falls to zero."""
+    """Train on the blocks from `source` in each of several passes, with a decreasing rate."""
     rbm, number = BernoulliRBM(64, random_state=0), 0
     for _ in range(n_passes):
         for block in source():
@@ -50,7 +50,7 @@ def train(source, n_groups, n_passes):
 
 
 def write_features(rbm, path, target):
-    """Features of each row group, in row groups of another file."""
+    """Write the features of each row group to a row group of another file."""
     names = list(rbm.get_feature_names_out())
     schema = pa.schema([(name, pa.float64()) for name in names])
     with pq.ParquetWriter(target, schema) as writer:

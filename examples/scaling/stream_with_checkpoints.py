@@ -1,8 +1,9 @@
-"""Train one model on a dask array, block by block, and survive being killed.
+"""Train a model on the blocks of a dask array, and resume training after the process is killed.
 
-Every block is loaded when its turn comes, so that the array may be larger than memory. After every
-block the model is saved with the number of the next one. The script kills itself in the middle of a
-stream without warning, resumes it, and compares the bits with those of a stream that nobody killed.
+Each block is loaded when it is needed, so that the array may be larger than memory. After each
+block, the script saves the model and the index of the next block. It starts a process that is
+killed in the middle of training, resumes this training, and compares the result bit by bit with
+that of uninterrupted training.
 
     python examples/scaling/stream_with_checkpoints.py
 """
@@ -23,28 +24,31 @@ from skrbm import BernoulliRBM
 
 
 def rows(n_blocks, n_rows=2000, n_features=200):
-    """Bits in which the first half of the features agree with each other."""
+    """Random bits in a dask array; the first half of the bits in a row are equal."""
     rng = da.random.default_rng(0)
     X = rng.random((n_blocks * n_rows, n_features), chunks=(n_rows, -1)) < 0.5
     return da.where(da.arange(n_features) < n_features // 2, X[:, :1], X)
 
 
 def save(path, *things):
-    """Write a file that is there as a whole or not at all."""
+    """Write a file atomically."""
     temporary = path.with_name(f"{path.name}.new")
     joblib.dump(things, temporary)
     os.replace(temporary, path)
 
 
 def train(path, n_blocks, n_passes, dies_after=None):
-    """Learn the blocks in turn from where the file says; the model, and seconds spent on saving."""
+    """Train on the blocks, starting from the file if it exists.
+
+    The results are the model and the time spent on saving, in seconds.
+    """
     blocks = rows(n_blocks).blocks
     n_all, saving = n_blocks * n_passes, 0.0
     rbm, n_done = BernoulliRBM(64, random_state=0), 0
     if path.exists():
         rbm, n_done = joblib.load(path)
     for number in range(n_done, n_all):
-        rbm.set_params(learning_rate=0.4 * (1 - number / n_all))  # a plan of our own
+        rbm.set_params(learning_rate=0.4 * (1 - number / n_all))  # decreases to zero
         rbm.partial_fit(blocks[number % n_blocks].compute())
         if number + 1 == dies_after:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -56,10 +60,12 @@ def train(path, n_blocks, n_passes, dies_after=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--path", type=Path, help="checkpoint to go on with")
+    parser.add_argument("--path", type=Path, help="checkpoint from which to resume")
     parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--passes", type=int, default=3)
-    parser.add_argument("--dies-after", type=int, help="number of blocks")
+    parser.add_argument(
+        "--dies-after", type=int, help="number of blocks after which the process is killed"
+    )
     options = parser.parse_args()
     size = options.blocks, options.passes
     if options.path is not None:
@@ -74,7 +80,7 @@ def main():
         arguments = ["--path", path, "--blocks", size[0], "--passes", size[1], "--dies-after", half]
         command = [sys.executable, __file__, *map(str, arguments)]
         print(f"killed: status {subprocess.run(command, check=False).returncode}")
-        print(f"blocks that it had saved: {joblib.load(path)[1]} of {size[0] * size[1]}")
+        print(f"saved blocks: {joblib.load(path)[1]} of {size[0] * size[1]}")
         resumed, _ = train(path, *size)
         print(f"the same bits: {joblib.hash(vars(resumed)) == joblib.hash(vars(whole))}")
         print(f"time spent on saving: {saving / seconds:.1%}")

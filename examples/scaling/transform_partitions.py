@@ -1,8 +1,8 @@
-"""Apply one fitted model to the blocks of a dask array, on all the workers of a cluster.
+"""Apply a fitted model to the blocks of a dask array, on all workers of a cluster.
 
-Starts two processes on this machine; `--scheduler` takes the address of another cluster, whose
-workers must have skrbm. Features and scores are lazy arrays: nothing is in memory but the blocks at
-work. Prints the time in this process and on the cluster.
+The script starts two processes on this machine. `--scheduler` is the address of another cluster, on
+whose workers skrbm must be installed. Features and scores are lazy arrays, which are computed block
+by block. The script prints the time in this process and on the cluster.
 
     python examples/scaling/transform_partitions.py [--scheduler tcp://...:8786]
 """
@@ -26,13 +26,13 @@ HERE = {
 
 
 def features(rbm, X):
-    """Hidden means of all rows, as a lazy array of the same blocks."""
+    """Means of the hidden units for all rows, as a lazy array with the same blocks of rows."""
     chunks = X.chunks[0], (len(rbm.components_),)
     return X.map_blocks(rbm.transform, chunks=chunks, dtype=rbm.components_.dtype)
 
 
 def scores(rbm, X):
-    """Pseudo-likelihoods of all rows, in nats, likewise."""
+    """Log pseudo-likelihoods of all rows in nats, as a lazy array."""
     return X.map_blocks(rbm.score_samples, drop_axis=1, dtype=rbm.components_.dtype)
 
 
@@ -48,7 +48,7 @@ def main():
     expected = rbm.score_samples(rows)
     here = time.perf_counter() - begin
     with Client(**(HERE if options.scheduler is None else {"address": options.scheduler})):
-        X = X.persist()  # rows are where the workers are
+        X = X.persist()  # load the rows into the memory of the workers
         X[:2].compute()
         begin = time.perf_counter()
         found = scores(rbm, X).compute()

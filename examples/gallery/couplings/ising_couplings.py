@@ -2,15 +2,15 @@
 Infer the couplings of an Ising model
 =====================================
 
-Two spins can be correlated because they interact, or because both follow a third one.
-``effective_couplings`` separates the two.
+Two spins can be correlated because they interact, or because both interact with a third spin.
+``effective_couplings`` estimates the direct interactions.
 """
 
 # %%
 # Data from known couplings
 # -------------------------
-# Twelve spins on a ring with couplings of both signs: few enough to list all states and draw
-# exactly.
+# Twelve spins on a ring have couplings of both signs between neighbors. There are only 4096 states,
+# so that exact samples can be drawn.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,8 +28,9 @@ probability = np.exp(log_weight - log_weight.max())
 X = states[rng.choice(len(states), size=5000, p=probability / probability.sum())]
 
 # %%
-# Fit, and sum out the hidden units
-# ---------------------------------
+# Fit, and compute the couplings
+# ------------------------------
+# The couplings describe the marginal distribution of the spins, without the hidden units.
 
 rbm = SpinRBM(24, n_iter=60, random_state=0).fit(X)
 pairs = effective_couplings(rbm).pairs
@@ -38,8 +39,9 @@ error = np.sqrt(((pairs - true)[np.triu_indices(n, 1)] ** 2).mean())
 print(f"root mean square error of a coupling: {error:.3f}")
 
 # %%
-# Correlations spread along the ring; couplings join neighbours only
-# ------------------------------------------------------------------
+# Correlations and couplings
+# --------------------------
+# Distant spins are correlated, but only neighbors have large couplings.
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
 titles = "correlations", "couplings of the model", "true couplings"

@@ -2,15 +2,15 @@
 Predict contacts from aligned sequences
 =======================================
 
-Sites of a protein that touch evolve together. In a simulated family whose contacts are known, a
-fitted ``TabularRBM`` finds them again.
+Sites of a protein that are in contact evolve together. This example simulates a family of sequences
+with known contacts, and predicts the contacts from the couplings of a ``TabularRBM``.
 """
 
 # %%
 # A family with known contacts
 # ----------------------------
-# Thirty sites, twenty amino acids and the gap, and twenty pairs of sites that act on each other.
-# Gibbs sampling draws fifteen hundred sequences.
+# The sequences have 30 sites with 21 letters (20 amino acids and the gap). Twenty pairs of sites
+# interact. Gibbs sampling draws 1500 sequences.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -41,10 +41,11 @@ X = pd.DataFrame(letters[codes], columns=[str(i + 1) for i in range(n_sites)]).a
 X.head()
 
 # %%
-# Fit, and sum out the hidden units
-# ---------------------------------
-# ``read_fasta`` reads such a table from a file. Real families contain groups of close relatives:
-# ``sequence_weights`` makes each group count as one sequence. Here there are no such groups.
+# Fit, and compute the couplings
+# ------------------------------
+# ``read_fasta`` reads such a table from a file. Real families contain groups of similar sequences,
+# whose influence ``sequence_weights`` reduces. The simulated family has no such groups.
+# ``effective_couplings`` marginalizes over the hidden units.
 
 weights = sequence_weights(X)
 print(f"effective number of sequences: {weights.sum():.0f} of {n_rows}")
@@ -55,15 +56,15 @@ scores = contact_scores(couplings, as_frame=True)
 scores.head()
 
 # %%
-# The best scores are the contacts
-# --------------------------------
-# Nearly all of the twenty pairs with the best scores are contacts. Below, the true contacts are
-# circles.
+# Pairs with the highest scores
+# -----------------------------
+# The output shows how many of the twenty pairs with the highest scores are contacts. In the left
+# plot, circles mark the true contacts.
 
 true = {(str(i + 1), str(j + 1)) for i, j in contacts}
 best = scores.head(n_contacts)
 found = [pair in true for pair in zip(best["first"], best["second"], strict=True)]
-print(f"contacts among the {n_contacts} best scores: {sum(found)}")
+print(f"contacts among the {n_contacts} highest scores: {sum(found)}")
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 extent = (0.5, n_sites + 0.5, n_sites + 0.5, 0.5)  # sites are counted from one
@@ -80,18 +81,19 @@ plt.show()
 
 # %%
 # Sequence logo of a hidden unit
-# ----------------------------------------
-# The strongest hidden unit, at the ten sites with the largest weights: letters above zero switch it
-# on.
+# ------------------------------
+# The logo shows the hidden unit with the largest weight norm, at the ten sites with the largest
+# weights. Letters above zero increase the probability that the unit is on.
 
 strongest = np.argmax(np.linalg.norm(rbm.components_, axis=1))
 LogoDisplay.from_estimator(rbm, strongest, n_columns=10)
 plt.show()
 
 # %%
-# New sequences, more like the family than the family
-# ---------------------------------------------------
-# At a temperature below one, likely sequences become likelier.
+# New sequences
+# -------------
+# At a temperature below one, samples have lower free energies, that is, higher probabilities under
+# the model.
 
 for temperature in (1.0, 0.5):
     sample = rbm.sample(100, 100, temperature=temperature, random_state=0)

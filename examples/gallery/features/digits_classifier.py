@@ -2,15 +2,15 @@
 Classification with calibrated probabilities
 ============================================
 
-The label is one more visible unit of the model. Its probabilities are exact, and with the label
-fixed, the model draws images of a class.
+In ``RBMClassifier``, the label is an additional visible unit. The class probabilities are exact,
+and the model can draw images of a given class.
 """
 
 # %%
 # Fit
 # ---
-# Handwritten digits of 8 x 8 pixels. `generative_weight` is the weight of the likelihood of
-# the images beside that of their labels; a larger one makes better samples.
+# The data are handwritten digits of 8 x 8 pixels. ``generative_weight`` is the weight of the
+# likelihood of images and labels, relative to the likelihood of the labels given the images.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,10 +30,10 @@ proba = classifier.predict_proba(new_X)
 print(f"test accuracy {classifier.score(new_X, new_y):.3f}, log-loss {log_loss(new_y, proba):.3f}")
 
 # %%
-# Is a probability of 0.8 right in 80 of 100 cases?
-# -------------------------------------------------
-# One point for each tenth of the probabilities of all classes together, which are mostly near 0
-# and 1.
+# Calibration curve
+# -----------------
+# If probabilities are calibrated, 80 of 100 predictions with a probability of 0.8 are right. Each
+# point shows one tenth of the range of the probabilities, of all classes together.
 
 is_label = (new_y[:, None] == classifier.classes_).ravel()
 CalibrationDisplay.from_predictions(is_label, proba.ravel(), n_bins=10, name="RBMClassifier")
@@ -42,8 +42,8 @@ plt.show()
 # %%
 # Samples by class
 # ----------------
-# The label is fixed, and Gibbs sampling draws the pixels. Each row is a digit; the pictures are the
-# means of the pixels given the hidden units of each sample.
+# Gibbs sampling draws the pixels given the label. Each row shows one digit. The plot shows the
+# means of the pixels given the hidden units, which are smoother than the drawn bits.
 
 labels = np.repeat(classifier.classes_, 12)
 samples, _ = classifier.sample(len(labels), labels, n_gibbs_steps=300, random_state=0)

@@ -2,16 +2,16 @@
 Classify digits with learned features
 =====================================
 
-A shift by one pixel misleads a linear classifier on raw pixels. The features of a restricted
-Boltzmann machine, learned without labels, recover most of the lost accuracy.
+Shifts of images by one pixel reduce the accuracy of a linear classifier on raw pixels. On features
+that a restricted Boltzmann machine learns without labels, the classifier is much more accurate.
 """
 
 # %%
 # The data
 # --------
-# scikit-learn's 8 x 8 digits, and each image shifted by one pixel in four directions. All copies
-# of an image stay on the same side of the split: a test image has no shifted copy among the
-# training images.
+# The data are the 8 x 8 digits of scikit-learn, and copies of each image that are shifted by one
+# pixel in four directions. The images are split before they are copied, so that no test image has a
+# copy in the training set.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,9 +37,9 @@ X, new_X = with_shifted_copies(images), with_shifted_copies(new_images)
 y, new_y = np.tile(y, 5), np.tile(new_y, 5)
 
 # %%
-# Pixels against features
-# -----------------------
-# The same linear classifier on both. The features are probabilities, so they need no
+# Comparison of pixels and features
+# ---------------------------------
+# Both are classified by the same linear classifier. The features are probabilities, so they need no
 # scaling.
 
 on_pixels = LinearSVC(tol=0.01).fit(X, y).score(new_X, new_y)
@@ -54,8 +54,8 @@ print(f"test accuracy on pixels {on_pixels:.3f}, on features {on_features:.3f}")
 # %%
 # Weights of the hidden units
 # ---------------------------
-# Each small image shows the weights of one hidden unit: white where a bright pixel turns it on,
-# black where a bright pixel turns it off. Most are strokes and edges.
+# Each small image shows the weights of one hidden unit. In white areas, bright pixels turn the unit
+# on; in black areas, they turn it off. Most units detect strokes and edges.
 
 display = ComponentsDisplay.from_estimator(pipeline[0], n_images=32, n_columns=8)
 display.figure_.set_size_inches(7, 4)

@@ -2,16 +2,16 @@
 Features of image patches (Gaussian RBM)
 ========================================
 
-A Gaussian-Bernoulli RBM on whitened patches learns small edges: detectors like those of the first
-stage of vision.
+On whitened patches of photographs, a Gaussian-Bernoulli RBM learns small edge filters, similar to
+the receptive fields of neurons in the primary visual cortex.
 """
 
 # %%
 # Patches
 # -------
-# From the two photographs that come with scikit-learn. Each patch loses its mean and its contrast.
-# Then the 25 strongest principal components are scaled to the same variance, which is called
-# whitening.
+# The patches are from the two photographs that come with scikit-learn. The mean of each patch is
+# subtracted, and the patch is divided by its standard deviation. Then, the patches are whitened:
+# the 25 principal components with the largest variances are scaled to the same variance.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +28,7 @@ for image in load_sample_images().images:
     patches.append(extract_patches_2d(grey, (SIDE, SIDE), max_patches=10_000, random_state=0))
 X = np.concatenate(patches).reshape(-1, SIDE * SIDE)
 X -= X.mean(axis=1, keepdims=True)
-X = X[X.std(axis=1) > 0.02]  # not the sky
+X = X[X.std(axis=1) > 0.02]  # without uniform patches, such as the sky
 X /= X.std(axis=1, keepdims=True)
 pca = PCA(n_components=25, whiten=True).fit(X)
 white = pca.transform(X)
@@ -37,14 +37,16 @@ print(f"{len(white)} patches, {white.shape[1]} whitened components")
 # %%
 # Fit
 # ---
-# Hidden units are rarely on after initialization, and rarely active units become sharp features.
+# After initialization, hidden units are rarely on. Units that are rarely on learn localized
+# features.
 
 rbm = GaussianBernoulliRBM(64, n_iter=30, batch_size=200, random_state=0).fit(white)
 
 # %%
 # Weights of the hidden units
-# ----------------------------
-# The weights are in whitened components; the principal axes take them back to pixels.
+# ---------------------------
+# The weights refer to whitened components. Multiplied by the principal axes, they are weighted sums
+# of these axes, which can be shown as images.
 
 filters = (rbm.components_ @ pca.components_).reshape(-1, SIDE, SIDE)
 order = np.argsort(-np.linalg.norm(rbm.components_, axis=1))

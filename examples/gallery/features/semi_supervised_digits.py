@@ -2,15 +2,15 @@
 Semi-supervised classification with few labels
 ==============================================
 
-``RBMClassifier`` models the label as one more column. Rows without a label still teach it what
-digits look like, and take no weight from the labels: these count by their mean over the labelled
-rows.
+``RBMClassifier`` models the label as an additional column. From unlabeled rows, it learns the
+distribution of the images. The likelihood of the labels is averaged over the labeled rows only, so
+unlabeled rows do not reduce its weight.
 """
 
 # %%
 # Few labels
 # ----------
-# Of a thousand images, all but 50, 100 or 300 lose their label and get -1.
+# Of 1000 images, only 50, 100 or 300 keep their label. The label of the others is replaced by -1.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,14 +23,14 @@ from skrbm import BernoulliRBM, RBMClassifier
 X, y = load_digits(return_X_y=True)
 X, unseen, y, unseen_y = train_test_split(X > 7, y, train_size=1000, stratify=y, random_state=0)
 counts = [50, 100, 300]
-accuracy = {"all rows": [], "labelled rows only": [], "logistic regression": []}
+accuracy = {"all rows": [], "labeled rows only": [], "logistic regression": []}
 for count in counts:
     is_labelled = np.arange(len(X)) < count
     partly = np.where(is_labelled, y, -1)
     model = RBMClassifier(BernoulliRBM(60, n_iter=20, random_state=0), unlabeled=-1)
     accuracy["all rows"].append(model.fit(X, partly).score(unseen, unseen_y))
     model.fit(X[is_labelled], partly[is_labelled])
-    accuracy["labelled rows only"].append(model.score(unseen, unseen_y))
+    accuracy["labeled rows only"].append(model.score(unseen, unseen_y))
     linear = LogisticRegression(max_iter=1000).fit(X[is_labelled], y[is_labelled])
     accuracy["logistic regression"].append(linear.score(unseen, unseen_y))
 
@@ -42,7 +42,7 @@ figure, ax = plt.subplots(figsize=(7, 4.2))
 for (name, values), style in zip(accuracy.items(), ("o-", "s--", "^:"), strict=True):
     ax.semilogx(counts, values, style, label=name)
     print(f"{name:20}", " ".join(f"{value:.3f}" for value in values))
-ax.set(xlabel="labelled images of 1000", ylabel="accuracy", title="Rows without a label help")
+ax.set(xlabel="labeled images of 1000", ylabel="accuracy", title="Accuracy on unseen images")
 ax.set_xticks(counts, labels=map(str, counts))
 ax.minorticks_off()
 ax.legend()

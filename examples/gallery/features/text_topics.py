@@ -2,14 +2,14 @@
 Topics of texts from a sparse bag of words
 ==========================================
 
-Words that occur together turn on the same hidden unit. The rows stay a sparse matrix throughout.
+Words that occur together turn on the same hidden unit. The rows remain a sparse matrix.
 """
 
 # %%
 # Texts
 # -----
-# The documentation of SciPy's functions: it is on every machine that runs this script. Labels are
-# the subpackages; the model does not see them.
+# The texts are the docstrings of SciPy, which is installed with skrbm. Their labels, the
+# subpackages, are not used for training.
 
 import importlib
 import inspect
@@ -41,7 +41,7 @@ print(f"{X.shape[0]} texts, {X.shape[1]} words, {X.nnz / X.shape[0]:.0f} words i
 # %%
 # Fit
 # ---
-# A small penalty on absolute weights leaves each hidden unit with few words.
+# Because of a small L1 penalty, each hidden unit has large weights for a few words only.
 
 rbm = BernoulliRBM(12, n_iter=40, l1=1e-3, random_state=0).fit(X)
 activation = rbm.transform(X)
@@ -49,8 +49,8 @@ activation = rbm.transform(X)
 # %%
 # Words and subpackages of each hidden unit
 # -----------------------------------------
-# A unit is named by the words that are more frequent in texts where it is on than in the others.
-# The picture shows in which share of each subpackage's texts it is on.
+# Each unit is labeled with the five words whose frequency increases most if the unit is on. The
+# plot shows the mean activation of each unit over the texts of each subpackage.
 
 share = np.array([activation[labels == i].mean(axis=0) for i in range(len(packages))])
 with_unit = (activation.T @ X) / activation.sum(axis=0)[:, None]
@@ -65,6 +65,6 @@ image = ax.imshow(share[:, order].T, cmap="Blues", vmin=0, vmax=1, aspect="auto"
 ax.set_xticks(range(len(packages)), labels=packages, rotation=30, ha="right")
 ax.set_yticks(range(len(order)), labels=[top[i] for i in order])
 figure.colorbar(image, label="mean activation")
-ax.set_title("Hidden units, named by their words")
+ax.set_title("Hidden units, labeled with their words")
 figure.tight_layout()
 plt.show()

@@ -2,15 +2,15 @@
 Stack two RBMs (deep belief network)
 ====================================
 
-A second RBM learns the hidden units of a first one. Two layers are better initial weights for a
-network of logistic units than random ones. As features for a linear classifier they are worse than
-one layer.
+A second RBM is trained on the features of a first one. As initial weights of a network of logistic
+units, the weights of both RBMs are better than random weights. As features for a linear classifier,
+the second layer is worse than the first.
 """
 
 # %%
 # The first layer
 # ---------------
-# scikit-learn's 8 x 8 digits, 60 % of them to learn from.
+# The data are the 8 x 8 digits of scikit-learn; 60 % are training images.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,9 +32,9 @@ H, new_H = first.transform(X), first.transform(new_X)
 # %%
 # The second layer
 # ----------------
-# Its columns are the 200 hidden units of the first. It can be initialised with the transposed
-# weights and exchanged biases of the first. Assign the arrays; ``fit`` with ``warm_start=True``
-# continues from them.
+# The columns of the second layer are the 200 hidden units of the first. It can be initialized with
+# the transposed weights and the exchanged biases of the first layer: assign the arrays, and call
+# ``fit`` with ``warm_start=True``, which starts from them.
 
 
 def second_layer(turned_over, draw_states, n_components=64):
@@ -56,16 +56,16 @@ def second_layer(turned_over, draw_states, n_components=64):
 seconds = {
     "transposed weights, bits": second_layer(True, True),
     "transposed weights, means": second_layer(True, False),
-    "new start, bits": second_layer(False, True),
-    "new start, means": second_layer(False, False),
-    "new start, bits, 200 units": second_layer(False, True, n_components=200),
+    "random weights, bits": second_layer(False, True),
+    "random weights, means": second_layer(False, False),
+    "random weights, bits, 200 units": second_layer(False, True, n_components=200),
 }
 
 # %%
 # Features for a linear classifier
 # --------------------------------
-# The second layer learns from bits, drawn from the first layer's probabilities in every epoch, or
-# from the probabilities themselves ("means").
+# The second layer is trained on bits that are drawn from the probabilities of the first layer in
+# every epoch, or on the probabilities ("means").
 
 
 def accuracy_of_features(features, new_features):
@@ -82,14 +82,14 @@ accuracy = {
     },
 }
 for name, value in accuracy.items():
-    print(f"{name:38} {value:.3f}")
+    print(f"{name:43} {value:.3f}")
 
 # %%
 # Initial weights of a neural network
 # -----------------------------------
-# ``MLPClassifier`` has the same layers: with ``activation="logistic"`` its hidden values are the
-# features of ``transform``. A first call of ``partial_fit`` creates its arrays, which then take the
-# weights of the RBMs.
+# With ``activation="logistic"``, the hidden layers of ``MLPClassifier`` compute the same function
+# as ``transform``. A first call of ``partial_fit`` creates the arrays of the network. The weights
+# of the RBMs are then copied to these arrays.
 
 
 def accuracy_by_epoch(layers, is_initialised, activation, seed, n_epochs=40):
@@ -113,21 +113,23 @@ curves = {
     for name, *setting in (
         ("two layers, from the stack", stack, True, "logistic"),
         ("one layer, from the RBM", stack[:1], True, "logistic"),
-        ("one layer, random start", stack[:1], False, "logistic"),
-        ("two layers, random start", stack, False, "logistic"),
-        ("two layers, random start, relu", stack, False, "relu"),
+        ("one layer, random weights", stack[:1], False, "logistic"),
+        ("two layers, random weights", stack, False, "logistic"),
+        ("two layers, random weights, relu", stack, False, "relu"),
     )
 }
 for name, curve in curves.items():
-    print(f"{name:31} after 5 epochs {curve[4]:.3f}, after 40 {curve[-1]:.3f}")
+    print(f"{name:32} after 5 epochs {curve[4]:.3f}, after 40 {curve[-1]:.3f}")
 
 # %%
 # Conclusion
 # ----------
-# Bits and means are about equally good for the second layer, and transposed weights are better
-# initial weights than random ones. For a linear classifier one layer is still the best. The network
-# of logistic units learns faster from the weights of the RBMs than from random weights, and ends
-# higher. A network of ``relu`` units, the default, is better than all of them without such weights.
+# For the second layer, bits and means are about equally good training data, and transposed weights
+# are better initial weights than random ones. For a linear classifier, one layer is better than
+# two. The network of logistic units learns faster from the weights of the RBMs than from random
+# weights, and reaches a higher accuracy. A network of ``relu`` units, the default of
+# ``MLPClassifier``, is more accurate than all networks of logistic units, although its initial
+# weights are random.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), width_ratios=(1, 1.2))
 names = list(accuracy)[::-1]

@@ -2,13 +2,13 @@
 Set the threshold of an outlier detector
 ========================================
 
-The free energy of a row is minus its log-probability, up to a constant. A detector sets a threshold
-that a given share of its training rows exceeds.
+The free energy of a row is its negative log-probability, up to a constant. The detector sets a
+threshold that at most a given fraction of the training rows exceed.
 """
 
 # %%
-# Learn one digit
-# ---------------
+# Fit to one digit
+# ----------------
 # The detector is trained on zeros, and tested on new zeros and on sixes.
 
 import matplotlib.pyplot as plt
@@ -27,19 +27,20 @@ print(f"new zeros labelled as outliers: {(detector.predict(new_zeros) == -1).mea
 print(f"sixes labelled as outliers: {(detector.predict(sixes) == -1).mean():.2f}")
 
 # %%
-# The picture
-# -----------
-# Free energies of the training rows, and of the sixes. Rows to the right of the line are outliers.
+# Histograms of the free energies
+# -------------------------------
+# The histograms show the free energies of the training rows and of the sixes. Rows to the right of
+# the line are classified as outliers.
 
 display = FreeEnergyDisplay.from_estimator(detector, zeros, sixes)
 display.ax_.legend(["zeros", "sixes", "threshold"])
 plt.show()
 
 # %%
-# Without a threshold
-# -------------------
-# The area under the ROC curve needs no threshold: it is the probability that a new zero scores
-# higher than a six.
+# Area under the ROC curve
+# ------------------------
+# The area under the ROC curve does not depend on the threshold: it is the probability that a new
+# zero has a higher score than a six.
 
 is_zero = [1] * len(new_zeros) + [0] * len(sixes)
 scores = [*detector.score_samples(new_zeros), *detector.score_samples(sixes)]

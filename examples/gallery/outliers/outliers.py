@@ -2,14 +2,14 @@
 Detect anomalous images
 =======================
 
-Some images of digits have a quarter of their pixels at random. A detector trained on ordinary
-images finds them.
+In some images of digits, a quarter of the pixels are replaced by random bits. A detector that is
+trained on other images finds most of them.
 """
 
 # %%
 # Ordinary and corrupted images
 # -----------------------------
-# The model learns from 1,300 ordinary images. Of the others, every tenth is corrupted.
+# The model is trained on 1300 images. Every tenth of the other images is corrupted.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,7 +28,7 @@ new[is_changed] = rng.random(is_changed.sum()) < 0.5
 # %%
 # Fit, and predict
 # ----------------
-# ``contamination`` is the share of the training rows that the threshold leaves outside.
+# ``contamination`` is the maximum fraction of the training rows below the threshold.
 
 model = BernoulliRBM(60, n_iter=40, random_state=0)
 detector = RBMOutlierDetector(model, contamination=0.02).fit(X)
@@ -50,7 +50,7 @@ ax.hist(scores[is_corrupted], bins, alpha=0.6, label="corrupted")
 ax.axvline(detector.offset_, color="black", label="threshold")
 ax.set(xlabel="score, nats", ylabel="images")
 ax.legend()
-bottom.suptitle("the ten lowest scores; corrupted ones in orange")
+bottom.suptitle("images with the ten lowest scores; corrupted images in orange")
 most_anomalous = np.argsort(scores)[:10]
 for ax, i in zip(bottom.subplots(1, 10), most_anomalous, strict=True):
     ax.imshow(new[i].reshape(8, 8), cmap="gray")

@@ -2,14 +2,14 @@
 Sample and complete images (inpainting)
 =======================================
 
-A fitted model is a distribution over images. It can draw new ones, and it can complete one of
-which only a part is known.
+A fitted model is a distribution over images. It can draw new images, and complete an image of which
+only a part is known.
 """
 
 # %%
 # Fit black and white digits
 # --------------------------
-# The last 297 images are not shown to the model.
+# The last 297 images are not used for training.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,9 +23,9 @@ rbm = BernoulliRBM(n_components=100, n_iter=60, random_state=0).fit(X[:1500])
 # %%
 # New images
 # ----------
-# ``sample`` runs one chain for every image. Several temperatures help the chains to move from one
-# digit to another. The states are black or white; one more half-step gives the mean of every pixel,
-# which is easier on the eye.
+# ``sample`` runs a separate chain for each image. With several temperatures, chains move more
+# easily from one digit to another. The sampled pixels are black or white. The means of the pixels
+# given the means of the hidden units are grey values, which look smoother.
 
 states = rbm.sample(10, n_gibbs_steps=500, n_temperatures=10)
 means = rbm.inverse_transform(rbm.transform(states))
@@ -33,8 +33,8 @@ means = rbm.inverse_transform(rbm.transform(states))
 # %%
 # The lower half from the upper half
 # ----------------------------------
-# ``mask`` is true where a pixel is known. ``method="mean"`` gives the probability of every unknown
-# pixel, given the known ones; ``method="sample"`` draws one completion.
+# ``mask`` is True for the known pixels. ``method="mean"`` estimates the probability that an unknown
+# pixel is white, given the known pixels. ``method="sample"``, the default, draws one completion.
 
 unseen = X[1500:1510]
 is_known = np.arange(64) < 32
@@ -42,8 +42,8 @@ expected = rbm.inpaint(unseen, is_known, method="mean")
 one_draw = rbm.inpaint(unseen, is_known)
 
 # %%
-# Side by side
-# ------------
+# Samples and completed images
+# ----------------------------
 
 rows = {
     "sample": states,

@@ -2,14 +2,15 @@
 Multiple imputation of missing values
 =====================================
 
-A single imputed value hides its uncertainty. Several imputations show it: each is a draw of the
-missing values given the known ones.
+A single imputed value does not show how uncertain it is. Multiple imputations do: each is a draw of
+the missing values given the known values.
 """
 
 # %%
 # A table with missing values
 # ---------------------------
-# Measurements of 178 wines. A quarter of the values is removed, so the truth is known.
+# The table contains measurements of 178 wines. A quarter of the values are removed, so that the
+# true values are known.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +39,8 @@ rbm = imputer.estimator_
 # %%
 # A hundred imputations
 # ---------------------
-# Their mean is the best guess, their spread is its uncertainty.
+# The mean of the imputations of a value is its estimate, and their standard deviation is the
+# uncertainty.
 
 copies = rbm.impute(X, n_imputations=100, random_state=0)
 guess, spread = copies.mean(axis=0), copies.std(axis=0)
@@ -48,11 +50,11 @@ is_covered = ((low <= truth) & (truth <= high))[is_missing]
 error = np.sqrt(((guess - truth)[is_missing] ** 2).mean())
 error_of_means = np.sqrt((truth[is_missing] ** 2).mean())
 print(f"root mean square error: {error:.2f}; of column means {error_of_means:.2f}")
-print(f"intervals that should hold 90 % of the true values hold {100 * is_covered.mean():.0f} %")
+print(f"90 % intervals contain {100 * is_covered.mean():.0f} % of the true values")
 
 # %%
-# Guess against truth
-# -------------------
+# Imputed and true values
+# -----------------------
 
 figure, ax = plt.subplots(figsize=(6, 5))
 shown = rng.choice(is_missing.sum(), 120, replace=False)
@@ -63,7 +65,7 @@ ax.plot([-3, 3], [-3, 3], color="black", lw=0.8)
 ax.set(
     xlabel="true value, standard deviations",
     ylabel="imputed mean and 90 % interval",
-    title=f"120 missing values; {100 * is_covered.mean():.0f} % of all intervals hold the truth",
+    title=f"120 missing values; {100 * is_covered.mean():.0f} % of all intervals contain the truth",
 )
 figure.tight_layout()
 plt.show()

@@ -2,15 +2,15 @@
 Likelihood and samples of a table with missing values
 =====================================================
 
-One joint model of a table with a category and numbers: Fisher's irises, which ship with
+``TabularRBM`` fits one model to a table of numbers and a category: Fisher's irises, which come with
 scikit-learn.
 """
 
 # %%
 # Fit
 # ---
-# The species is one categorical unit, every measurement a number; nothing has to be encoded or
-# scaled. A fifth of the cells is missing, and training follows the likelihood of the known cells.
+# ``TabularRBM`` encodes the species and scales the four measurements. A fifth of the cells are
+# missing. Training maximizes the likelihood of the known cells.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,7 +29,7 @@ rbm = TabularRBM(16, n_iter=200, random_state=0).fit(incomplete)
 # %%
 # Likely and unlikely rows
 # ------------------------
-# Log-likelihoods, in nats, of a probability times densities per centimetre.
+# The log-likelihood of a row, in nats, is the logarithm of a probability times a density per cm^4.
 
 log_likelihood = pd.Series(rbm.log_likelihood(table), name="nats")
 print(table.join(log_likelihood).sort_values("nats").iloc[[0, 1, 2, -3, -2, -1]].round(1))
@@ -37,21 +37,24 @@ print(table.join(log_likelihood).sort_values("nats").iloc[[0, 1, 2, -3, -2, -1]]
 # %%
 # Conditional probabilities
 # -------------------------
-# The species given the four measurements, and the petal's length given the rest of the row: both
-# exact.
+# ``conditional_proba`` computes the probabilities of the species given the measurements, and
+# ``conditional_mean`` the mean petal length given the other columns.
 
 proba = rbm.conditional_proba(table, "species")
 order = list(rbm.categories_[list(table).index("species")])
 predicted = np.array(order)[proba.argmax(axis=1)]
-print(f"species named rightly: {(predicted == table['species']).mean():.0%}")
+print(f"accuracy of the species: {(predicted == table['species']).mean():.0%}")
 error = rbm.conditional_mean(table, "petal length") - table["petal length"]
 spread = table["petal length"].std()
-print(f"petal length: error {np.sqrt((error**2).mean()):.2f} cm of {spread:.2f} cm")
+print(
+    f"petal length: root mean square error {np.sqrt((error**2).mean()):.2f} cm, "
+    f"standard deviation {spread:.2f} cm"
+)
 
 # %%
 # Imputed values with their uncertainty
 # -------------------------------------
-# The spread of the imputed copies is the uncertainty.
+# The variation of a value between the imputed copies shows its uncertainty.
 
 copies = rbm.impute(incomplete, n_imputations=50, random_state=0)
 name = "petal length"
@@ -59,13 +62,14 @@ own = is_missing[:, list(table).index(name)]
 draws = np.stack([copy[name][own] for copy in copies])
 low, high = np.quantile(draws, [0.05, 0.95], axis=0)
 truth = table[name][own].to_numpy()
-print(f"90 % intervals hold {np.mean((low <= truth) & (truth <= high)):.0%} of the hidden lengths")
+is_covered = (low <= truth) & (truth <= high)
+print(f"90 % intervals contain {np.mean(is_covered):.0%} of the missing lengths")
 
 # %%
-# A synthetic table beside the real one
-# -------------------------------------
-# Gibbs chains rarely cross from the irises with short petals to the others; chains at several
-# temperatures do.
+# Synthetic rows
+# --------------
+# Gibbs chains rarely move between irises with short petals and the other irises. Chains at several
+# temperatures move between them.
 
 synthetic = rbm.sample(len(table), 300, n_temperatures=10, random_state=0)
 figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
@@ -78,5 +82,5 @@ axes[0].legend()
 middle = draws.mean(axis=0)
 axes[2].errorbar(truth, middle, yerr=[middle - low, high - middle], fmt="o", ms=4, alpha=0.6)
 axes[2].plot([1, 7], [1, 7], color="grey", lw=1)
-axes[2].set(title="hidden petal lengths", xlabel="truth (cm)", ylabel="90 % interval (cm)")
+axes[2].set(title="missing petal lengths", xlabel="truth (cm)", ylabel="90 % interval (cm)")
 plt.show()

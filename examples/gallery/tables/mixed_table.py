@@ -2,14 +2,15 @@
 Model a table of numbers and categories
 =======================================
 
-``TabularRBM`` models all columns of a table at once: numbers, categories and flags. Then every
-column has a conditional probability or mean, given the others.
+``TabularRBM`` fits one model to all columns of a table: numbers, categories and flags. The model
+predicts each column from the other columns.
 """
 
 # %%
 # A table
 # -------
-# The wines of scikit-learn with their cultivar as a column, and one number cut into three classes.
+# The table contains four measurements of the wines of scikit-learn, the cultivar, and the color
+# intensity divided into three classes.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,20 +32,20 @@ print(train.head())
 # %%
 # Conditional probabilities
 # -------------------------
-# The probability of every cultivar, given all other columns. No classifier was trained for it.
+# ``conditional_proba`` computes the probability of each cultivar given the other columns. No
+# separate classifier is needed.
 
 rbm = TabularRBM(20, n_iter=200, random_state=0).fit(train)
 proba = rbm.conditional_proba(unseen, "cultivar")
 names = rbm.categories_[list(table.columns).index("cultivar")]
 guess = np.asarray(names)[proba.argmax(axis=1)]
-print(
-    f"cultivar guessed right for {100 * (guess == unseen['cultivar']).mean():.0f} % of unseen wines"
-)
+share = (guess == unseen["cultivar"]).mean()
+print(f"cultivar predicted correctly for {share:.0%} of unseen wines")
 
 # %%
 # New wines
 # ---------
-# ``sample`` returns a table like the one that was fitted.
+# ``sample`` returns a table with the columns and data types of the training table.
 
 new = rbm.sample(150, n_gibbs_steps=500, random_state=0)
 print(new.head())

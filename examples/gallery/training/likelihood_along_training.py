@@ -2,16 +2,16 @@
 Likelihood during training
 ==========================
 
-The likelihood keeps rising long after the first epochs. At a constant rate the noise of the updates
-stops this early; a rate that falls to zero does not.
+The likelihood rises for many epochs. With a constant learning rate and without averaging, the noise
+of the updates limits it.
 """
 
 # %%
 # Three schedules
 # ---------------
-# By default the rate falls linearly to zero over the epochs of a fit, and the fitted arrays are
-# averages over the updates. The other two schedules keep the rate constant. A model of 12 hidden
-# units is small enough for the exact log-likelihood.
+# By default, the learning rate decreases linearly to zero over the epochs of a fit, and the fitted
+# arrays are averages over the updates. In the other two settings, the rate is constant. A model of
+# 12 hidden units is small enough for the exact log-likelihood.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
@@ -22,12 +22,12 @@ X = load_digits().data > 7
 X, unseen = X[:1500], X[1500:]
 
 # %%
-# Twenty epochs are not the first half of a fit of forty, since the rate falls more slowly there. So
-# each point of a curve is a separate fit.
+# The learning rate depends on the total number of epochs, so each point of a curve is a separate
+# fit.
 
 lengths = [1, 3, 10, 30, 100]
 plans = {
-    "rate falls to zero (default)": {},
+    "rate decreases to zero (default)": {},
     "constant rate, averaged": {"learning_rate_schedule": "constant"},
     "constant rate": {"learning_rate_schedule": "constant", "average": False},
 }
@@ -43,7 +43,7 @@ for (name, options), style in zip(plans.items(), ("o-", "s--", "^:"), strict=Tru
 ax.set(
     xlabel="epochs of one fit",
     ylabel="log-likelihood of an unseen image, nats",
-    title="Averages or a falling rate keep the noise out",
+    title="Likelihood by learning-rate schedule and averaging",
 )
 ax.set_xticks(lengths, labels=map(str, lengths))
 ax.minorticks_off()

@@ -2,14 +2,15 @@
 Check that Gibbs chains mix
 ===========================
 
-Samples are only as good as the chains that draw them. ``chain_diagnostics`` runs several, and
-compares them.
+If Gibbs chains do not mix, samples do not represent the model. ``chain_diagnostics`` runs several
+chains and compares them.
 """
 
 # %%
-# A model with two modes
-# ----------------------
-# Twenty spins that mostly agree. A chain at one temperature rarely flips all of them.
+# Two models of coupled spins
+# ---------------------------
+# One hidden unit couples twenty spins. With strong coupling, nearly all spins are equal, and a
+# Gibbs chain rarely flips all of them.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -35,7 +36,7 @@ for name, report in reports.items():
 # %%
 # The traces
 # ----------
-# Each colour is a chain. Chains that mix overlap; others stay apart.
+# Each color shows one chain. The traces of chains that mix overlap.
 
 figure, axes = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, sharey=True)
 for ax, (name, report) in zip(axes, reports.items(), strict=True):

@@ -2,14 +2,15 @@
 Choose the learning rate by likelihood (GridSearchCV)
 =====================================================
 
-``GridSearchCV`` maximises the pseudo-likelihood by default, and the log-likelihood with
-``scoring=log_likelihood_scorer``. Here both find the same rate; they need not agree.
+By default, ``GridSearchCV`` maximizes the pseudo-likelihood. With
+``scoring=log_likelihood_scorer``, it maximizes the log-likelihood. In this example, both select the
+same learning rate.
 """
 
 # %%
 # A search
 # --------
-# Rows are shuffled, because without labels cross-validation does not shuffle. Twelve hidden units
+# The splitter shuffles the rows, which cross-validation does not do by default. Twelve hidden units
 # are few enough for the exact likelihood.
 
 import matplotlib.pyplot as plt
@@ -40,7 +41,7 @@ for name, style in (("log-likelihood", "o-"), ("pseudo-likelihood", "s--")):
     best = int(np.argmax(means))
     ax.plot(rates[best], means[best], "*", ms=16, color=line.get_color())
     print(f"best by {name}: learning_rate={rates[best]}")
-ax.set(xlabel="learning rate", ylabel="nats a held-out row", title="Stars: the best of each score")
+ax.set(xlabel="learning rate", ylabel="nats per held-out row", title="Stars: best of each score")
 ax.legend()
 figure.tight_layout()
 plt.show()
