@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from estimators.instances import arrays, assert_same_arrays, learned_bits
+from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -137,7 +138,7 @@ def test_training_options_go_with_real_hidden_units(options):
 def test_meta_estimators_take_real_hidden_units():
     X = rows_for(BernoulliRBM)
     y = X[:, 0].astype(int)
-    rbm = BernoulliRBM(3, hidden_units="drelu", learning_rate=1, n_iter=10, random_state=0)
+    rbm = BernoulliRBM(3, hidden_units="drelu", learning_rate=1, n_iter=30, random_state=0)
     classifier = RBMClassifier(rbm).fit(X, y)
     assert classifier.score(X, y) > 0.95
     np.testing.assert_allclose(classifier.predict_proba(X).sum(axis=1), 1)
@@ -257,6 +258,22 @@ def test_patterns_of_a_hopfield_network_are_recovered():
     assert best - rbm.log_likelihood(held_out).mean() < 0.05
     learned, true = (effective_couplings(model).pairs for model in (rbm, network))
     assert np.corrcoef(learned.ravel(), true.ravel())[0, 1] > 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hidden", HIDDEN_TYPES)
+def test_clusters_of_bits_are_learned_by_default(hidden):
+    # Slip: full steps of thresholds and asymmetries, which add up over the units: drelu ends up to
+    # 2 nats below the truth.
+    rng, shares, noise = np.random.default_rng(0), (0.4, 0.3, 0.2, 0.1), 0.02
+    centers = rng.random((4, 10)) < 0.5
+    group = rng.choice(4, 2000, p=shares)
+    X = 1.0 * (centers[group] ^ (rng.random((2000, 10)) < noise))
+    means = np.abs(centers - noise)
+    given_group = X @ np.log(means.T) + (1 - X) @ np.log(1 - means.T)
+    truth = logsumexp(given_group + np.log(shares), axis=1).mean()
+    rbm = BernoulliRBM(20, hidden_units=hidden, n_iter=10, random_state=0).fit(X)
+    assert rbm.log_likelihood(X, rbm.log_partition("exact")).mean() > truth - 0.2
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.damping import Damping
 from skrbm.core.training.parts.grey_values import GreyValues
 from skrbm.core.training.parts.guard import Guard
-from skrbm.core.training.parts.hidden_scale import HiddenScale
+from skrbm.core.training.parts.hidden_scale import SHAPE_RATE, HiddenScale
 from skrbm.core.training.parts.jump_to_data import MIXED_SHARE, N_FAR_ROWS, JumpToData
 from skrbm.core.training.parts.missing import ImputedRows, MissingValues
 from skrbm.core.training.parts.normalization import Normalization
@@ -85,6 +85,8 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         rbm.max_gradient_norm,
     )
     penalties = Penalties(rbm.l1, rbm.l1_squared, rbm.l2)
+    is_visible_unbounded, is_hidden_unbounded = map(np.any, machine.curvature_scales)
+    hidden_scale = HiddenScale(preconditioner, 1.0 if is_visible_unbounded else SHAPE_RATE)
     parts: tuple[Part, ...] = (
         Guard(start.dtype),
         *([GreyValues()] if rbm.draw_states else ()),
@@ -93,11 +95,11 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
             0.0 if "mixed rows" in rbm._left_out else MIXED_SHARE,
             0 if "anchors" in rbm._left_out else N_FAR_ROWS,
         ),
-        *([HiddenScale(preconditioner)] if np.any(machine.curvature_scales[1]) else ()),
+        *([hidden_scale] if is_hidden_unbounded else ()),
         Damping(preconditioner, optimizer.momentum_gain),
         *([penalties] if penalties else ()),
         *rbm._added_parts,
-        *([Normalization()] if all(map(np.any, machine.curvature_scales)) else ()),
+        *([Normalization()] if is_visible_unbounded and is_hidden_unbounded else ()),
         *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Average()] if rbm.average else ()),
         *([MissingValues(rows, buffers)] if isinstance(rows, ImputedRows) else ()),
