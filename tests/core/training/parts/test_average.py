@@ -52,6 +52,22 @@ def test_average_of_centered_machines_is_plain_and_does_not_know_the_origin(kind
     assert_same_arrays(average.parameters, machine_from(p).parameters, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", oracles.KINDS)
+def test_pending_updates_are_averaged_in_centered_coordinates(kind, seed, rng):
+    # Slips: plain parameters of the last update, offsets other than those of training.
+    first, last = (machine_from(model(sized(kind, 4, 3), seed + k)) for k in (0, 1))
+    old, new = ((rng.random(len(first.weights)), rng.random(3)) for _ in range(2))
+    state = TrainingState(np.zeros((1, 3)), visible_offset=new[0], hidden_offset=new[1])
+    centered, n_pending = recenter(first, *old), 4
+    for _ in range(N_ALL + n_pending):
+        add(state, centered)
+    share = n_pending * (1 + RECENCY) / (N_ALL + n_pending + RECENCY)
+    blend = recenter(last, *new).astype(np.float64, copy=True)
+    blend.assign({n: share * a + (1 - share) * centered.arrays[n] for n, a in blend.arrays.items()})
+    expected = recenter(blend, None, None).parameters
+    assert_same_arrays(averaged(last, state).parameters, expected, atol=1e-12)
+
+
 def test_average_starts_anew_in_other_coordinates(seed):
     p = model(("bernoulli", 4, 3, 0), seed)
     offsets = {"visible_offset": np.ones(4), "hidden_offset": np.ones(3)}
