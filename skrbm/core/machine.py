@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -63,8 +63,8 @@ class Machine:
         The keys are "weights" and the names of the layers' parameters with the prefix "visible_" or
         "hidden_", such as "visible_bias".
         """
-        layers = self.visible.parameters, self.hidden.parameters
-        return {"weights": self.weights} | _named(*layers)
+        layers = by_layer(self.visible.parameters, self.hidden.parameters)
+        return {"weights": self.weights} | layers
 
     @cached_property
     def offsets(self) -> dict[str, Array]:
@@ -72,7 +72,7 @@ class Machine:
 
         The keys are the names of the layers' offsets with the prefix "visible_" or "hidden_".
         """
-        return _named(self.visible.offsets, self.hidden.offsets)
+        return by_layer(self.visible.offsets, self.hidden.offsets)
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
@@ -356,7 +356,7 @@ class Machine:
             total_field = self.weights @ signal.sum(axis=0)
             work = np.einsum("ij,ij->i", self.weights, weights)
             _add(visible, self.visible.signal_gradient(total_field, work))
-        return {"weights": weights} | _named(visible, hidden)
+        return {"weights": weights} | by_layer(visible, hidden)
 
     def signal_product(self, v: Any, h: Array, out: Array | None = None) -> Array:
         """Matrix product of the transposed visible signals with `h`.
@@ -395,13 +395,23 @@ def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
         total[name] += array
 
 
-def _named(*layers: dict[str, Array]) -> dict[str, Array]:
-    """Merge the arrays of both layers, with the names that they have in a machine."""
-    named = {}
-    for layer, arrays in zip(("visible", "hidden"), layers, strict=True):
-        for name, array in arrays.items():
-            named[f"{layer}_{name}"] = array
-    return named
+def by_layer(visible: Mapping[str, Any], hidden: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge values of both layers, by the names that parameters and offsets have in a machine.
+
+    Parameters
+    ----------
+    visible, hidden : mapping of str to object
+        Values by the names in the layer, such as "bias".
+
+    Returns
+    -------
+    values : dict of str to object
+        The same values by the names in the machine, such as "visible_bias".
+    """
+    values = {f"visible_{name}": value for name, value in visible.items()}
+    for name, value in hidden.items():
+        values[f"hidden_{name}"] = value
+    return values
 
 
 def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:

@@ -10,7 +10,7 @@ unlabeled rows do not reduce its weight.
 # %%
 # Few labels
 # ----------
-# Of 1000 images, only 50, 100 or 300 keep their label. The label of the others is replaced by -1.
+# Only 50, 100 or 300 of 1000 images keep their label. The label of the others is replaced by -1.
 
 import matplotlib.pyplot as plt
 import numpy as np

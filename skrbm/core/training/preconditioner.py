@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.machine import Machine
+from skrbm.core.machine import Machine, by_layer
 from skrbm.core.numerics import Array, row_blocks
 from skrbm.core.training.gradient import Gradient
 from skrbm.core.units.support import Metric
@@ -91,11 +91,8 @@ class Preconditioner:
         """Factors of the metric times `unit`, by parameter; scalar factors of 1 are omitted."""
         visible, hidden = self.metrics(machine)
         signal: Any = visible.signal
-        multiples: dict[str, Any] = {
-            "weights": (signal[:, None] if np.ndim(signal) else signal) * hidden.signal,
-            **{f"visible_{name}": multiple for name, multiple in visible.parameters.items()},
-            **{f"hidden_{name}": multiple for name, multiple in hidden.parameters.items()},
-        }
+        multiples = by_layer(visible.parameters, hidden.parameters)
+        multiples["weights"] = (signal[:, None] if np.ndim(signal) else signal) * hidden.signal
         multiples = {name: self.unit * multiples.get(name, 1.0) for name in gradient}
         return {name: m for name, m in multiples.items() if np.ndim(m) or m != 1}
 

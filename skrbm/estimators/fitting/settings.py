@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.machine import Machine
+from skrbm.core.machine import Machine, by_layer
 from skrbm.core.numerics import Array, like
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
@@ -130,10 +130,7 @@ def _bounds(machine: Machine, variance: Array) -> dict[str, tuple[Array, Array]]
     """
     variance = like(variance, machine.weights)
     hidden_variance = np.ones_like(machine.weights, np.float64, shape=machine.hidden.n_columns)
-    ranges = {f"visible_{name}": ends for name, ends in machine.visible.bounds(variance).items()}
-    ranges |= {
-        f"hidden_{name}": ends for name, ends in machine.hidden.bounds(hidden_variance).items()
-    }
+    ranges = by_layer(machine.visible.bounds(variance), machine.hidden.bounds(hidden_variance))
     bounds = {}
     for name, (low, high) in ranges.items():
         present = machine.parameters.get(name)

@@ -28,13 +28,14 @@ SHAPE_RATE = 0.1
 class HiddenScale(Part):
     """Running variance of the hidden states under the data, which scales the metric of the step.
 
-    Steps of hidden parameters other than the bias are multiplied by a constant factor as well.
-
     The variance is estimated from at most `N_SCALE_ROWS` rows of each mini-batch. For unbounded
     states, it grows with the weights, and so does the curvature of the log-likelihood. The
     metric uses the larger of two values: this variance, and the current mean squared deviation of
     the chains from the mean of the mini-batch. With the variance alone, steps that should return
     distant chains to the data would overshoot.
+
+    Steps of hidden parameters other than the bias, such as thresholds, are also multiplied by a
+    constant factor.
 
     Parameters
     ----------
