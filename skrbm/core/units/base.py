@@ -95,7 +95,10 @@ class Units(ABC):
 
     @property
     def offsets(self) -> dict[str, Array]:
-        """Offset, not copied, with names as in `parameters`; empty without an offset."""
+        """Offset by name, of shape (n_columns,) and not copied; empty for a plain layer.
+
+        The name is "offset", or that of the parts as in `parameters`.
+        """
         return {} if self.offset is None else {"offset": self.offset}
 
     @abstractmethod
