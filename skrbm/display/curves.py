@@ -81,7 +81,7 @@ class TrainingCurveDisplay(Display):
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If the history is empty, or if any of the names is not in the history.
+            If the history is empty, if `names` is empty, or if any name is not in the history.
         """
         check_is_fitted(estimator)
         history = getattr(estimator, "history_", {})
@@ -94,7 +94,7 @@ class TrainingCurveDisplay(Display):
             score = next((name for name in SHOWN_SCORES if name in history), "")
             names = [name for name in (score, f"validation_{score}") if name in history]
         unknown = [name for name in names if name not in history]
-        if unknown:
+        if unknown or not len(names):
             raise ValueError(f"Expected names among {list(history)}, got {unknown}.")
         shown = {name: list(history[name]) for name in names}
         estimated = [name for name in names if f"{name}_std_error" in history]

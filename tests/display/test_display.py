@@ -163,8 +163,9 @@ def test_training_curves_are_columns_of_the_history(rbm):
     assert one.ax_.get_ylabel() == "free energy gap, nats"
     score = TrainingCurveDisplay.from_estimator(rbm, names=["pseudo_likelihood"])
     assert score.ax_.get_ylabel() == "pseudo likelihood, nats"
-    with pytest.raises(ValueError, match=r"Expected names among \[.*got \['loss'\]"):
-        TrainingCurveDisplay.from_estimator(rbm, names=["loss"])
+    for names, got in ((["loss"], r"\['loss'\]"), ([], r"\[\]")):
+        with pytest.raises(ValueError, match=r"Expected names among \[.*got " + got):
+            TrainingCurveDisplay.from_estimator(rbm, names=names)
 
 
 def test_free_energies_of_both_kinds_of_rows_share_their_bins(rbm):

@@ -63,6 +63,8 @@ def test_snapshots_are_the_fits_that_would_have_ended_there(kind):
         fitted = clone(rbm).set_params(n_iter=n_iter).set_callbacks().fit(X)
         assert_same_arrays(shown, fitted)
         assert shown.n_iter_ == n_iter
+        added = {name for name in vars(shown) if name.endswith("_")} - vars(fitted).keys()
+        assert not added  # such as feature_names_in_, which is absent without names
         assert shown.history_["n_iter"] == ([1] if n_iter < 3 else [1, 3])
         np.testing.assert_array_equal(shown.sample(5), fitted.sample(5))
         assert_same_arrays(shown.partial_fit(X), fitted.partial_fit(X))

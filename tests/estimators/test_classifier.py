@@ -419,7 +419,9 @@ def test_weights_that_leave_one_class_are_refused():
         RBMClassifier(new("bernoulli", **FAST)).fit(np.eye(4), [0, 1, 0, 1], [1, 0, 1, 0])
 
 
-@pytest.mark.parametrize("mark", [None, np.nan, np.float32("nan"), pd.NA, pd.NaT])
+@pytest.mark.parametrize(
+    "mark", [None, np.nan, np.float32("nan"), np.datetime64("NaT"), pd.NA, pd.NaT]
+)
 @pytest.mark.parametrize("dtype", [object, "string", "category", "Int64", float])
 def test_every_missing_value_marks_rows_without_a_label(mark, dtype):
     """Slips: NaN sought in text, and pandas' NA compared."""

@@ -130,6 +130,8 @@ def test_too_large_layers_name_the_alternative():
         rbm.log_partition("exact")
     result = rbm.log_partition(n_chains=100, n_temperatures=10)
     assert abs(result.value - 56 * np.log(2)) < 5 * result.std_error < 1
+    with pytest.raises(ValueError, match="X has 3 features"):  # annealing, however many visits
+        rbm.log_partition(n_chains=2, n_temperatures=2**26, X=np.eye(3))
 
 
 @pytest.mark.slow
@@ -197,6 +199,8 @@ def test_result_is_a_number_with_an_error_and_a_name():
     assert str(exact) == "log Z = 12.500000 nats (exact)"
     for error, text in ((0.0213, "1.000 +- 0.021"), (3.4, "1.00 +- 3.40"), (0.0, "1.00 +- 0.00")):
         assert str(LogPartition(1.0, error, "ais", 9, 8, 7.0)).startswith(f"log Z = {text} nats")
+    for method, steps in {"bar": "8 temperatures", "tracked": "8 Gibbs steps"}.items():
+        assert f"({method}: 9 chains, {steps}," in str(LogPartition(1.0, 0.1, method, 9, 8, 7.0))
     with pytest.raises(AttributeError):
         exact.value = 3
 

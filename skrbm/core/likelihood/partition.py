@@ -62,12 +62,13 @@ class LogPartition:
     def __str__(self) -> str:
         if self.effective_sample_size is None:
             return f"log Z = {self.value:.6f} nats ({self.method})"
+        unit = "Gibbs steps" if self.method == "tracked" else "temperatures"
         digits = 2
         if 0 < self.std_error < 1:  # two digits of the error
             digits = 1 - math.floor(math.log10(self.std_error))
         return (
             f"log Z = {self.value:.{digits}f} +- {self.std_error:.{digits}f} nats ({self.method}: "
-            f"{self.n_chains} chains, {self.n_temperatures} temperatures, effective sample size "
+            f"{self.n_chains} chains, {self.n_temperatures} {unit}, effective sample size "
             f"{self.effective_sample_size:.1f})"
         )
 

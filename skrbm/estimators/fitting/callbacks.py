@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, final
 
 __all__ = ["CallbackSupportMixin", "FitTask", "with_callbacks"]
@@ -79,7 +80,7 @@ class FitTask:
         """
         return self._epoch is not None and bool(
             self._epoch.call_on_fit_task_end(
-                **self._arguments, reconstruction_attributes=attributes
+                **self._arguments, reconstruction_attributes=partial(self._present, attributes)
             )
         )
 
@@ -93,4 +94,19 @@ class FitTask:
             only if a hook needs the attributes.
         """
         if self._fit is not None:
-            self._fit.call_on_fit_task_end(**self._arguments, reconstruction_attributes=attributes)
+            self._fit.call_on_fit_task_end(
+                **self._arguments, reconstruction_attributes=partial(self._present, attributes)
+            )
+
+    def _present(self, attributes: Attributes) -> dict[str, Any]:
+        """Attributes without those that are None and that the estimator does not have.
+
+        scikit-learn writes them to a copy of the estimator. An attribute of an earlier fit that is
+        None after this fit cannot be deleted there, and is None in the copy.
+        """
+        estimator = self._arguments["estimator"]
+        return {
+            name: value
+            for name, value in attributes().items()
+            if value is not None or hasattr(estimator, name)
+        }

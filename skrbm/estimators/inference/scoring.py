@@ -225,10 +225,10 @@ class LikelihoodMixin(ModelMixin):
             - "bar": Bennett's acceptance ratio [3]_ between neighboring temperatures of parallel
               tempering, which are chosen adaptively. Its errors may have either sign, but they are
               larger than those of "ais" if chains equilibrate slowly, as for 784 x 500 units.
-            - "auto": "exact" if it sums over at most `n_chains` times `n_temperatures` states, and
-              otherwise "ais". With ``n_temperatures="auto"``, the limit is `n_chains` times 10,000
-              states. By default, the limit is a million states, so that the result is exact if one
-              layer has at most 19 binary units.
+            - "auto": "exact" if it sums over at most `n_chains` times `n_temperatures` states, but
+              no more than 2^25, and otherwise "ais". With ``n_temperatures="auto"``, the limit is
+              `n_chains` times 10,000 states. By default, the limit is a million states, so that
+              the result is exact if one layer has at most 19 binary units.
         n_chains : int, default=100
             Number of annealed chains, at least 2; with `init`, the number of rows of `init` is used
             instead. For "bar", it is the number of independent sets of tempered chains.
@@ -301,8 +301,9 @@ class LikelihoodMixin(ModelMixin):
                 f"method='reverse_ais' starts from init; the other methods start from X."
             )
         if method == "auto":
-            most = AUTO_TEMPERATURES[-1] if n_temperatures == "auto" else int(n_temperatures)
-            method = "exact" if n_states <= n_chains * most else "ais"
+            n_steps = AUTO_TEMPERATURES[-1] if n_temperatures == "auto" else int(n_temperatures)
+            most = min(n_chains * n_steps, exact.MAX_STATES)
+            method = "exact" if n_states <= most else "ais"
         with finite_results() as check, explain_core_errors():
             if method == "exact":
                 value = exact.log_partition(machine.astype(np.float64), self.n_jobs)

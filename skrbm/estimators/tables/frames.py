@@ -90,9 +90,11 @@ def cells_of(column: Any) -> Array:
 
 
 def is_missing(value: Any) -> bool:
-    """True for None, floating-point NaN, and NaT and NA of pandas."""
+    """True for None, floating-point NaN, NaT of NumPy, and NaT and NA of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
