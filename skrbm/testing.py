@@ -27,8 +27,8 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
     Most methods are compared with values that are computed from `energy`, `signal` and `support`,
     by enumeration, quadrature or finite differences. Some overridden methods, such as
     `log_partition_change`, are compared with their default implementations. The methods `metric`,
-    `bounds`, `scale_gradient`, `has_means`, `draw_states_of_means` and `from_arrays`, the property
-    `value_step`, and sparse states are not tested.
+    `bounds`, `has_means`, `draw_states_of_means` and `from_arrays`, the property `value_step`, and
+    sparse states are not tested.
 
     Parameters
     ----------
@@ -257,6 +257,20 @@ def _check_tails(units: Units, field: Array, rng: np.random.Generator) -> None:
         far = np.clip(ends, -FAR_STATE, FAR_STATE)[np.isinf(ends).any(axis=1)]
         energy = units.take(i).energy(far) * 2 / FAR_STATE**2
         _close(energy.min(), curvature[columns].min(), "tail_curvature", FAR_ERROR)
+
+
+def _check_scale_gradient(units: Units, field: Array, rng: np.random.Generator) -> None:
+    work = rng.standard_normal(units.n_columns)
+
+    def log_scale(layer: Units) -> float:
+        scale = layer.affine_signal[1] / np.sqrt(layer.tail_curvature)
+        return float(work @ np.log(np.where(scale > 0, scale, 1.0)))  # bounded units have no scale
+
+    gradient = units.scale_gradient(work)
+    _require(gradient.keys() <= units.parameters.keys(), "scale_gradient has further parameters")
+    for parameter in units.parameters:
+        expected = _derivatives(log_scale, units, parameter)
+        _close(gradient.get(parameter, 0.0), expected, f"scale_gradient in {parameter}")
 
 
 def _check_conditional_values(units: Units, field: Array, rng: np.random.Generator) -> None:

@@ -173,6 +173,13 @@ class SteepTail(DReLU):
         return np.ones_like(self.bias)
 
 
+class ForgottenCurvature(Gaussian):
+    """The gradient of the signal's slope alone."""
+
+    def scale_gradient(self, work):
+        return {name: 2 * array for name, array in super().scale_gradient(work).items()}
+
+
 class NormalMean(ReLU):
     """The mean of the law before it is cut."""
 
@@ -213,6 +220,7 @@ BROKEN = {
     SharedColumns(np.arange(5.0), (3, 2)): "unit_columns",
     OtherSide(BIAS, -BIAS, 0.5 * BIAS): "log_partition differs",
     SteepTail(BIAS, -BIAS, 0.5 * BIAS): "tail_curvature differs",
+    gaussian(ForgottenCurvature): "scale_gradient in log_variance",
     NormalMean(BIAS): "mean differs",
     gaussian(AnyTempering): "tempered: energy",
     WithoutQuadrature(BIAS): "WithoutQuadrature units have no quadrature",

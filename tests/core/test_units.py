@@ -294,30 +294,6 @@ def test_gradient_is_that_of_the_log_partition(units, field, rng):
         np.testing.assert_allclose(gradient[name], slope, rtol=0, atol=1e-8, err_msg=name)
 
 
-def test_scale_gradient_is_that_of_slope_and_curvature(units, rng):
-    # Slips: the slope or the curvature alone, a part's work given to another part.
-    if not np.isfinite(units.tail_curvature).any():
-        assert units.scale_gradient(np.ones(units.n_columns)) == {}
-        return
-    step, work = 1e-5, rng.normal(size=units.n_columns)
-
-    def log_scale(layer):
-        scale = layer.affine_signal[1] / np.sqrt(layer.tail_curvature)
-        return work @ np.log(np.where(scale > 0, scale, 1))
-
-    gradient = units.scale_gradient(work)
-    for name, array in units.parameters.items():
-        slope = np.zeros_like(array)
-        for i in range(len(array)):
-            ends = []
-            for sign in (-1, 1):
-                moved = units.astype(np.float64, copy=True)
-                moved.parameters[name][i] += sign * step
-                ends.append(log_scale(moved))
-            slope[i] = (ends[1] - ends[0]) / (2 * step)
-        np.testing.assert_allclose(gradient.get(name, 0), slope, atol=1e-8, err_msg=name)
-
-
 def test_samples_have_the_mean_and_the_variance_of_the_law(units, rng):
     # Slips: variance in place of standard deviation, no noise, spins drawn in {0, 1}.
     field = rng.uniform(-1, 1, (4, units.n_columns)) - bias_of(units)  # no state is too rare
