@@ -146,8 +146,8 @@ class Machine:
         if not fraction < 1:
             raise NormalizationError(
                 f"{type(self.visible).__name__} visible and {type(self.hidden).__name__} hidden "
-                f"units have no joint distribution with weights this large: they reduce the "
-                f"curvature of the energy by a fraction of {fraction:.3g}, which must be less than 1. "
+                f"units may have no joint distribution with weights this large: they reduce the "
+                f"curvature of the energy by up to a fraction of {fraction:.3g}, which must be below 1. "
                 f"Divide the weights by more than {np.sqrt(fraction):.3g}."
             )
 

@@ -258,7 +258,7 @@ def test_weights_without_a_distribution_are_refused_by_name(hidden, seed):
     wide = machine_from(p.replace(weights=1.01 * p.weights / largest))
     np.testing.assert_allclose(wide.lost_curvature, 1.01**2)
     name = type(wide.hidden).__name__
-    message = rf"Gaussian visible and {name} hidden units have no joint .* fraction of 1.02"
+    message = rf"Gaussian visible and {name} hidden units may have no joint .* fraction of 1.02"
     with pytest.raises(NormalizationError, match=message):
         wide.check_normalizable()
     assert machine_from(model(("spin", 4, 3, 0, hidden), seed)).lost_curvature == 0

@@ -203,6 +203,10 @@ DATES = pd.date_range("2026-01-01", periods=60)
         (pl.DataFrame({"day": DATES.to_list()}), "auto"),
         (DATES.to_numpy()[:, None], "auto"),
         (pd.DataFrame({"day": DATES}), {"day": "numeric"}),
+        (DATES.to_numpy()[:, None], {0: "numeric"}),
+        ((DATES - DATES[0]).to_numpy()[:, None], {0: "numeric"}),
+        (np.array([[np.datetime64("2026-01-01", "ns")]] * 60), "auto"),
+        (np.array([[np.datetime64("2026-01-01", "ns")], [None]] * 30, dtype=object), "auto"),
     ],
 )
 def test_dates_are_refused_with_advice(X, kinds):

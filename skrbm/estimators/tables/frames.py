@@ -13,6 +13,7 @@ import numpy as np
 from skrbm.core.numerics import Array
 
 MISSING = -1  # code of a missing value
+NUMPY_DATES = np.datetime64, np.timedelta64
 POLARS_KINDS = {"Boolean": "binary"} | dict.fromkeys(
     ("String", "Categorical", "Enum", "Object", "Null"), "categorical"
 )
@@ -93,7 +94,7 @@ def is_missing(value: Any) -> bool:
     """True for None, floating-point NaN, NaT of NumPy, and NaT and NA of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    if isinstance(value, np.datetime64 | np.timedelta64):
+    if isinstance(value, NUMPY_DATES):
         return bool(np.isnat(value))
     return isinstance(value, float | np.floating) and math.isnan(value)
 
@@ -115,6 +116,11 @@ def numbers_of(column: Any) -> Array:
         text = next((value for value in values if isinstance(value, str | bytes)), None)
         if text is not None:
             raise ValueError(f"text, {text!r}")
+        # NumPy converts dates in nanoseconds to numbers; `tolist` has done so in arrays of dates
+        if (is_array and column.dtype.kind in "mM") or any(
+            isinstance(x, NUMPY_DATES) for x in values
+        ):
+            raise TypeError("dates or times")
         return np.fromiter(map(float, values), dtype, len(values))
     if is_array:
         return np.asarray(column.astype(dtype))
