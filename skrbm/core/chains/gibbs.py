@@ -19,7 +19,7 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
     Parameters
     ----------
     machine : Machine
-        Machine whose visible layer, without a field, is drawn from.
+        Machine; the states are drawn from its visible layer without a field.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
