@@ -174,7 +174,7 @@ def clamped_mean(
 
     At each step of clamped Gibbs chains, the conditional means of the visible units given the
     hidden units are computed. The estimate is the average of these means over the steps. If
-    `values` is given, the results of this function are averaged instead.
+    `values` is given, the arrays that it returns are averaged instead.
 
     Parameters
     ----------
