@@ -139,10 +139,10 @@ def effective_couplings(
 
     The coefficients are defined by averages over the states of the visible units. In these
     averages, the units are independent. They are uniformly distributed [1]_ or, if they are
-    real-valued without two bounds, standard normal. A hidden unit with the states -1 and +1
-    contributes :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where :math:`u_k` is
-    the input from visible unit k. If this term is written as a Fourier integral, the average
-    factorizes over the units:
+    real-valued without two bounds, standard normal. A hidden unit with the bias b and the states -1
+    and +1 contributes :math:`\log 2 \cosh(b + \sum_k u_k)` to the log-probability, where
+    :math:`u_k` is the input from visible unit k. If this term is written as a Fourier integral over
+    the frequency t, the average (in angle brackets) factorizes over the units:
 
     .. math::
 
@@ -150,10 +150,14 @@ def effective_couplings(
         \prod_{k \ne i, j} \langle e^{i t u_k} \rangle \right)}{t \sinh(\pi t / 2)} \, dt,
         \qquad D_i = e^{i t u_i} - \langle e^{i t u_i} \rangle
 
+    Outside of the brackets, :math:`u_i` is the input from the higher state of a two-state unit, or
+    from the category to which the coefficient belongs. For a real-valued unit with the standardized
+    value :math:`s_i`, :math:`D_i` is replaced by :math:`\langle s_i e^{i t u_i} \rangle`.
+
     The integrals are summed over the hidden units. They are computed by the midpoint rule, which is
-    exact to rounding. The number of nodes for a hidden unit grows linearly with the sum, over the
-    visible units, of the largest absolute inputs; it does not depend on the number of states of the
-    visible layer.
+    exact to rounding. The number of nodes for a hidden unit grows linearly with an upper bound on
+    the magnitude of its total input, including the bias. It does not depend on the number of states
+    of the visible layer.
 
     Parameters
     ----------
@@ -164,10 +168,11 @@ def effective_couplings(
     order : {2, 3}, default=2
         Largest number of interacting units.
     method : {"auto", "exact", "gaussian"}, default="auto"
-        "exact" computes the integral. "gaussian" approximates the sum of the inputs from the other
-        units by a normal variable; it does not support real-valued visible units. "auto" uses
-        "gaussian" if the hidden units do not have two states, or if all visible units are discrete
-        and the integral would take more than `max_products` multiplications.
+        "exact" computes the integral. "gaussian" approximates the sum of the inputs from all
+        visible units except the interacting ones by a normal variable; it does not support
+        real-valued visible units. "auto" uses "gaussian" if the hidden units do not have two
+        states, or if all visible units are discrete and the integral would take more than
+        `max_products` multiplications.
     max_products : float, default=1e13
         Largest number of complex multiplications for which "auto" computes the integral. 1e13
         multiplications take minutes.
@@ -181,8 +186,9 @@ def effective_couplings(
     ------
     ValueError
         If a visible unit has neither two states in one column, nor one-hot columns, nor real values
-        in one column. If hidden units do not have two states and `method` is "exact" or a visible
-        unit is real-valued. If `method` is "gaussian" and a visible unit is real-valued.
+        in one column. If `method` is "exact" and the hidden units do not have two states. If a
+        visible unit is real-valued and `method` is "gaussian" or the hidden units do not have two
+        states.
 
     References
     ----------
@@ -222,17 +228,18 @@ def effective_couplings(
 
 @final
 class _VisibleSignals:
-    """Inputs to the hidden units from every value of every visible unit.
+    """Inputs to the hidden units from the visible units, for each value of a discrete unit.
 
     The values of all discrete units are concatenated; `unit` contains, for each value, the index of
-    its unit among the discrete units. `sent` contains the inputs from each value. Let x be `bias`
-    plus the sum of the inputs from the values of all units. The hidden units contribute
-    ``log_partition(x)`` and a term that is linear in the inputs to log p. For two-state hidden
-    units, `log_partition` is the sum of log 2cosh x. `columns` contains the indices of the values
-    that have a column in the layer: all values of a categorical unit, and the higher value of a
-    two-state unit. For each of these values, `value_columns` contains its column in the layer, and
-    `linear` contains the linear term minus the energy, from which the average over all values of
-    the unit is subtracted. `reals` contains the inputs from the real-valued units.
+    its unit among the discrete units. `sent`, of shape (n_values, n_hidden), contains the inputs
+    from each value. Let x be `bias` plus the sum of the inputs from all units. The hidden units
+    contribute ``log_partition(x)`` and a term that is linear in the inputs to log p. For two-state
+    hidden units, `log_partition` is the sum of log 2cosh x. `columns` contains the indices of the
+    values that have a column in the layer: all values of a categorical unit, and the higher value
+    of a two-state unit. For each of these values, `value_columns` contains its column in the layer,
+    and `linear` contains the linear term minus the energy. The average of this difference over all
+    values of the unit is subtracted from it. `reals` contains the inputs from the real-valued
+    units.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -282,7 +289,7 @@ class _VisibleSignals:
 
     @property
     def n_nodes(self) -> Array:
-        """Number of frequencies at which the integral of each hidden unit is evaluated."""
+        """Number of frequencies at which each hidden unit's integrand is evaluated, (n_hidden,)."""
         largest = np.maximum.reduceat(np.abs(self.sent), self.first, axis=0).sum(axis=0)
         period = largest + self.reals.largest_sent + np.abs(self.bias) + SATURATION
         return np.asarray(np.ceil(LAST_FREQUENCY * period / (2 * np.pi)), dtype=int)
@@ -327,7 +334,8 @@ class _RealSignals:
     def largest_sent(self) -> Array:
         """Bound on the absolute deviation of each hidden unit's input from `mean_sent`.
 
-        It is exceeded with a probability below 1e-18. The result has shape (n_hidden,).
+        The input is the sum over the real-valued units. The bound is exceeded with a probability
+        below 1e-18. The result has shape (n_hidden,).
         """
         largest = np.where(self.is_bounded, SPAN / 2, NORMAL_BOUND)
         return np.asarray(largest @ np.abs(self.slope))
@@ -335,8 +343,9 @@ class _RealSignals:
     def transforms(self, t: Array, j: int) -> tuple[Array, Array]:
         """Means of exp(i t u), and ratios of the means of s exp(i t u) and exp(i t u).
 
-        u is the input of each real-valued unit to hidden unit j, minus its mean. Both results have
-        shape (n_reals, n_t).
+        `t`, of shape (n_t,), contains frequencies. s is the standardized value of a real-valued
+        unit, and u is its input to hidden unit j, minus the mean input. Both results have shape
+        (n_reals, n_t).
         """
         y = self.slope[:, j, None] * t
         mean, ratio = np.exp(-(y**2) / 2), y.copy()
@@ -417,7 +426,11 @@ def _real_product(a: Array, b: Array) -> Array:
 
 
 def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
-    """Write averages to `sums`; the total input from the other units is approximated as normal."""
+    """Write the coefficients to `sums` in place, with a normal approximation of the inputs.
+
+    For each set of interacting units, the sum of the inputs from all other visible units is
+    approximated by a normal variable with the same mean and variance.
+    """
     if len(signals.reals.columns):
         raise ValueError(
             "Couplings of real values are computed exactly, got the method 'gaussian' for them."

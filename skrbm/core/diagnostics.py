@@ -236,8 +236,8 @@ def split_r_hat(trace: Array) -> float:
     Returns
     -------
     r_hat : float
-        Split R-hat. It is one for a constant quantity, and infinite if the quantity is constant
-        within each half of each chain but not overall.
+        Split R-hat. It is one for a constant quantity. If the quantity is constant within each half
+        of each chain but not equal in all halves, it is infinite or, due to rounding, very large.
 
     References
     ----------

@@ -106,7 +106,7 @@ def draw_normal(
 
 
 def draw_uniform(shape: tuple[int, ...], rng: np.random.Generator, array: Array) -> Array:
-    """Draw uniform numbers in [0, 1), in double precision, on the device of an array.
+    """Draw uniform numbers in [0, 1), in double precision, on the host or the device of `array`.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def draw_uniform(shape: tuple[int, ...], rng: np.random.Generator, array: Array)
     rng : numpy.random.Generator
         Source of random numbers.
     array : ndarray
-        Array on the device, whose library draws the numbers.
+        NumPy array, or array on a device, whose library then draws the numbers.
 
     Returns
     -------

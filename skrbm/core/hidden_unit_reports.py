@@ -90,7 +90,8 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
 
     Let :math:`L_j(v)` be the log-partition of hidden unit j given the visible states. The
     log-likelihood of the machine without this unit is
-    :math:`\log p(v) - L_j(v) + \log Z - \log Z_{-j}`. Its mean over the data is lower by
+    :math:`\log p(v) - L_j(v) + \log Z - \log Z_{-j}`, where :math:`Z` and :math:`Z_{-j}` are the
+    partition functions with and without the unit. Its mean over the data is lower by
 
     .. math::
 
@@ -111,7 +112,8 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     -------
     importance, std_error : ndarray of shape (n_hidden_units,)
         Importances and their standard errors, in nats. An error is infinite if the effective number
-        of draws is below `MIN_DRAWS`, for example if the unit is active in nearly all draws.
+        of draws is below `MIN_DRAWS`, for example if the log-partition of the unit is far smaller
+        in a few draws than in all others.
     """
     hidden = machine.hidden
     losses, errors = [], []

@@ -35,9 +35,8 @@ class Labels:
     columns : ndarray of shape (n_labels,)
         Indices of the columns of the label in the visible layer.
     n_block_elements : int
-        Largest number of elements of a block, which is the product of the numbers of rows, labels
-        and hidden units. A block of this size fits the cache. Blocks have at least one row, even if
-        this row has more elements.
+        Largest number of elements of a block: rows times labels times hidden units. A block of this
+        size fits the cache. Blocks have at least one row, even if this row has more elements.
 
     Raises
     ------
@@ -51,7 +50,7 @@ class Labels:
 
     Examples
     --------
-    A hidden unit coupled to the second of two labels:
+    A hidden unit coupled to a binary unit and to the second of two labels:
 
     >>> from skrbm.core.units import Bernoulli, Categorical, Composite
     >>> visible = Composite((Bernoulli(np.zeros(1)), Categorical(np.zeros(2), (2,))))

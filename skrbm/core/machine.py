@@ -100,25 +100,31 @@ class Machine:
 
     @property
     def curvature_scales(self) -> tuple[Array, Array]:
-        r"""Factors :math:`s / \sqrt{\kappa}` of visible and hidden columns in `lost_curvature`."""
+        r"""Signal slopes divided by the square roots of the curvatures, for each layer.
+
+        These factors :math:`s / \sqrt{\kappa}` of `lost_curvature` have the shapes (n_visible,) and
+        (n_hidden,).
+        """
         layers = self.visible, self.hidden
         left, right = (layer.affine_signal[1] / np.sqrt(layer.tail_curvature) for layer in layers)
         return left, right
 
     @property
     def lost_curvature(self) -> float:
-        r"""Largest fraction by which the coupling reduces the curvature of the energy.
+        r"""Largest fraction by which the coupling reduces the curvature of a layer's free energy.
 
+        The free energy of a layer is the energy of its states if the other layer is integrated out.
         The fraction is zero if all units of a layer have two bounds. For two unbounded layers with
-        curvatures :math:`\kappa` and signal slopes :math:`s`, it is the square of the largest
-        singular value of
+        curvatures :math:`\kappa` (see `Units.tail_curvature`) and signal slopes :math:`s`, it is
+        the square of the largest singular value of
 
         .. math:: S_{ij} = \frac{s_i W_{ij} s_j}{\sqrt{\kappa_i \kappa_j}}
 
-        The energy grows most slowly along the corresponding singular vectors. If the fraction is
-        below one and all curvatures are positive, the partition function is finite. The converse
-        need not hold if states are bounded on one side. The result is infinite if an entry of the
-        Gram matrix of :math:`S` is not finite.
+        If the states are multiplied by :math:`\sqrt{\kappa}`, the free energies grow most slowly
+        along the corresponding singular vectors. If the fraction is below one and all curvatures
+        are positive, the partition function is finite. The converse need not hold if states are
+        bounded on one side. The result is infinite if an entry of the Gram matrix of :math:`S` is
+        not finite.
         """
         left, right = self.curvature_scales
         if not (left.any() and right.any()):

@@ -1,4 +1,4 @@
-"""Numerically stable elementwise functions, and helpers for rows of arrays."""
+"""Numerically stable functions, and helpers for arrays and their rows."""
 
 from __future__ import annotations
 

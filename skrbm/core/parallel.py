@@ -49,15 +49,16 @@ def map_blocks(
         Positional arguments of each call.
     n_jobs : int or None
         Number of workers, as in joblib. If None, it is the number set by
-        ``joblib.parallel_config``. If this number is one, which is the default of joblib, there are
-        as many threads as BLAS would use or, if `processes` is True, no workers beside this
-        process.
+        ``joblib.parallel_config``. If it is None and that number is one, which is the default of
+        joblib, there are as many threads as BLAS would use, or, if `processes` is True, the blocks
+        are processed serially.
     n_products : float, default=infinity
         Number of multiplications in each matrix product of `function`. If it is below
         `MANY_PRODUCTS`, the default number of threads is one instead of that of BLAS, since several
         threads would wait for the interpreter.
     processes : bool, default=False
-        If True, workers are processes. If False, they are threads.
+        If True, workers are processes, unless ``joblib.parallel_config`` sets another backend. If
+        False, they are threads.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def one_blas_thread() -> Iterator[None]:
     """Context in which matrix products use one BLAS thread.
 
     The limit applies to all threads of the process. The previous number of BLAS threads is restored
-    when the last thread leaves such a context.
+    when the last of these contexts ends.
     """
     holder = object()
     try:

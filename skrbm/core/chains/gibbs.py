@@ -19,7 +19,7 @@ def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> A
     Parameters
     ----------
     machine : Machine
-        Machine whose visible layer, without a field, is drawn from.
+        Machine; the states are drawn from its visible layer without a field.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
@@ -174,7 +174,7 @@ def clamped_mean(
 
     At each step of clamped Gibbs chains, the conditional means of the visible units given the
     hidden units are computed. The estimate is the average of these means over the steps. If
-    `values` is given, the results of this function are averaged instead.
+    `values` is given, the arrays that it returns are averaged instead.
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
 
     The step leaves the machine's distribution of :math:`h` invariant for any rows that are
     independent of the chains. The ratio can be computed exactly. Let :math:`L_v` and :math:`L_h` be
-    the log-partitions of the layers, :math:`\psi(h)` the signal of the hidden units, and
-    :math:`f_k` the field of row k on the hidden units. Then
+    the log-partitions of the layers, :math:`W` the weights, :math:`\psi(h)` the signal of the
+    hidden units, and :math:`f_k` the field of row k on the hidden units. Then
 
     .. math::
 

@@ -31,7 +31,8 @@ class TemperedPath:
     partition function is known. The base and the machine must be in natural form: the signals of
     their layers equal the states, see `natural_machine`. The intermediate distributions can then be
     represented by machines with the same unit types. The attribute `is_tempered_exactly` of the
-    hidden units must be True, since constants in their energies would change the free energies.
+    hidden units must be True. Otherwise, their energies could differ from the interpolated energies
+    by constants, which would change the free energies.
 
     Parameters
     ----------

@@ -76,11 +76,12 @@ def sample_tempered(
     *,
     n_warm_steps: int = 0,
 ) -> Array:
-    """Draw visible states by parallel tempering, with one ladder for each sample.
+    """Draw visible states by parallel tempering, with a separate ladder of chains for each sample.
 
-    The inverse temperatures are adapted after rounds of 1, 2, 4... steps. The last round takes at
-    least half of the steps. Chains at inverse temperature 1 may jump to the anchors of the path,
-    before the first step of each round and then every `LADDER_JUMP_PAUSE` steps.
+    The inverse temperatures, which are common to all samples, are adapted after rounds of 1, 2,
+    4... steps. The last round takes at least half of the steps. Chains at inverse temperature 1 may
+    jump to the anchors of the path, before the first step of each round and then every
+    `LADDER_JUMP_PAUSE` steps.
 
     Parameters
     ----------
