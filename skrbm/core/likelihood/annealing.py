@@ -97,8 +97,10 @@ def annealed_log_partition(
         \log \hat Z = \log Z_0 + \log \frac1M \sum_m w_m, \qquad
         \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
 
-    where :math:`Z_0` is the partition function of the base, :math:`v_0` is drawn from the base, and
-    :math:`v_k` is drawn from :math:`v_{k - 1}` by one Gibbs step at :math:`\beta_k`. Every
+    where :math:`Z_0` is the partition function of the base, :math:`F_\beta` is the free energy at
+    the inverse temperature :math:`\beta` (see `PathChains.step`), :math:`v_0` is drawn from the
+    base, and :math:`v_k` is drawn from :math:`v_{k - 1}` by one Gibbs step at :math:`\beta_k`. The
+    result is :math:`\log \hat Z + c`, where :math:`c` is the `energy_shift` of the path. Every
     ``path.annealing_jump_pause`` temperatures, jumps to the anchors of the path are proposed if it
     has any. Since :math:`\hat Z` is unbiased, :math:`\log \hat Z` tends to be too low, and
     likelihoods computed from it tend to be too high.
@@ -144,10 +146,11 @@ def reversed_log_partition(
 
     .. math:: \log \hat Z = \log Z_0 - \log \frac1M \sum_m w_m
 
-    where :math:`w_m` is defined as in `annealed_log_partition`, but with the inverse temperatures
-    in descending order and :math:`v_0` drawn from the model. Since :math:`1 / \hat Z` is unbiased,
-    :math:`\log \hat Z` tends to be too high. The true value therefore tends to be between the
-    estimates of the two functions.
+    where :math:`Z_0` and :math:`w_m` are defined as in `annealed_log_partition`, but with the
+    inverse temperatures in descending order and :math:`v_0` drawn from the model. As there, the
+    `energy_shift` of the path is added to :math:`\log \hat Z`. Since :math:`1 / \hat Z` is
+    unbiased, :math:`\log \hat Z` tends to be too high. The true value therefore tends to be between
+    the estimates of `annealed_log_partition` and of this function.
 
     Parameters
     ----------

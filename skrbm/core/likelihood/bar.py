@@ -162,7 +162,7 @@ def _sample(
 def _bridge(differences: Array, base: float) -> LogPartition:
     """Compute the log-partition and its standard error from the differences of `_sample`.
 
-    `base` is the log-partition at the inverse temperature 0.
+    `base` is the log-partition of the base of the path plus its energy shift, in nats.
     """
     n_chains = differences.shape[-1]
     ratios = np.array([_solve(*pair) for pair in differences.swapaxes(0, 1)])

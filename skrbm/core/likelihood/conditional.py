@@ -17,18 +17,20 @@ CURVATURE_ROUNDING = 1e-3  # tolerance of curvature times largest variance <= 1 
 def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     r"""Ranges of the field of the hidden units on each visible unit, given the other visible units.
 
-    If the hidden units are bounded, the bounds of the field are the same for all visible states.
-    Otherwise, let :math:`s_j^2` be an upper bound on the variance of the signal of hidden unit j
-    given any field, :math:`\sigma_i` the slope of the signal of visible unit i, and
+    If all hidden units have two bounds, the bounds of the field are the same for all visible
+    states. Otherwise, let :math:`s_j^2` be an upper bound on the variance of the signal of hidden
+    unit j given any field, :math:`\sigma_i` the slope of the signal of visible unit i, and
     :math:`\kappa_i` the smallest curvature of its energy. Consider the normal distribution with the
     precision
 
     .. math:: \kappa_i - \sigma_i^2 q_i, \qquad q_i = \sum_j W_{ij}^2 s_j^2
 
-    and with the same gradient of the log-density at the current state as the conditional
-    distribution of the visible unit. The conditional distribution is no wider than this normal
-    distribution. The variance of the field is at most :math:`q_i`. For a visible unit with two
-    bounds, the bounds take the place of the normal distribution.
+    whose log-density has the gradient :math:`\kappa_i (m_i - v_i)` at the current state
+    :math:`v_i`, where :math:`m_i` is the mean of visible unit i given the mean hidden states. For
+    Gaussian units, the log-density of the conditional distribution has the same gradient there. The
+    conditional distribution is no wider than this normal distribution. The variance of the field
+    given the visible states is at most :math:`q_i`. For a visible unit with two bounds, the bounds
+    take the place of the normal distribution.
 
     Parameters
     ----------
@@ -40,9 +42,9 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     Returns
     -------
     low, high : ndarray of shape (n_visible,) or (n_samples, n_visible)
-        Bounds of the field on each visible unit. If the hidden units are bounded, the bounds have
-        shape (n_visible,) and hold for all samples. Otherwise, the probability of a field beyond
-        the bounds is negligible.
+        Bounds of the field on each visible unit. If all hidden units have two bounds, these arrays
+        have shape (n_visible,) and hold for all samples. Otherwise, the probability of a field
+        beyond the bounds is negligible.
 
     Raises
     ------
@@ -50,8 +52,9 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
         If the precision of a bounding normal distribution is not positive, since the weights are
         too large.
     UnknownRangeError
-        If hidden units are unbounded and the energy of a visible unit is not known to be convex:
-        `largest_variance` exceeds the inverse of `tail_curvature`.
+        If a hidden unit lacks a bound, and the energy of a visible unit with a finite
+        `tail_curvature` is not known to be convex: its `largest_variance` exceeds the inverse of
+        the curvature by a fraction of `CURVATURE_ROUNDING` or more.
     """
     visible, hidden = machine.visible, machine.hidden
     low, high = hidden.field_bounds(machine.weights)
@@ -95,7 +98,8 @@ def conditional_distribution(
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
         Visible states. The states of the unit itself must be finite. They affect the result only
-        if the hidden units are unbounded, by the range of the quadrature nodes.
+        if the unit is continuous and a hidden unit lacks a bound: the range of the quadrature nodes
+        then depends on them.
     number : int
         Index of the unit.
     refinement : int, default=1
@@ -108,8 +112,8 @@ def conditional_distribution(
         States of a discrete unit, or atoms and quadrature nodes of a continuous unit. The width is
         the number of columns of the unit.
     probability : ndarray of shape (n_values, n_samples)
-        Probabilities of the values, which sum to one for each sample. The
-        probability of a quadrature node is its density, multiplied by the quadrature weight.
+        Probabilities of the values, which sum to one for each sample. The probability of a
+        quadrature node is its density, multiplied by the quadrature weight.
 
     Raises
     ------

@@ -46,8 +46,8 @@ def log_partition(
         The machine or its transpose. The sum is over the visible states of `marginal`. If None, it
         is the machine or its transpose, whichever has fewer visible states.
     blocks : tuple of int, default=BLOCKS
-        Largest number of elements of an array in a block, and number of blocks in the task of a
-        worker.
+        Largest number of elements of an array in a block of more than one state, and largest number
+        of blocks in the task of a worker.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
     machine : Machine
         Any unit types.
     max_states : int, default=MAX_STATES
-        Largest number of states of the visible layer.
+        Largest allowed number of visible states of the result.
 
     Returns
     -------

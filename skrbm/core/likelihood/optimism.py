@@ -39,9 +39,9 @@ def effective_parameters(
         Trained machine.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Training rows. If there are more than `N_OPTIMISM_ROWS`, evenly spaced ones are used.
-    step_sum : float or ndarray of shape (n_columns,)
-        Sum over all updates of the factor by which the gradient of the weights was multiplied, for
-        each visible column or for all columns.
+    step_sum : float or ndarray of shape (n_visible,)
+        Sum over all updates of the factor by which the gradient of the weights was multiplied: one
+        sum for each visible column, or one number if the sums of all columns are equal.
     l2 : float, default=0.0
         L2 penalty on the weights.
 
@@ -74,8 +74,8 @@ def effective_parameters(
 def _spectrum(x: Array) -> Array:
     """Eigenvalues of the covariance matrix of the columns.
 
-    If there are at most as many rows as columns, eigenvalues that must be zero are omitted: there
-    is one eigenvalue for each row.
+    If there are at most as many rows as columns, the result has one eigenvalue for each row; the
+    other eigenvalues are zero.
     """
     x = x - x.mean(axis=0)
     gram = x.T @ x if x.shape[1] < len(x) else x @ x.T

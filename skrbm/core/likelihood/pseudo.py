@@ -57,7 +57,8 @@ def pseudo_likelihood(
         If `field_ranges` or `Units.conditional_values` raises it, for example because the weights
         are too large for a quadrature.
     UnknownRangeError
-        If hidden units are unbounded and the energy of a visible unit is not known to be convex.
+        If `field_ranges` raises it: a hidden unit lacks a bound, and the energy of a visible unit
+        that lacks a bound is not known to be convex.
 
     References
     ----------
@@ -118,7 +119,8 @@ def estimate_pseudo_likelihood(
         If `field_ranges` or `Units.conditional_values` raises it, for example because the weights
         are too large for a quadrature.
     UnknownRangeError
-        If hidden units are unbounded and the energy of a visible unit is not known to be convex.
+        If `field_ranges` raises it: a hidden unit lacks a bound, and the energy of a visible unit
+        that lacks a bound is not known to be convex.
     """
     n_units = machine.visible.n_units
     first = rng.integers(n_units, size=v.shape[0])
@@ -196,7 +198,9 @@ def monitored_rows(
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
         Mask of the units whose terms are included in the sum. If None, all units are included.
     evaluations : tuple of int, default=MONITOR_EVALUATIONS
-        Smallest and largest number of evaluations of the log-partition of a hidden unit.
+        Lower and upper limit of the planned cost, in evaluations of the log-partition of a hidden
+        unit. The actual cost is lower for few visible units or rows. It is higher if one unit in
+        each of ``MONITOR_ROWS[0]`` rows costs more.
 
     Returns
     -------
@@ -370,7 +374,7 @@ def _products(change: Array, weights: Array) -> Array:
 def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
     """Lower and upper bounds of the field on each visible unit, computed from a few of the rows.
 
-    At most ``MONITOR_ROWS[0]`` rows are used. If hidden units are unbounded, other rows may have
+    At most ``MONITOR_ROWS[0]`` rows are used. If a hidden unit lacks a bound, other rows may have
     fields beyond these bounds.
     """
     some = dense(every_kth_row(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)

@@ -49,7 +49,7 @@ class Population:
 
     @property
     def value(self) -> float:
-        """Logarithm of the mean weight, including `log_partition`, in nats."""
+        """Logarithm of the mean weight, plus `log_partition`, in nats."""
         return float(
             self.log_partition + np.logaddexp.reduce(self.log_weights) - np.log(len(self.v))
         )

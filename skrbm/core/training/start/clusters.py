@@ -73,7 +73,10 @@ class Clusters:
 
     @property
     def origin(self) -> Array:
-        """Mean of the cluster centers or, if there are two clusters, center of the larger one."""
+        """Mean of the cluster centers or, if there are two clusters, center of the larger one.
+
+        The result has shape (n_visible,).
+        """
         return np.asarray(self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0))
 
     def kurtosis(self, variance: Array) -> float:
@@ -83,8 +86,10 @@ class Clusters:
         :math:`i`, divided by the variance of the data in this column. Steps :math:`\delta_i` of the
         log-variances change the log-odds of two modes :math:`k` and :math:`l` in proportion to
         :math:`\sum_i \delta_i (d_{ki} - d_{li})`. Let :math:`\lambda` be the largest eigenvalue of
-        the covariance matrix of :math:`d_{ki}` over the modes. A single column has, on average, the
-        same effect as all columns together if its kurtosis is :math:`3 + 2 \lambda`.
+        the covariance matrix of :math:`d_{ki}` over the modes. It is the largest variance of
+        :math:`\sum_i \delta_i d_{ki}` over the modes for steps of unit norm. In `Gaussian.metric`,
+        a kurtosis of :math:`3 + 2 \lambda` makes the steps of a log-variance smaller by a factor of
+        at least :math:`1 + \lambda`.
 
         Parameters
         ----------
@@ -131,7 +136,7 @@ def find_clusters(
     step : float
         Distance between the two values of every column; 0 for numeric columns.
     max_clusters : int
-        Maximum number of clusters; values above `MAX_CLUSTERS` have no effect.
+        Maximum number of clusters. Values above `MAX_CLUSTERS` count as `MAX_CLUSTERS`.
     rng : numpy.random.Generator
         Source of random numbers.
 
@@ -184,19 +189,22 @@ def far_rows_by_group(
 ) -> tuple[list[Array], float]:
     """Find groups of one or more rare rows that are far from all other rows.
 
-    A group is rare if it is not the largest group and if a random subsample of at most
-    `MAX_CLUSTERED_ROWS` rows is expected to contain fewer than `MAX_RARE_ROWS` of its rows.
+    A group is rare if it is not the largest group and if fewer than `MAX_RARE_ROWS` of its rows are
+    expected in a random subsample of `MAX_CLUSTERED_ROWS` rows, or of all rows if there are fewer.
 
     Parameters
     ----------
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Data. Rows with missing values (NaN) do not belong to any group.
+        Data. Rows with missing values (NaN), and rows with values that are `MAX_DEVIATIONS` units
+        or more from the mean, do not belong to any group.
     indices : ndarray of shape (n_rows,)
         Indices of the rows to search. If there are more than `searched_rows` allows, only evenly
         spaced ones are searched.
     mean, unit : ndarray of shape (n_visible,)
-        Mean of each column, and the unit in which distances along this column are measured. The
-        unit is infinite for constant columns.
+        Mean of each column, and the unit in which the first search measures distances along this
+        column. The unit is infinite for constant columns. Later searches, of which there are at
+        most `N_RESCALINGS` - 1, measure distances in standard deviations within the groups that
+        the previous search found.
 
     Returns
     -------
@@ -257,7 +265,7 @@ def separated(rows: Array, label: Array, step: float, min_change: Array) -> Arra
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_visible)
-        Rows with a mean of zero.
+        Rows minus the column means of the data. Each column may be divided by a constant.
     label : ndarray of int of shape (n_samples,)
         Cluster of each row, counted from zero.
     step : float
@@ -270,7 +278,8 @@ def separated(rows: Array, label: Array, step: float, min_change: Array) -> Arra
     -------
     is_apart : ndarray of bool of shape (n_clusters, n_clusters)
         Symmetric mask, True on the diagonal. A cluster with fewer than `MIN_CLUSTER_ROWS` rows in
-        one half counts as separated from all clusters except the nearest one.
+        one half counts as not separated from its nearest cluster. All other pairs with such a
+        cluster count as separated.
     """
     half, groups = len(rows) // 2, np.arange(label.max() + 1)
     is_of = label == groups[:, None]

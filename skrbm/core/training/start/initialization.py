@@ -29,8 +29,8 @@ def initial_hidden_layer(
 ) -> Units:
     """Hidden layer with prescribed means without a field.
 
-    The means of bounded units are given by `activity`. Unbounded units have a mean of zero. The
-    mean of units with only a lower bound exceeds this bound by `INITIAL_HEIGHT`.
+    The means of units with two bounds are given by `activity`. Units without bounds have a mean of
+    zero. The mean of units with only a lower bound exceeds this bound by `INITIAL_HEIGHT`.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def initial_hidden_layer(
     n_columns : int
         Number of columns.
     activity : float, default=INITIAL_ACTIVITY
-        Mean of a bounded unit minus its low state, divided by the difference between its high and
-        its low state.
+        Mean of a unit with two bounds minus its lower bound, divided by the difference between the
+        bounds.
 
     Returns
     -------
@@ -59,10 +59,11 @@ def initial_machine(
 ) -> Machine:
     """Machine with small random weights.
 
-    The weights are drawn from a normal distribution whose variance is the same for all weights in
-    the metric of both layers [1]_. They are drawn in double precision, so that models of single and
-    double precision have the same initial weights. If the visible units are equal to the mean of
-    the data, the hidden units have the distribution of `hidden`.
+    The weights are drawn from normal distributions. The variance of a weight is proportional to the
+    product of the factors `Metric.signal` of its visible and its hidden column [1]_. The weights
+    are drawn in double precision, so that models of single and double precision have the same
+    initial weights, up to rounding. If the visible units are equal to the mean of the data, the
+    hidden units have the distribution of `hidden`.
 
     Fluctuations of the hidden units couple the visible units to themselves and to each other. To
     bound this coupling, the weights are scaled down so that the standard deviation of the field on
@@ -160,12 +161,14 @@ def _self_coupling(
 ) -> Array:
     r"""Field with the same first-order effect on the visible means as their self-coupling.
 
-    Hidden units with variances :math:`s_j^2` multiply the distribution of each visible unit by
-    :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To first order, this changes the
-    mean of the unit by half the sum over :math:`j` of :math:`s_j^2` times the second derivative of
-    the mean along the vector :math:`w_j`. The field that causes the same change solves a linear
-    system. This field is computed by the conjugate gradient method, preconditioned by `variances`
-    from `column_variances`; one step is enough if all units have a single column.
+    Let :math:`w_j` be the weights of hidden unit j, :math:`s_j^2` the variance of its signal, and
+    :math:`\delta\varphi` the visible signals minus their means. To second order in the weights, the
+    sum over the hidden states multiplies the distribution of the visible layer by
+    :math:`\exp \tfrac12 \sum_j s_j^2 (w_j^T \delta\varphi)^2`. To the same order, this factor
+    changes the visible means by half the sum over :math:`j` of :math:`s_j^2` times the second
+    derivative of the means along the field :math:`w_j`. The field that causes the same change
+    solves a linear system. This field is computed by the conjugate gradient method, preconditioned
+    by `variances` from `column_variances`; one step is enough if all units have a single column.
     """
     n_visible, n_hidden = weights.shape
     mean = visible.mean(np.zeros((1, n_visible)))

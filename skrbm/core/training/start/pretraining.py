@@ -286,8 +286,9 @@ def add_hidden_units(
     n_hidden : int
         Number of hidden units after the addition, at least the current number.
     mean, variance : ndarray of shape (n_visible,)
-        Mean of the data, and variance of the data or of the rows within their clusters, from which
-        `initial_machine` computes the weights.
+        Arguments of `initial_machine`: the mean of the data, which determines the biases of the
+        added units, and the variance of the data or of the rows within their clusters, which
+        determines the scale of the weights.
     rng : numpy.random.Generator
         Source of random numbers.
 
