@@ -45,7 +45,7 @@ class LabelledRows(DataExpectation):
     mean : ndarray of shape (n_samples, n_hidden)
         Expected hidden states given the rows. For unlabeled rows, the label contributes no field.
     field : ndarray of shape (n_samples, n_hidden)
-        Field of the other visible units on the hidden units.
+        Hidden field of the rows, without the contribution of the label.
     factors : tuple of float
         Factor :math:`\delta` of the conditional log-likelihood, and factor :math:`\gamma` of the
         joint log-likelihood.

@@ -49,6 +49,12 @@ class Expectation(ABC):
         gradient : dict of str to ndarray
             Expectation for each parameter, with the keys and shapes of the machine's parameters. It
             is empty for a `Multiple` with a factor of 0.
+
+        Raises
+        ------
+        TooManyStatesError
+            If `AllStates` is part of the expectation, and both layers have more than
+            `exact.MAX_STATES` states.
         """
 
     def __sub__(self, other: Expectation) -> Expectation:
@@ -67,9 +73,9 @@ class DataExpectation(Expectation):
 
     @abstractmethod
     def averages(self) -> tuple[Array, Array]:
-        """Weighted averages over the rows of the visible states and of the expected hidden states.
+        """Weighted averages of the visible states and of the expected hidden states.
 
-        The shapes of the two averages are (n_visible,) and (n_hidden,).
+        The averages are over the rows. Their shapes are (n_visible,) and (n_hidden,).
         """
 
 
@@ -115,9 +121,10 @@ class AllStates(Expectation):
 @final
 @dataclass(eq=False, slots=True)
 class Samples(DataExpectation):
-    """Weighted sum, over visible states, of the negative gradient of the energy averaged over h.
+    """Weighted sum of the negative gradients of the energy over visible states.
 
-    The difference of two such sums is a weighted sum with positive and negative weights.
+    The gradient of a visible state v is averaged over p(h | v). The difference of two such sums is
+    a weighted sum with positive and negative weights.
 
     Parameters
     ----------
@@ -181,7 +188,7 @@ class Buffer:
         self._array: Array | None = None
 
     def rows(self, shape: tuple[int, ...], dtype: Any, like: Array) -> Array:
-        """Return the first `shape[0]` rows; a new array is allocated on the device of `like`."""
+        """Return the first `shape[0]` rows; a new array, if needed, is on the device of `like`."""
         array = self._array
         if (
             array is None
@@ -343,12 +350,12 @@ class PhaseStates:
 
     @property
     def data_mean(self) -> Array:
-        """Expected hidden states given the mini-batch."""
+        """Expected hidden states given the mini-batch, of shape (n_data, n_hidden)."""
         return self.mean[: self.v.shape[0]]
 
     @property
     def model_mean(self) -> Array:
-        """Expected hidden states given the visible states of the model."""
+        """Expected hidden states given `model`, of shape (n_model, n_hidden)."""
         return self.mean[self.v.shape[0] :]
 
     def write_fields(self, machine: Machine) -> None:

@@ -77,6 +77,8 @@ def run_epochs(
     DivergenceError
         If a `Guard` is among the parts, and an epoch diverges (see `Guard.around_epoch`). Machine
         and state are restored to their values before the epoch.
+    TooManyStatesError
+        If the negative phase is `Exact`, and both layers have more than `exact.MAX_STATES` states.
     """
     rows, sample_weight = like(rows, v), like(sample_weight, v)
     if trainer.centering and state.visible_offset is None:

@@ -13,7 +13,9 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.state import TrainingState
 
-N_ACTIVATION_ROWS = 100  # largest number of rows and of chains, except for pseudo-likelihoods
+# Largest number of rows, and of chains, from which `epoch_scores` computes other scores than the
+# pseudo-likelihood.
+N_ACTIVATION_ROWS = 100
 # Bounds of the largest number of compared rows, and number of rows in an epoch per compared row.
 GAP_ROWS, ROWS_PER_GAP_ROW = (100, 1000), 50
 RATE_DIVISOR = 5.0  # as in scikit-learn's SGDClassifier and MLPClassifier
@@ -59,8 +61,8 @@ def epoch_scores(
         state, averaged over the hidden units and over at most `N_ACTIVATION_ROWS` of the rows.
         "chain_gap", which is present only if there are chains, is the mean free energy of visible
         states drawn given at most `N_ACTIVATION_ROWS` of the chains, minus the mean free energy of
-        these rows, in nats. For this difference, data that are means of states are replaced by
-        random states with these means.
+        the rows used for "mean_activation", in nats. For this difference, data that are means of
+        states are replaced by random states with these means.
     """
     rows = every_kth_row(v, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
     weight = None if sample_weight is None else every_kth_row(sample_weight, N_ACTIVATION_ROWS)
@@ -303,7 +305,7 @@ class EarlyStopping:
             Plain machine after the epoch, which is copied if it is kept.
         state : TrainingState
             State of training. On a plateau, `rate_factor` is divided by `RATE_DIVISOR` if
-            `slows_down` is True.
+            `slows_down` is True and the learning rate exceeds `MIN_RATE`.
 
         Returns
         -------

@@ -48,7 +48,10 @@ class NegativePhase(ABC):
     @classmethod
     @abstractmethod
     def create(cls, n_gibbs_steps: int, base: Units, ladder: Ladder) -> Self:
-        """Create the algorithm; each class uses only the arguments that it needs."""
+        """Create the algorithm; each class uses only the arguments that it needs.
+
+        `base` and `ladder` are the parameters of `ParallelTempering`.
+        """
 
     @property
     @abstractmethod
@@ -185,8 +188,8 @@ class ParallelTempering(NegativePhase):
     Parameters
     ----------
     n_gibbs_steps : int, default=1
-        Number of steps of the chains per update. One step draws v, then h, then swaps states
-        between neighboring temperatures.
+        Number of steps of the chains per update. One step draws v, then draws h, then proposes
+        swaps of states between neighboring temperatures.
     base : Units
         Visible layer at inverse temperature 0. Its distribution without a field should resemble the
         data. It must not share memory with the machine, because training changes the machine in

@@ -86,15 +86,16 @@ class Part:
 
         These three hooks are then skipped without a message; all other hooks are called
         nevertheless. To refuse a model or data, return True and raise an error in `begin`. The
-        method is called once per run, at the start of `run_epochs`.
+        method is called once per run, at the start of `run_epochs`. `v` includes held-out rows.
         """
         return True
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
         """Prepare the part for a run on the data `v`, or raise an error to refuse model or data.
 
-        The hook is called once per run. It is not called if `n_done` of `run_epochs` is positive,
-        as for a run that is resumed from a checkpoint. `machine` is plain.
+        The hook is called before the first epoch of a run, unless `n_done` of `run_epochs` is
+        positive, as for a run that is resumed from a checkpoint. `machine` is plain. `v` includes
+        held-out rows.
         """
 
     def around_epoch(
@@ -147,12 +148,13 @@ class Part:
         """Change the arrays of the gradient in place, before the step.
 
         Training maximizes the mean log-likelihood or, with labels, the mean of the objective of
-        `LabelObjective`. `gradient` is the gradient of this mean, from which the gradient of a
-        penalty must be subtracted. Its keys and shapes are those of `Machine.parameters`, with keys
-        such as "weights", "visible_bias" and "hidden_bias". After this hook, `Preconditioner` clips
-        the gradient and multiplies it by the metric. `machine` is the machine in training, whose
-        parameters are centered if training is centered. Do not read `step.v` and `step.positive`
-        here, because the gradient may have overwritten their arrays. Read them in `observe`.
+        `LabelObjective`. `gradient` is an estimate of the gradient of this mean, from which the
+        gradient of a penalty must be subtracted. Its keys and shapes are those of
+        `Machine.parameters`, with keys such as "weights", "visible_bias" and "hidden_bias". After
+        this hook, `Preconditioner` clips the gradient and multiplies it by the metric. `machine` is
+        the machine in training, whose parameters are centered if training is centered. Do not read
+        `step.v` and `step.positive` here, because the gradient may have overwritten their arrays.
+        Read them in `observe`.
         """
 
     def after_step(self, step: Step, machine: Machine) -> None:

@@ -23,14 +23,15 @@ class TrainingState:
     Parameters
     ----------
     particles : ndarray of shape (n_chains * n_particles, n_hidden)
-        Hidden states of the persistent chains. The chains at temperature 1 come first. Algorithms
-        without persistent chains leave the array unchanged.
+        Hidden states of the persistent chains: n_particles chains at each of n_chains temperatures.
+        The chains at temperature 1 come first. Algorithms without persistent chains leave the array
+        unchanged.
     visible_offset : ndarray of shape (n_visible,), default=None
-        Running mean of the data, which is the offset of centered training; None until the first
-        centered epoch.
+        Running mean of the data. In centered training, the visible offset is set to it before every
+        epoch and after every tenth update. It is None until the first centered epoch.
     hidden_offset : ndarray of shape (n_hidden,), default=None
-        Running mean of the expected hidden states under the data; None until the first centered
-        epoch.
+        Running mean of the expected hidden states under the data, to which the hidden offset is set
+        in the same way. It is None until the first centered epoch.
     memory : dict
         State of the optimizer.
     n_updates : int, default=0
@@ -138,7 +139,7 @@ class TrainingState:
 
 
 def mapped(record: Any, function: Callable[[Array], Array]) -> Any:
-    """Apply a function, such as a copy, to all arrays in nested dictionaries; keep other values."""
+    """Apply a function to all arrays in nested dictionaries; keep scalars and other values."""
     if isinstance(record, dict):
         return {name: mapped(value, function) for name, value in record.items()}
     return function(record) if getattr(record, "ndim", 0) else record
@@ -172,7 +173,7 @@ def pause(success: float, least: float, shortest: int, longest: int) -> int:
     least : float
         Number of updates at a success rate of 1, before the bounds are applied.
     shortest, longest : int
-        Bounds of the result.
+        Bounds of the result. If `longest` is less than `shortest`, the result is `longest`.
 
     Returns
     -------

@@ -38,7 +38,8 @@ class Trainer:
     phases : NegativePhase or LabelObjective
         Callable that computes the expectations under the data and under the model.
     learning_rate : float
-        Learning rate, before it is multiplied by `schedule` and by `TrainingState.rate_factor`.
+        Learning rate, before it is multiplied by the factor from `schedule` and by
+        `TrainingState.rate_factor`.
     batch_size : int
         Largest number of rows in a mini-batch. The sizes of the mini-batches in an epoch differ by
         at most one.
@@ -54,15 +55,15 @@ class Trainer:
     shuffle : bool, default=True
         Whether to shuffle the rows in every epoch.
     centering : bool, default=True
-        Whether gradients are taken with respect to centered parameters, whose offsets are running
-        means of both layers.
+        Whether gradients are taken with respect to centered parameters. The offsets follow the
+        running means in `TrainingState`.
     buffers : UpdateBuffers, default=UpdateBuffers()
         Buffers for the arrays of the updates, with the precision of states. They serve one machine
         at a time.
     serial_products : tuple of int, default=SERIAL_PRODUCTS
-        Bounds of the number of multiplications in the product of the weights with the states of
-        both phases. BLAS uses one thread if this number is at least the first bound and less than
-        the second.
+        Bounds of the approximate number of multiplications in the product of the weights with the
+        states of both phases. BLAS uses one thread if this number is at least the first bound and
+        less than the second.
 
     Raises
     ------
@@ -122,14 +123,17 @@ class Trainer:
         progress : float, default=0.0
             Completed share of the planned run; 0 if training is not planned.
         sample_weight : ndarray of shape (n_samples,), default=None
-            Weights of the rows, with a mean of one over the data. If None, all rows have a weight
-            of one. The positive phase is a weighted mean, and the step is multiplied by the mean
-            weight of the mini-batch.
+            Weights of the rows, as returned by `TrainingState.relative_weight`. If None, all rows
+            have a weight of one. The positive phase is a weighted mean, and the learning rate is
+            multiplied by the mean weight of the mini-batch.
 
         Raises
         ------
         ValueError
             If training is centered and the offsets of `state` are None.
+        TooManyStatesError
+            If the negative phase is `Exact`, and both layers have more than `exact.MAX_STATES`
+            states.
         """
         move_chains, observe, weigh_rows, transform, after_step = self._hooks
         rate = self.learning_rate * state.rate_factor * self.schedule(progress)

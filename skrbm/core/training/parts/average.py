@@ -77,7 +77,7 @@ def averaged(machine: Machine, state: TrainingState) -> Machine:
 
 
 def _pending_share(memory: dict[str, Any]) -> float:
-    """Weight of the pending updates relative to the updated average, at most 1."""
+    """Weight of the pending updates in the updated average, at most 1."""
     n_averaged, n_pending = memory["n_averaged"], memory["n_pending"]
     return float(min(1.0, n_pending * (1 + RECENCY) / (n_averaged + RECENCY)))
 

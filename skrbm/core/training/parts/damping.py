@@ -21,17 +21,19 @@ from skrbm.core.units import Units
 # Step lengths in multiples of Newton's step. Chains lag many updates behind, so that steps beyond
 # the first bound overshoot; steps beyond the second diverge even if chains equilibrate at once.
 MAX_NEWTON_STEPS, DIVERGENT_NEWTON_STEPS = 0.5, 2
-# Smallest share of the total curvature that is damped, and share to which it is damped: with 3 %,
-# further epochs lower the likelihood of grey photographs; with 1 %, binary photographs need more
-# epochs. Results with these values: benchmarks/results/clusters.json.
+# Smallest share of the total curvature that is damped, and share to which it is damped. If the
+# latter is 3 %, further epochs lower the likelihood of grey photographs; if it is 1 %, binary
+# photographs need more epochs. Results with these values: benchmarks/results/clusters.json.
 MIN_LEADING_SHARE, KEPT_SHARE = 0.06, 0.015
 MIN_ROW_SHARES = 2  # smallest damped share of the total, in multiples of the largest row weight
 N_LANCZOS_STEPS = 4  # largest number of directions that are damped
 LANCZOS_TOLERANCE = 1e-6  # residual norm at which Lanczos stops, relative to the total curvature
 # Largest number of rows of both phases: with more, the Gram matrix takes longer than the gradient.
 MAX_DAMPED_ROWS = 256
-# Share of checks with divergent steps below which checks become rarer. It is small because only few
-# mini-batches contain rows of a rare mode, and their divergent steps must be found.
+# The number of updates from one check to the next is this number divided by the share of checks
+# that find a divergent step, rounded. Checks therefore become rarer only below a share of about one
+# in 15. The number is small because only few mini-batches contain rows of a rare mode, and their
+# divergent steps must be found.
 RARE_DIVERGENCE = 0.1
 MAX_CHECK_PAUSE = 16  # largest number of updates between two checks
 
@@ -46,7 +48,8 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
     weights : ndarray of shape (n_rows,)
         Weights of the rows in the gradient, with a sum of zero.
     gram : ndarray of shape (n_rows, n_rows)
-        Gram matrix of the rows' gradients in the metric, up to an additive constant.
+        Gram matrix of the rows' gradients in the metric of the preconditioner, up to an additive
+        constant.
 
     Returns
     -------
@@ -97,29 +100,32 @@ class Damping(Part):
 
     If two modes are far apart, a single update can change their log-odds by tens of nats, because
     the effects of all hidden units add up. The next update then changes the log-odds in the
-    opposite direction, and so on. Let the gradient be :math:`\sum_k s_k \phi_k`, where
-    :math:`\phi_k` is the contribution of row :math:`k`, and let :math:`w_k = \frac12 |s_k|`. An
-    estimate of the Fisher information is
+    opposite direction, and so on. Let the gradient with respect to the weights and biases be
+    :math:`\sum_k s_k \phi_k`. The sum contains the rows of both phases; :math:`s_k` is the weight
+    of row :math:`k`, and :math:`\phi_k` is the negative gradient of its free energy. With
+    :math:`w_k = \frac12 |s_k|`, an estimate of the Fisher information is
 
     .. math:: \sum_k w_k (\phi_k - \bar\phi) (\phi_k - \bar\phi)^T, \qquad
         \bar\phi = \sum_k w_k \phi_k
 
-    Its eigenvectors are linear combinations of the rows' gradients. They can be computed from the
-    Gram matrix of these gradients alone, as can the natural gradient [1]_. The component of the
-    gradient along an eigenvector with eigenvalue :math:`\lambda` is multiplied by
+    Its eigenvectors with positive eigenvalues are linear combinations of the rows' gradients. They
+    can be computed from the Gram matrix of these gradients alone, as can the natural gradient [1]_.
+    The component of the gradient along an eigenvector with eigenvalue :math:`\lambda` is multiplied
+    by
 
     .. math:: \min\left(1, \frac{\lambda_0}{\lambda}\right), \qquad
-        \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{200} \sum_k \lambda_k\right)
+        \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{200} \sum_j \lambda_j\right)
 
-    where :math:`\eta` is the learning rate times `momentum_gain`. If the largest :math:`w_k`
-    exceeds 3/200, it is used in place of 3/200. At most four eigenvalues and eigenvectors are
-    computed, approximately. The gradient is damped only if the largest eigenvalue exceeds both 6 %
-    of the sum of all eigenvalues and :math:`2 \max_k w_k` times this sum. Updates with more than
-    256 rows in both phases together are not damped.
+    where :math:`\lambda_j` are all eigenvalues, and :math:`\eta` is the learning rate times
+    `momentum_gain`. If the largest :math:`w_k` exceeds 3/200, it is used in place of 3/200. At most
+    four eigenvalues and eigenvectors are computed, approximately. The gradient is damped only if
+    the largest eigenvalue exceeds both 6 % of the sum of all eigenvalues and :math:`2 \max_k w_k`
+    times this sum. Updates with more than 256 rows in both phases together are not damped.
 
-    A step diverges if :math:`\eta` exceeds :math:`2 / \lambda` for the largest eigenvalue. If the
-    running share of checks that find a divergent step is below one in ten, fewer updates are
-    checked, down to one in 16. Updates that are not checked are not damped.
+    A step diverges if :math:`\eta` exceeds :math:`2 / \lambda` for the largest eigenvalue. The
+    number of updates from one check to the next is 0.1 divided by the running share of checks that
+    find a divergent step, rounded to an integer from 1 to 16. If this share exceeds one in 15,
+    every update is checked. Updates that are not checked are not damped.
 
     Parameters
     ----------

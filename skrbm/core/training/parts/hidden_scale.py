@@ -13,7 +13,9 @@ from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.preconditioner import Preconditioner
 
-N_SCALE_ROWS = 16  # largest number of rows of a mini-batch; their hidden means are computed again
+# Largest number of rows of a mini-batch from which the variance is estimated; their hidden means
+# are computed again.
+N_SCALE_ROWS = 16
 SCALE_RATE = 0.02  # weight of a mini-batch in the running variance, which averages about 800 rows
 # Factor of the steps of thresholds and asymmetries if the visible states are bounded. These
 # parameters act on |h|, which is not centered, so the steps of all units add up: with a factor of 1,
@@ -29,13 +31,13 @@ class HiddenScale(Part):
     """Running variance of the hidden states under the data, which scales the metric of the step.
 
     The variance is estimated from at most `N_SCALE_ROWS` rows of each mini-batch. For unbounded
-    states, it grows with the weights, and so does the curvature of the log-likelihood. The
-    metric uses the larger of two values: this variance, and the current mean squared deviation of
-    the chains from the mean of the mini-batch. With the variance alone, steps that should return
-    distant chains to the data would overshoot.
+    states, it grows with the weights, and so does the curvature of the log-likelihood. The metric
+    uses the larger of two values: this variance, and the current mean squared deviation of the
+    chains from the mean hidden state of the mini-batch. With the variance alone, steps that should
+    return distant chains to the data would overshoot.
 
-    Steps of hidden parameters other than the bias, such as thresholds, are also multiplied by a
-    constant factor.
+    The gradients of hidden parameters other than the bias, such as thresholds, are also multiplied
+    by a constant factor.
 
     Parameters
     ----------

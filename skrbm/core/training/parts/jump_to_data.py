@@ -30,7 +30,9 @@ MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
 # proposes. Without them, the log-likelihood of binary rows with six rare ones in 2,000 is lower by
 # up to 16 nats (benchmarks/results/leave_one_out.json).
 N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
-CHOICE_PAUSE = 16  # updates between choices of proposed anchors; one takes a third of an attempt
+# Smallest number of updates between choices of the proposed anchors; a choice takes a third of the
+# time of an attempt.
+CHOICE_PAUSE = 16
 
 
 @final
@@ -39,10 +41,11 @@ class JumpToData(Part):
     """Metropolis jumps of the persistent chains to hidden states drawn given rows of the data.
 
     A group of at most `CHAINS_PER_TRY` chains at temperature 1 attempts a jump every
-    `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates. Within these bounds, the pause is half of
-    `MIN_TRY_PAUSE` divided by the running mean of the acceptance rate. The rows are at most
-    `ROWS_PER_TRY` rows of the mini-batch, anchors, and sometimes mixtures of two rows. The gradient
-    of the next update is the first that uses the moved chains.
+    `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates. Within these bounds, the number of updates between
+    two attempts is `MIN_TRY_PAUSE` / (2 a), rounded, where a is the running mean of the acceptance
+    rate of attempts without mixtures. The hidden states are drawn given at most `ROWS_PER_TRY` rows
+    of the mini-batch, anchors, and sometimes mixtures of two rows. The gradient of the next update
+    is the first that uses the moved chains.
 
     After pretraining, a group attempts a jump in every update, and the rows include the visible
     means of the pretrained modes. `start_fit` stores these means in the state of the part, under
@@ -56,7 +59,8 @@ class JumpToData(Part):
     The next updates lower it only if chains visit this mode, but the row is not drawn again for
     many updates. Therefore, every attempt also proposes anchors, which are data rows that are far
     from each other. If there are more than `N_OFFERED_ROWS` anchors, the `N_OFFERED_ROWS` anchors
-    with the lowest free energy are proposed. They are chosen every `CHOICE_PAUSE` updates.
+    with the lowest free energy are proposed. They are chosen again in the first attempt that is at
+    least `CHOICE_PAUSE` updates after the last choice.
 
     Parameters
     ----------
@@ -81,7 +85,7 @@ class JumpToData(Part):
     kernel: Callable[..., tuple[Array, Array]] = jump
 
     def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Choose at most `n_anchors` rows of the data as anchors."""
+        """Choose at most `n_anchors` rows of `v` as anchors; held-out rows may be among them."""
         if not self.n_anchors:
             return
         low, high = machine.visible.column_bounds
@@ -122,7 +126,7 @@ class JumpToData(Part):
         memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)
 
     def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
-        """Anchors with the lowest free energy, which are chosen every `CHOICE_PAUSE` updates."""
+        """Anchors with the lowest free energy, chosen at most every `CHOICE_PAUSE` updates."""
         anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
         if step.state.n_updates >= memory.get("next_choice", 0):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]

@@ -28,12 +28,12 @@ class ImputedRows:
     .. math:: \left\langle -\frac{\partial E}{\partial \theta}
         \right\rangle_{p(v_\text{mis}, h \mid v_\text{obs})}
 
-    Before every update, `MissingValues` redraws the missing values of the mini-batch by a Gibbs
-    step, which starts from their last draws and keeps the observed values fixed. This is stochastic
-    expectation maximization [1]_. If new states are drawn for the observed grey values of a row,
-    `STEPS_AFTER_CHANGE` Gibbs steps are run instead. Missing values are initialized with values of
-    the nearest rows, because Gibbs sampling hardly leaves a mode that does not match the observed
-    values.
+    Before every update, `MissingValues` redraws the missing values of the mini-batch by Gibbs
+    steps, which start from their last draws and keep the observed values fixed. This is stochastic
+    expectation maximization [1]_. The number of steps of a row is `STEPS_AFTER_CHANGE` if new
+    states are drawn for its observed grey values. Otherwise, it is `n_first_steps` the first time
+    and one after that. Missing values are initialized with values of the nearest rows, because
+    Gibbs sampling hardly leaves a mode that does not match the observed values.
 
     Parameters
     ----------
@@ -41,11 +41,12 @@ class ImputedRows:
         Floating-point data in which NaN is a missing value. A unit is missing in all of its columns
         or in none.
     base : Units
-        Visible layer whose distribution, without a field, resembles the data. Columns without an
-        observed value in the donors are initialized with draws from it.
+        Visible layer whose distribution, without a field, resembles the data. Missing values are
+        initialized from at most `N_DONORS` evenly spaced rows. If none of these rows has an
+        observed value in a column, the missing values of the column are drawn from this layer.
     n_first_steps : int
         Number of Gibbs steps when the missing values of a row are redrawn for the first time,
-        unless new states were drawn for its observed values.
+        unless new states are drawn for its observed values.
     rng : numpy.random.Generator
         Source of random numbers for the initialization.
 
@@ -97,7 +98,7 @@ class ImputedRows:
         Parameters
         ----------
         machine : Machine
-            Machine before the update.
+            Machine to sample from.
         rows : ndarray of int or slice
             Indices of the rows, without duplicates.
         rng : numpy.random.Generator

@@ -22,7 +22,9 @@ N_DIRECTIONS = 4  # number of singular vectors that are tracked at first, for la
 # Share of `MAX_LOST_CURVATURE`; if the squares of all tracked singular values exceed it, more are
 # tracked.
 MIN_DECAY = 0.5
-N_ITERATIONS = 3  # per update; each multiplies the error of vectors at the bound by `MIN_DECAY`
+# Subspace iterations per update; each multiplies the error of vectors at the bound by at most
+# `MIN_DECAY`.
+N_ITERATIONS = 3
 
 
 @final
@@ -32,8 +34,8 @@ class Normalization(Part):
 
     The bound applies to the scaled weights that are defined in `Machine.lost_curvature`. If both
     layers have more than `MAX_EXACT_COLUMNS` columns, only the leading singular vectors are
-    computed. A subspace iteration updates them after every step, because a step hardly changes
-    them.
+    computed, unless all their singular values exceed the bound. A step hardly changes the
+    vectors, so a few subspace iterations after every step are sufficient.
 
     The scales of the weights can depend on parameters of the layers, such as variances. When a step
     changes these parameters, the weights are rescaled, so that this change alone does not change
@@ -91,8 +93,8 @@ def hold_normalizable(machine: Machine) -> float:
     Parameters
     ----------
     machine : Machine
-        Machine whose weights are changed in place. If all units of a layer are bounded, nothing is
-        clipped.
+        Machine whose weights are changed in place. If all units of a layer have two bounds, nothing
+        is clipped.
 
     Returns
     -------
@@ -152,7 +154,8 @@ def _random_directions(machine: Machine, n_directions: int) -> Array:
 def _iterated(machine: Machine, directions: Array) -> Array:
     """Move directions towards the leading right singular vectors of the scaled weights.
 
-    The method is subspace iteration. The result is orthonormal.
+    The method is subspace iteration. The directions have the shape (n_hidden, n_directions), and
+    the columns of the result are orthonormal.
     """
     left, right = machine.curvature_scales
     for _ in range(N_ITERATIONS):

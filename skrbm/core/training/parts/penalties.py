@@ -25,9 +25,9 @@ class Penalties(Part):
         - \frac{\lambda_2}{2} \sum_{ij} W_{ij}^2
 
     where :math:`n` is the number of rows, :math:`m` the number of visible columns, and :math:`W`
-    the weights after the method `gauge` of both layers. The derivative of the second penalty with
-    respect to a weight is proportional to the sum of the absolute weights of its hidden unit, so
-    that units with large weights become as sparse as other units [1]_.
+    the weights after the method `gauge` of both layers. The magnitude of the derivative of the
+    second penalty with respect to a weight is proportional to the sum of the absolute weights of
+    its hidden column, so that units with large weights become as sparse as other units [1]_.
 
     Parameters
     ----------
