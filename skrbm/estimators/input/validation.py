@@ -51,7 +51,11 @@ class AnnealingWarning(UserWarning):
 
 
 class OverfittingWarning(UserWarning):
-    """Warning that a fit is expected to lose most of its gain on new rows."""
+    """Warning that a model is likely to be overfitted.
+
+    On new rows, it is expected to lose most of the gain in log-likelihood over a model of
+    independent features.
+    """
 
 
 class VersionWarning(UserWarning):
