@@ -91,10 +91,12 @@ class SamplingMixin(ModelMixin):
         n_gibbs_steps : int, default=1000
             Number of Gibbs steps of each chain.
         init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Initial visible states, such as an earlier sample. If None, Gibbs sampling starts from
-            states drawn without input from the hidden units, and parallel tempering from
-            independent features with the means and variances of the training data or, if the arrays
-            were assigned by hand without a fit, of a sample of the model.
+            Initial visible states, such as an earlier sample. In parallel tempering, the chains at
+            the lowest temperature start from these states, and the other chains first take 100
+            additional steps. If None, Gibbs sampling starts from states drawn without input from
+            the hidden units, and parallel tempering from independent features with the means and
+            variances of the training data or, if the arrays were assigned by hand without a fit, of
+            a sample of the model.
         n_temperatures : int, default=1
             Number of temperatures of parallel tempering. At the lowest temperature, the
             distribution is the sampled one (see `temperature`); at the highest, the features are

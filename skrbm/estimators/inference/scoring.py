@@ -202,7 +202,7 @@ class LikelihoodMixin(ModelMixin):
         init: Any = None,
         random_state: Any = None,
     ) -> LogPartition:
-        r"""Compute the logarithm of the partition function, exactly or by annealing.
+        r"""Compute or estimate the logarithm of the partition function.
 
         Annealed importance sampling (AIS) [1]_ starts from independent features with the means and
         variances of `X` or, without `X`, of the training data. Its estimate tends to be too low,

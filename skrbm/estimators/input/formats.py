@@ -29,7 +29,7 @@ class RowFormat(ABC):
     Attributes
     ----------
     learned : tuple of str
-        Names of the attributes of the estimator that `read` sets.
+        Names of the public attributes of the estimator that `read` sets.
     has_tables : bool
         True if rows may contain data other than numbers.
     is_standardized : bool

@@ -47,7 +47,7 @@ class DomainWarning(UserWarning):
 
 
 class AnnealingWarning(UserWarning):
-    """Warning that an annealed estimate of the partition function is not reliable."""
+    """Warning that an estimate of the partition function is not reliable."""
 
 
 class OverfittingWarning(UserWarning):
