@@ -1,4 +1,4 @@
-"""Estimation of partition functions by annealing, and warnings about unreliable estimates."""
+"""Estimation of partition functions, and warnings about unreliable estimates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def anneal(
     init: Any,
     rng: np.random.Generator,
 ) -> LogPartition:
-    """Estimate the partition function by annealing.
+    """Estimate the partition function by annealing or, for "bar", by parallel tempering.
 
     Parameters
     ----------

@@ -67,7 +67,8 @@ def chain_diagnostics(
     diagnostics : ChainDiagnostics
         Diagnostics of the chains. `traces` is a dict of the arrays "free_energy" (in nats),
         "mean_activation" and "principal_component", each of shape (n_chains, n_steps).
-        `autocorrelation_time`, in steps, and `r_hat` are the largest values of the three traces.
+        `autocorrelation_time`, in steps, and `r_hat` are computed for each trace, and the largest
+        results are reported.
         `effective_sample_size` is the number of independent samples that are equivalent to all
         chains together. `verdict` is a summary in words.
 

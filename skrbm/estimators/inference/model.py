@@ -77,7 +77,7 @@ class Model(ABC):
 
     @abstractmethod
     def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of all visible columns."""
+        """Kurtosis of all visible columns, given that of the columns of the features."""
 
     def fill_unobserved_means(self, statistics: Statistics) -> Statistics:
         """Replace means of columns without observed values by the means at zero parameters."""
@@ -209,7 +209,7 @@ class ArrayModel(Model):
         return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
 
     def base(self, machine: Machine, rng: np.random.Generator) -> Units:
-        """Base distribution of `base_and_anchors` without `X`, without the states in the modes.
+        """Base distribution that `base_and_anchors` returns if its argument `X` is None.
 
         Chains are run only if `_known_statistics` returns None.
         """
@@ -283,7 +283,7 @@ class ArrayModel(Model):
         return statistics[1:]
 
     def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of all columns."""
+        """Kurtosis of all columns, which is `of_features`."""
         return of_features
 
     def check_X(
@@ -303,7 +303,10 @@ class ArrayModel(Model):
         return self.rbm._row_format.read(self.rbm, X, **options, sample_weight=sample_weight)
 
     def check_H(self, H: Any, *, name: str) -> Array:
-        """Validate hidden states of shape (n_samples, n_components), called `name` in messages."""
+        """Validate hidden states of shape (n_samples, n_components).
+
+        Messages about invalid values contain `name`.
+        """
         check_is_fitted(self.rbm)
         H = check_array(
             H,
@@ -323,7 +326,7 @@ class ArrayModel(Model):
 
         The arrays `others` have one row for each row of `X`. Each block is converted to the
         precision of the machine. Set `is_random` if the function draws random numbers: the blocks
-        are then processed in order. Otherwise, they are processed in threads (see `map_blocks`).
+        are then processed in order. Otherwise, several threads may process them (see `map_blocks`).
 
         Raises
         ------

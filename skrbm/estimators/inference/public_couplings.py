@@ -40,13 +40,15 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         Maximum order of the interactions: 2 for pairs, 3 for pairs and triples.
     method : {"auto", "exact", "gaussian"}, default="auto"
         "exact" computes a Fourier integral for each hidden unit. Apart from rounding, it is exact
-        for any number of features. The cost is proportional to n_components * n_columns**order and
-        increases with the weights. "gaussian" approximates the contribution of all other features
-        to the field of a hidden unit by a normal distribution. This approximation is inaccurate if
-        a unit has only a few large weights. For "binary" hidden units, "auto" is "exact" unless
-        this would take more than 1e13 multiplications, that is, minutes; with numeric or interval
-        columns, it is "exact" at any cost. For other hidden units, "auto" is "gaussian", which is
-        exact for `hidden_units="gaussian"`; "exact" is not available.
+        for any number of features. The cost is proportional to n_nodes * n_columns**order, where
+        n_nodes is the number of quadrature nodes, summed over the hidden units. It increases with
+        the magnitudes of the weights and biases. For each interaction, "gaussian" approximates the
+        input of a hidden unit from all features outside the interaction by a normal variable. This
+        approximation is inaccurate if a unit has only a few large weights. For "binary" hidden
+        units, "auto" is "exact" unless this would take more than 1e13 multiplications, that is,
+        minutes; with numeric or interval columns, it is "exact" at any cost. For other hidden
+        units, "auto" is "gaussian", which is exact for `hidden_units="gaussian"`; "exact" is not
+        available.
 
     Returns
     -------

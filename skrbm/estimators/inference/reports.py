@@ -64,8 +64,9 @@ def hidden_unit_report(
         Report on the hidden units. The arrays `importance` and `importance_std_error`, in nats, and
         `mean_activation` have the shape (n_components,), and the array `weights` has the shape
         (n_components, n_columns). The array `columns` contains the names of the columns or, without
-        names, their indices. The histograms of the inputs have the counts `input_counts` and the
-        bin edges `input_edges`. Printing the report shows the ten most important units.
+        names, their indices. The histograms of the inputs have 50 bins, with the counts
+        `input_counts` of shape (n_components, 50), and the bin edges `input_edges`, in nats, of
+        shape (n_components, 51). Printing the report shows the ten most important units.
 
     Raises
     ------
@@ -109,10 +110,11 @@ def hidden_unit_report(
 
 
 def inputs_and_weights(rbm: Any, X: Any) -> tuple[Array, Array, Array]:
-    """Inputs of the hidden units given rows, weights, and names of the columns.
+    """Inputs of the hidden units, their weights, and the names of the columns.
 
-    The inputs have shape (n_samples, n_hidden) and include the biases. The weights, of shape
-    (n_hidden, n_columns), and the names are those of `HiddenUnitReport`.
+    The inputs are computed from the rows of `X`. They have shape (n_samples, n_hidden) and include
+    the biases. The weights, of shape (n_hidden, n_columns), and the names are those of
+    `HiddenUnitReport`.
     """
     model = model_of(rbm)
     machine = model.machine()

@@ -91,10 +91,12 @@ class SamplingMixin(ModelMixin):
         n_gibbs_steps : int, default=1000
             Number of Gibbs steps of each chain.
         init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-            Initial visible states, such as an earlier sample. If None, Gibbs sampling starts from
-            states drawn without input from the hidden units, and parallel tempering from
-            independent features with the means and variances of the training data or, if the arrays
-            were assigned by hand, of a sample of the model.
+            Initial visible states, such as an earlier sample. In parallel tempering, the chains at
+            the lowest temperature start from these states, and the other chains first take 100
+            additional steps. If None, Gibbs sampling starts from states drawn without input from
+            the hidden units, and parallel tempering from independent features with the means and
+            variances of the training data or, if the arrays were assigned by hand without a fit, of
+            a sample of the model.
         n_temperatures : int, default=1
             Number of temperatures of parallel tempering. At the lowest temperature, the
             distribution is the sampled one (see `temperature`); at the highest, the features are
@@ -126,8 +128,9 @@ class SamplingMixin(ModelMixin):
         ConvergenceWarning
             If `init` is None, `n_temperatures` is 1 and Gibbs chains do not mix between modes. To
             check this, Gibbs chains take 50 steps from the states of at most 100 persistent chains;
-            without at least 20 of these, nothing is checked. The warning is issued if the
-            correlation with the initial states, extrapolated to `n_gibbs_steps` steps, exceeds 0.5.
+            without at least 20 of these, nothing is checked. The warning is issued if a lower bound
+            of the correlation with the initial states exceeds 0.5. This bound is extrapolated to
+            `n_gibbs_steps` steps or, if this number is below 50, computed for 50 steps.
 
         References
         ----------
@@ -200,7 +203,7 @@ class SamplingMixin(ModelMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states. Unobserved values are ignored and may be NaN.
+            Visible states. Unobserved values are not used and may be NaN.
         mask : array-like of bool of shape (n_samples, n_features) or (n_features,)
             True for observed values. A mask of shape (n_features,) applies to all rows.
         method : {"sample", "mean"}, default="sample"

@@ -47,8 +47,9 @@ class LikelihoodMixin(ModelMixin):
     def score_samples(self, X: Any) -> Array:
         """Compute the exact log pseudo-likelihood of each row.
 
-        The result is deterministic. For rows of zeros and ones, it is the expectation of the random
-        estimate that ``sklearn.neural_network.BernoulliRBM`` returns. The cost is proportional to
+        The result is deterministic. For rows of zeros and ones and a `BernoulliRBM`, it is the
+        expectation of the random estimate that ``sklearn.neural_network.BernoulliRBM`` returns for
+        the same parameters. The cost is proportional to
         n_samples * n_features * n_components. It increases with the number of categories of a
         feature, or of quadrature nodes for a real-valued feature.
 
@@ -96,7 +97,7 @@ class LikelihoodMixin(ModelMixin):
         Returns
         -------
         score : float
-            Mean of `score_samples`, in nats per row.
+            Mean of `score_samples` with these weights, in nats per row.
         """
         scores = self.score_samples(X)
         return weighted_mean(scores, check_weights(sample_weight, scores))
@@ -169,7 +170,8 @@ class LikelihoodMixin(ModelMixin):
             their sum exceeds five standard errors of `log_partition`. In that case, `log_partition`
             is too low: if it was estimated, the chains missed modes of the model. The sum is over
             at most 10,000 rows of `X`, and rows with grey values are ignored. It is not computed
-            for tables and real numbers.
+            for tables and real numbers. If `log_partition` is None, the method `log_partition` may
+            also warn.
         """
         X = self._model.check_X(X)
         free_energy = self._model.map_rows(Machine.free_energy, X)
@@ -200,7 +202,7 @@ class LikelihoodMixin(ModelMixin):
         init: Any = None,
         random_state: Any = None,
     ) -> LogPartition:
-        r"""Compute the logarithm of the partition function, exactly or by annealing.
+        r"""Compute or estimate the logarithm of the partition function.
 
         Annealed importance sampling (AIS) [1]_ starts from independent features with the means and
         variances of `X` or, without `X`, of the training data. Its estimate tends to be too low,
@@ -209,9 +211,9 @@ class LikelihoodMixin(ModelMixin):
         have missed a mode. The chains may jump to visible states in the modes of the model. These
         are at most 100 evenly spaced rows of `X`. Without `X`, they are states drawn given the
         persistent chains `h_samples_`, together with the final states of Gibbs chains that start
-        from overdispersed states. If arrays were assigned by hand or the algorithm has no
-        persistent chains, states drawn by parallel tempering replace the states drawn given
-        persistent chains.
+        from overdispersed states. If the arrays were assigned by hand without a fit, or if the
+        algorithm has no persistent chains, states drawn by parallel tempering replace the states
+        drawn given persistent chains.
 
         Parameters
         ----------
@@ -240,8 +242,9 @@ class LikelihoodMixin(ModelMixin):
             of their difference, and the estimate is not below the lower bound (see Warns).
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances define the initial distribution, and to which chains may
-            jump. If None, the training data are used or, if the arrays were assigned by hand, a
-            sample of the model drawn by parallel tempering.
+            jump. If None, the means and variances are those of the training data or, if the arrays
+            were assigned by hand without a fit, of a sample of the model drawn by parallel
+            tempering; chains may jump to the states described above.
         init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
             Initial states for "reverse_ais", which should be independent samples of the model. If
             None, they are drawn by parallel tempering, in which the tempered chains of each sample
@@ -325,9 +328,9 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
 
     Unlike pseudo-likelihoods, log-likelihoods are comparable between models of any type with the
     same features. The partition function is computed exactly if one layer has at most a million
-    states, as with 19 binary units. Otherwise, it is estimated by annealed importance sampling with
-    ``n_temperatures="auto"``, usually with a standard error of at most 0.05 nats. The error of this
-    estimate is the same for all rows.
+    states; a layer of binary units may then have up to 19 units. Otherwise, it is estimated by
+    annealed importance sampling with ``n_temperatures="auto"``, usually with a standard error of at
+    most 0.05 nats. The error of this estimate is the same for all rows.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Place:
     device : object
         Device, as the library names it.
     example : ndarray, default=None
-        Array on the device whose library does the computations: the user's array, or a CuPy view of
+        Array whose library does the computations on the device: the user's array, or a CuPy view of
         a CUDA tensor of PyTorch. If None, NumPy does the computations on the host.
     """
 
@@ -118,8 +118,9 @@ def follows_input(method: Method) -> Method:
     Returns
     -------
     method : callable
-        Method that raises a ValueError if its first argument, `X`, `v` or `init` is an array in
-        another library or on another device than the public arrays of the estimator.
+        Method that raises a ValueError if an array is in another library or on another device than
+        the public arrays of the estimator. The first positional argument and the keyword arguments
+        `X`, `v` and `init` are checked.
     """
 
     @wraps(method)

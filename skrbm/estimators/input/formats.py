@@ -29,7 +29,7 @@ class RowFormat(ABC):
     Attributes
     ----------
     learned : tuple of str
-        Names of the attributes of the estimator that `read` sets.
+        Names of the public attributes of the estimator that `read` sets.
     has_tables : bool
         True if rows may contain data other than numbers.
     is_standardized : bool
@@ -112,7 +112,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def warn_if_unlearned(self, v: Any) -> None:
-        """Warn if rows from `read` have values that training treats as missing."""
+        """Warn if rows from `read` had unknown categories, which are treated as missing values."""
 
     @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:

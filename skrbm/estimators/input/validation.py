@@ -47,11 +47,15 @@ class DomainWarning(UserWarning):
 
 
 class AnnealingWarning(UserWarning):
-    """Warning that an annealed estimate of the partition function is not reliable."""
+    """Warning that an estimate of the partition function is not reliable."""
 
 
 class OverfittingWarning(UserWarning):
-    """Warning that a fit is expected to lose most of its gain on new rows."""
+    """Warning that a model is likely to be overfitted.
+
+    On new rows, it is expected to lose most of the gain in log-likelihood over a model of
+    independent features.
+    """
 
 
 class VersionWarning(UserWarning):

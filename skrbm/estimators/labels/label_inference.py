@@ -116,8 +116,8 @@ class LabelInferenceMixin:
             Labels to condition on: one label for all samples, or one label per sample. If None,
             labels are drawn as well.
         n_gibbs_steps : int, default=1000
-            Number of Gibbs steps of each chain. The initial features, and labels if they are drawn,
-            are drawn without input from the hidden units.
+            Number of Gibbs steps of each chain. The initial features and, if `y` is None, the
+            initial labels are drawn without input from the hidden units.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of `estimator_` is continued, so that
             successive calls give different results.
@@ -125,7 +125,7 @@ class LabelInferenceMixin:
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Last sampled features of each chain.
+            Last sampled features of each chain. With a `TabularRBM`, they are a table.
         y : ndarray of shape (n_samples,)
             Sampled or given labels.
 

@@ -72,7 +72,7 @@ class LabelModel(Model):
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
         """Visible layer of independent units: features with `statistics`, and the label.
 
-        The label has the frequencies in `label_weights`.
+        The probabilities of the labels are estimated from `label_weights`.
         """
         features = self.rbm._model.base_layer(statistics, varying)
         frequencies, variance = self._label_moments
@@ -82,13 +82,13 @@ class LabelModel(Model):
         return Composite((features, label))
 
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
-        """Mean and variance of each visible column, in which label columns follow features."""
+        """Mean and variance of each visible column; the columns of the label come last."""
         pairs = zip(statistics[1:], self._label_moments, strict=True)
         mean, variance = map(np.concatenate, pairs)
         return mean, variance
 
     def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of each visible column, with zeros for the columns of the label."""
+        """Kurtosis of each visible column: `of_features`, and zeros for the label columns."""
         return np.append(of_features, np.zeros(len(self.owner.classes_)))
 
     @property

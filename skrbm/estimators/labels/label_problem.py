@@ -71,7 +71,7 @@ class LabelledRows:
 @final
 @dataclass(frozen=True)
 class LabelProblem(Problem):
-    """Problem of fitting a classifier to rows, some or all of which have labels.
+    """Problem of fitting a classifier to rows, each with or without a label.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ class LabelRecorder(Recorder):
         Indices of the labeled training rows.
     held_out : ndarray of int of shape (n_held_out,) or None
         Indices of the labeled validation rows. The score for early stopping is the negative
-        log-loss of these rows. If None, it is the negative log-loss of the labeled training rows,
-        or NaN without labeled training rows.
+        log-loss of these rows. If None, it is the negative log-loss of at most `MAX_SCORED_ROWS`
+        labeled training rows, or NaN without labeled training rows.
     """
 
     history: History

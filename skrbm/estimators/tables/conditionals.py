@@ -48,7 +48,7 @@ class ConditionalMixin(ModelMixin):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows. The values of `column` are ignored and may be missing.
+            Rows. The values of `column` are validated but not used, and may be missing.
         column : str or int
             Name or index of a binary or categorical column.
         n_gibbs_steps : int, default=100
@@ -111,7 +111,7 @@ class ConditionalMixin(ModelMixin):
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_features)
-            Rows. The values of `column` are ignored and may be missing.
+            Rows. The values of `column` are validated but not used, and may be missing.
         column : str or int
             Name or index of a numeric or interval column.
         n_gibbs_steps : int, default=100

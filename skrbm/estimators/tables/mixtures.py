@@ -154,7 +154,7 @@ class MixtureScale:
     def forward(self, x: Array) -> Array:
         """Scaled numbers, with NaN for missing values.
 
-        Numbers outside the range of the transformation become -`OUTSIDE` or `OUTSIDE`.
+        Numbers outside the domain of the transformation become -`OUTSIDE` or `OUTSIDE`.
         """
         y = _mapped(self.kind, (x.astype(np.float64) - self.place) / self.unit)
         z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)

@@ -47,7 +47,7 @@ class NormalScores:
         Smallest and largest value of the column.
     known : ndarray of shape (n_known,)
         Distinct values of a discrete column, ascending; empty for other columns. A column is
-        discrete if its distinct values occur at least five times on average.
+        discrete if it has several distinct values, which occur at least five times on average.
 
     References
     ----------
