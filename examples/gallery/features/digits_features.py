@@ -39,8 +39,8 @@ y, new_y = np.tile(y, 5), np.tile(new_y, 5)
 # %%
 # Comparison of pixels and features
 # ---------------------------------
-# Both are classified by the same linear classifier. The features are probabilities, so they need no
-# scaling.
+# The same linear classifier is trained on the pixels and on the features. The features are
+# probabilities, so they need no scaling.
 
 on_pixels = LinearSVC(tol=0.01).fit(X, y).score(new_X, new_y)
 

@@ -32,14 +32,14 @@ H, new_H = first.transform(X), first.transform(new_X)
 # %%
 # The second layer
 # ----------------
-# The columns of the second layer are the 200 hidden units of the first. It can be initialized with
-# the transposed weights and the exchanged biases of the first layer: assign the arrays, and call
-# ``fit`` with ``warm_start=True``, which starts from them.
+# The visible units of the second RBM are the 200 hidden units of the first. The second RBM can be
+# initialized with the transposed weights and the exchanged biases of the first: assign the arrays,
+# and call ``fit`` with ``warm_start=True``, which starts from them.
 
 
 def second_layer(turned_over, draw_states, n_components=64):
     rbm = BernoulliRBM(
-        n_components,  # 64 pixels are the hidden units with transposed weights
+        n_components,  # with transposed weights, one hidden unit for each of the 64 pixels
         learning_rate=0.1,
         n_iter=20,
         draw_states=draw_states,

@@ -3,7 +3,7 @@ Detect anomalous images
 =======================
 
 In some images of digits, a quarter of the pixels are replaced by random bits. A detector that is
-trained on other images finds most of them.
+trained on other images finds nearly all of the corrupted images.
 """
 
 # %%
