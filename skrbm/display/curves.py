@@ -133,8 +133,9 @@ class FreeEnergyDisplay(Display):
 
     The free energy of a row is its negative log-likelihood, up to a constant that is common to all
     rows. If the model overfits, the free energy of held-out rows increases relative to that of
-    training rows [1]_. Outliers are outside the plotted range, so that they do not compress the
-    histograms. They are counted in the outermost bins, and their number is given in the legend.
+    training rows [1]_. The plotted range is computed without outliers, which would compress the
+    histograms. Rows outside the range are counted in the outermost bins, and their number is given
+    in the legend.
 
     Parameters
     ----------
