@@ -41,8 +41,8 @@ def read_fasta(
         file must then be in binary mode.
     alphabet : str, default="protein"
         Letters of the sequences. "protein" consists of the gap "-" and the twenty amino acids,
-        "dna" and "rna" of the gap and the four bases. Any other string is the list of all letters,
-        including "-" if the sequences have gaps.
+        "dna" and "rna" of the gap and the four bases. Any other string is the list of all letters:
+        at least two different ones, in upper case, including "-" if the sequences have gaps.
     insertions : {"drop", "keep"}, default="drop"
         Treatment of lower-case letters and ".". In A2M and A3M files, they are insertions, which do
         not belong to a site of the alignment. "drop" removes them. "keep" converts lower-case to
@@ -65,7 +65,7 @@ def read_fasta(
     ValueError
         If there is no record, if there is text before the first header, if a record has no name or
         no letters, if a name occurs twice, if sequences differ in length, if a letter is unknown
-        and `handle_unknown` is "error", or if another parameter has an invalid value.
+        and `handle_unknown` is "error", or if the value of a parameter is invalid.
 
     Examples
     --------

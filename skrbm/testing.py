@@ -24,11 +24,11 @@ MAX_STD_ERRORS = 6  # of a sample moment; a correct moment fails with a probabil
 def check_units(units: Units, rng: np.random.Generator) -> None:
     """Test a layer of units: its distribution, gradients, offsets and initialization.
 
-    Most methods are compared with values that are computed from `energy`, `signal` and `support`,
-    by enumeration, quadrature or finite differences. Some overridden methods, such as
+    Most methods are compared with values that are computed from `energy`, `signal` and the values
+    of the units, by enumeration, quadrature or finite differences. Some overridden methods, such as
     `log_partition_change`, are compared with their default implementations. The methods `metric`,
-    `bounds`, `has_means`, `draw_states_of_means` and `from_arrays`, the property `value_step`, and
-    sparse states are not tested.
+    `bounds`, `has_means`, `draw_states_of_means` and `from_arrays`, the properties `offsets` and
+    `value_step`, and sparse states are not tested.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
     Raises
     ------
     AssertionError
-        If a check fails; the message names the method. The error is raised even under ``python
-        -O``.
+        If a check fails. The message names the method. If a unit with two bounds has no quadrature,
+        the message is that of the `QuadratureError`. The error is raised even under ``python -O``.
 
     Examples
     --------

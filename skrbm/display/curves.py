@@ -132,9 +132,10 @@ class FreeEnergyDisplay(Display):
     """Histograms of the free energies of training and held-out rows, to detect overfitting.
 
     The free energy of a row is its negative log-likelihood, up to a constant that is common to all
-    rows. If the model overfits, the free energy of held-out rows increases relative to training
-    rows [1]_. Outliers are outside the plotted range, so that they do not compress the histograms.
-    They are counted in the outermost bins, and their number is given in the legend.
+    rows. If the model overfits, the free energy of held-out rows increases relative to that of
+    training rows [1]_. The plotted range is computed without outliers, which would compress the
+    histograms. Rows outside the range are counted in the outermost bins, and their number is given
+    in the legend.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ class FreeEnergyDisplay(Display):
 
     @property
     def gap(self) -> float:
-        """Mean free energy of held-out rows minus the mean of the training rows, in nats."""
+        """Mean free energy of the held-out rows minus that of the training rows, in nats."""
         return float(self.held_out.mean() - self.train.mean())
 
     def plot(self, ax: Any = None) -> Self:
@@ -234,8 +235,8 @@ class FreeEnergyDisplay(Display):
 def _edges(kinds: Sequence[Array]) -> Array:
     """Edges of at most `MAX_BINS` bins that span the range of all arrays without outliers.
 
-    The bin width is given by the Freedman-Diaconis rule, applied to all arrays together. Its
-    quartiles are computed from the values within the range.
+    Up to `MAX_BINS`, the number of bins is that of the Freedman-Diaconis rule, applied to all
+    arrays together. Its quartiles are computed from the values within the range.
     """
     lows, highs = zip(*map(_range, kinds), strict=True)
     low, high = min(lows), max(highs)

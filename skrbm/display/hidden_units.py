@@ -22,8 +22,9 @@ class HiddenUnitDisplay(Display):
     """Histogram of the inputs of a hidden unit, beside its largest weights.
 
     The input of a hidden unit is the weighted sum of the columns of a row plus the bias of the
-    unit. Real-valued columns are first scaled as in the energy of the model. A binary unit with the
-    states 0 and 1 is on with a probability of one half if its input is zero.
+    unit. In the sum, real-valued columns are scaled as in the energy of the model; with the
+    parameterization "goodfellow", their biases are also subtracted. A binary unit with the states 0
+    and 1 is on with a probability of one half if its input is zero.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class HiddenUnitDisplay(Display):
 
     See Also
     --------
-    hidden_unit_report : Importances and arrays of all hidden units.
+    hidden_unit_report : Importances, weights and inputs of all hidden units.
     LogoDisplay : Weights of a hidden unit as letters.
     """
 

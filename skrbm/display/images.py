@@ -82,8 +82,8 @@ class ComponentsDisplay(Display):
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If the number of features does not match `image_shape` or, without `image_shape`, is not
-            a square number. If `image_shape` is None for a `TabularRBM`.
+            If `image_shape` is not a shape of images with one value for each feature. If it is None
+            and the number of features is not a square number, or for a `TabularRBM`.
         """
         check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
@@ -153,8 +153,8 @@ class SamplesDisplay(Display):
             Fitted estimator.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows to plot with their reconstructions. If None, only samples are plotted. Features
-            that are not observed according to `mask` may be NaN. In that case, the reconstructions
-            are computed from the inpainted rows.
+            that are not observed according to `mask` may be NaN. For the reconstructions, NaN is
+            replaced by the inpainted value.
         mask : array-like of bool of shape (n_features,) or (n_samples, n_features), default=None
             Mask of the observed features. If it is given, two further rows of images are plotted:
             the observed features alone, and the result of `inpaint` with ``method="mean"``.
@@ -186,8 +186,9 @@ class SamplesDisplay(Display):
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If the number of features does not match `image_shape` or, without `image_shape`, is not
-            a square number. If `mask` is given without `X`, or if `method` is unknown.
+            If `image_shape` is not a shape of images with one value for each feature. If it is None
+            and the number of features is not a square number. If `mask` is given without `X`, or if
+            `method` is unknown.
         """
         if X is None and mask is not None:
             raise ValueError("X expected to be rows if mask is given, got None.")

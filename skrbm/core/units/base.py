@@ -31,11 +31,11 @@ class Units(ABC):
 
     A unit occupies one or several columns of the arrays of states, fields and parameters. Every
     type implements the abstract methods. The other methods have default implementations. A type
-    overrides a default that does not hold for its units, that raises an error, or that is slow.
-    Unless stated otherwise, `states`, `field` and `mean` are of shape (n_samples, n_columns);
-    energies and log-partitions are of shape (n_samples,), in nats. The first axis of a layer's
-    arrays has one entry for each column. In layers returned by `take` and `tempered`, an axis of
-    length n_samples may precede it.
+    overrides a default that does not hold for its units or that is slow. A default that raises an
+    error is overridden if the units support the operation. Unless stated otherwise, `states`,
+    `field` and `mean` are of shape (n_samples, n_columns); energies and log-partitions are of shape
+    (n_samples,), in nats. The first axis of a layer's arrays has one entry for each column. In
+    layers returned by `take` and `tempered`, an axis of length n_samples may precede it.
 
     As in NumPy, `out` is the array that receives the result, and it may be one of the inputs. If it
     is None, a new array is allocated.
@@ -77,11 +77,12 @@ class Units(ABC):
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         """Create a plain layer whose means without a field equal the means of the data.
 
-        Types with a log-variance set it from the variances of the data. In a column with two
-        bounds, the mean keeps a distance proportional to 1 / (n_samples + 1) from a bound at which
-        the bias would be infinite. Elsewhere, such a bias is replaced by a large finite number.
-        `mean` and `variance`, of shape (n_columns,), are computed from the `n_samples` rows of the
-        data; `options` are further arguments, which depend on the type.
+        Types with a log-variance set it from the variances of the data. A mean at a bound would
+        need an infinite bias. In columns with two bounds, means at or near a bound are therefore
+        moved inwards, to a distance of the order of 1 / (n_samples + 1). In columns with one bound,
+        an infinite bias is replaced by a large finite number. `mean` and `variance`, of shape
+        (n_columns,), are computed from the `n_samples` rows of the data; `options` are further
+        arguments, which depend on the type.
         """
 
     @property
@@ -97,7 +98,8 @@ class Units(ABC):
     def offsets(self) -> dict[str, Array]:
         """Offset by name, of shape (n_columns,) and not copied; empty for a plain layer.
 
-        The name is "offset", or that of the parts as in `parameters`.
+        The name is "offset". In `Composite` layers, each part has an offset for its columns, whose
+        name is prefixed by the index of the part.
         """
         return {} if self.offset is None else {"offset": self.offset}
 
@@ -186,11 +188,11 @@ class Units(ABC):
 
     @property
     def value_step(self) -> float | None:
-        """Distance between the two values of every column; 0 or None for other units.
+        """Distance between the two states of `TwoStateUnits`; 0 or None for other types.
 
-        The result is 0 for `Gaussian` units if training changes a variance. It is None for all
-        other units that do not have two values, and for layers with parts that give different
-        results. If it is None, initialization does not search for clusters.
+        The result is 0 for `Gaussian` units if training changes a variance, and None for all other
+        units. For a layer with parts, it is the common result of the parts, or None if their
+        results differ. If it is None, initialization does not search for clusters.
         """
         return None
 
@@ -279,7 +281,7 @@ class Units(ABC):
         low, high = self.column_bounds
         if not np.isfinite(high - low).all():
             raise NotImplementedError(
-                f"{type(self).__name__} units have no bounds and no tail_curvature. Define "
+                f"{type(self).__name__} units lack a bound and a tail_curvature. Define "
                 f"tail_curvature, the second derivative of their energy far from zero."
             )
         return np.full_like(low, np.inf)
@@ -341,7 +343,7 @@ class Units(ABC):
         ------
         QuadratureError
             If no quadrature is implemented for a continuous unit, or if it would need too many
-            nodes, or nodes closer to each other than the dtype of `states` can resolve.
+            nodes, or nodes too close to each other for the dtype of `states`.
         """
         values = self.unit_values(0)
         if values is None:
@@ -401,11 +403,11 @@ class Units(ABC):
         return {}
 
     def scale_gradient(self, work: Array) -> dict[str, Array]:
-        r"""Derivatives of :math:`\log(s / \sqrt{\kappa})` by the learned parameters, times `work`.
+        r"""Gradient of :math:`\log(s / \sqrt{\kappa})` with respect to parameters, times `work`.
 
-        :math:`s` is the slope of a column's signal, and :math:`\kappa` is its `tail_curvature`. The
-        array `work` has the shape (n_columns,). Parameters on which :math:`s / \sqrt{\kappa}`
-        does not depend are omitted.
+        Here, :math:`s` is the slope of a column's signal, and :math:`\kappa` is its
+        `tail_curvature`. The array `work` has the shape (n_columns,). Parameters that do not affect
+        :math:`s / \sqrt{\kappa}` are omitted.
         """
         return {}
 
@@ -464,8 +466,8 @@ class Units(ABC):
         """Preconditioner of the gradient.
 
         `variance` and `kurtosis`, of shape (n_columns,), are statistics of the states of each
-        column, in the data if the layer is visible. The kurtosis of a normal distribution is 3.
-        Each is None if it is unknown.
+        column, in the data if the layer is visible. Each is None if it is unknown. The kurtosis is
+        defined such that it is 3 for a normal distribution.
         """
         return Metric()
 

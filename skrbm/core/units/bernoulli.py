@@ -19,7 +19,8 @@ class Bernoulli(TwoStateUnits):
     bias : ndarray of shape (n_columns,)
         Log-odds of being 1 without a field.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
+        Constant that is subtracted from the states in the signal and in the linear term of the
+        energy. If None, nothing is subtracted.
 
     References
     ----------

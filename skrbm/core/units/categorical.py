@@ -39,7 +39,8 @@ class Categorical(WideUnits, LinearUnits):
     n_categories : tuple of int
         Number of values of each unit.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
+        Constant that is subtracted from the states in the signal and in the linear term of the
+        energy. If None, nothing is subtracted.
 
     References
     ----------

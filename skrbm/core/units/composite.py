@@ -59,7 +59,7 @@ class Composite(WideUnits):
         Raises
         ------
         ValueError
-            If the length of an array is not the number of columns of the parts that have it.
+            If the length of an array is not the total number of columns of the parts that have it.
         """
         ends, parts = dict.fromkeys(arrays, 0), []
         for kind, n_columns, further in options["types"]:

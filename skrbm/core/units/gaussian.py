@@ -86,7 +86,8 @@ class Gaussian(Units):
     variance_rate : float, default=1.0
         Learning rate of :math:`z`, as a multiple of that of the other parameters.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
+        Constant that is subtracted from the states in the signal and in the energy. If None,
+        nothing is subtracted.
 
     References
     ----------

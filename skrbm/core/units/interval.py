@@ -36,7 +36,8 @@ class Interval(LinearUnits):
     bias : ndarray of shape (n_columns,)
         Slope of the log-density without a field; zero gives a uniform distribution.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
+        Constant that is subtracted from the states in the signal and in the linear term of the
+        energy. If None, nothing is subtracted.
 
     References
     ----------

@@ -41,11 +41,11 @@ class LinearUnits(Units):
 
     .. math:: A(s) = -(s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
-    where :math:`b` is the bias and :math:`o` the offset. A subclass may add terms to the energy
-    that depend neither on the bias nor on the offset. The distribution given the field depends only
-    on :math:`x` and on parameters in these terms. A subclass defines its `support` and the methods
-    `log_normaliser`, `expectation` and `draw`. Their argument :math:`x`, an array of shape
-    (n_samples, n_columns), may be overwritten.
+    where :math:`b` is the bias, :math:`o` the offset and :math:`f` the field. A subclass may add
+    terms to the energy that depend neither on the bias nor on the offset. The distribution given
+    the field depends only on :math:`x` and on parameters in these terms. A subclass defines its
+    `support` and the methods `log_normaliser`, `expectation` and `draw`. Their argument :math:`x`,
+    an array of shape (n_samples, n_columns), may be overwritten.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ class LinearUnits(Units):
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         """Find the bias for each mean by bisection; the mean increases with the bias.
 
-        In columns with two bounds, means close to a bound are first moved inwards. Their smallest
-        distance from it is half the range divided by n_samples + 1.
+        In columns with two bounds, means close to a bound or beyond it are first moved inwards, to
+        a distance from the bound of half the range of the states divided by n_samples + 1.
         """
         units = cls(np.zeros_like(mean), **options)
         low, high = units.column_bounds
@@ -171,12 +171,13 @@ class LinearUnits(Units):
 class TwoStateUnits(LinearUnits):
     r"""Units with two states, which are the values of `support`.
 
-    Let :math:`m` be the midpoint of the two states and :math:`r` half the distance between them.
-    Then
-
     .. math::
 
         \mathrm{E}[s \mid x] = m + r \tanh(r x), \qquad L(x) = m x + \log(2 \cosh(r x))
+
+    where :math:`m` is the midpoint of the two states, :math:`r` is half the distance between them,
+    :math:`x = b + f` is the sum of the bias and the field, and :math:`L` is the log-partition of a
+    unit without an offset.
     """
 
     low: ClassVar[float]

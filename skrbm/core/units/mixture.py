@@ -28,12 +28,13 @@ MIN_PRECISION = 0.1  # of a component, relative to the base; must be positive fo
 class Components(NamedTuple):
     """Components of each unit given its field.
 
-    The arrays can be broadcast to the shape (n_samples, n_columns, n_parts).
+    The arrays can be broadcast to the shape (n_samples, n_columns, n_parts), where n_parts is the
+    largest number of components of a unit.
 
     Attributes
     ----------
     weight : ndarray
-        Probabilities of the components, or their logarithms up to a constant for each unit.
+        Probabilities of the components, or unnormalized log-probabilities.
     mean, variance : ndarray
         Means and variances of the components; the variance of an atom is zero.
     """
@@ -77,8 +78,8 @@ class Mixture(Units):
     log_variance : ndarray of shape (n_columns,)
         Logarithm :math:`z` of the variance of a standard normal component given the other layer.
     log_weight, center, spread : ndarray of shape (n_columns, n_parts)
-        Log-weights, means and variances of the components of the base. Columns with fewer
-        components are padded with log-weights of minus infinity and variances of zero.
+        Log-weights, means and variances of the components of the base. Columns with fewer than
+        n_parts components are padded with log-weights of minus infinity and variances of zero.
     is_natural : bool, default=False
         True if the factor :math:`e^{-z}` is omitted from the signal and from :math:`x`.
     learn_variance : bool or ndarray of shape (n_columns,), default=True

@@ -40,8 +40,9 @@ class RealUnits(LinearUnits):
 
     .. math:: A(s) = \tfrac12 |s|^2 - (s - o)^T b, \qquad \varphi(s) = s - o, \qquad x = b + f
 
-    The curvature of one fixes the scale of the states. Another scale would only rescale the weights
-    and biases. `DReLU` adds further terms to the energy.
+    where :math:`b` is the bias, :math:`o` the offset and :math:`f` the field. The curvature of one
+    fixes the scale of the states. Another scale would only rescale the weights and biases. `DReLU`
+    adds further terms to the energy.
     """
 
     def energy(self, states: Any) -> Array:
@@ -175,12 +176,14 @@ class DReLU(RealUnits):
         A(s) = \tfrac12 \gamma_+ s_+^2 + \tfrac12 \gamma_- s_-^2 + \theta (s_+ - s_-) - (s - o)^T b,
         \qquad \gamma_\pm = 1 \pm \eta
 
-    where :math:`s_+ = \max(s, 0)` and :math:`s_- = \min(s, 0)`. In [1]_, two of the four parameters
-    are redundant: a change of these has the same effect as a change of the scale of the states and
-    of the bias. Here, the mean of the two curvatures is therefore one, and the two thresholds
-    differ only in sign. The energy is then linear in all parameters. With a positive threshold
+    where :math:`s_+ = \max(s, 0)`, :math:`s_- = \min(s, 0)`, :math:`b` is the bias and :math:`o`
+    the offset. In [1]_, each side of zero has its own curvature and threshold. A common factor of
+    the curvatures only changes the scale of the states, and the mean of the thresholds acts as a
+    bias. Here, the mean of the curvatures is therefore one, and the thresholds on the two sides are
+    :math:`\theta` and :math:`-\theta`. The energy is linear in all parameters. With a positive
     :math:`\theta`, states near zero are more probable than with a threshold of zero. With a
-    negative threshold, there are two modes, one on each side of zero, if :math:`|b + f| < -\theta`.
+    negative :math:`\theta` and a field :math:`f`, there are two modes, one on each side of zero, if
+    :math:`|b + f| < -\theta`.
 
     Parameters
     ----------
@@ -357,7 +360,8 @@ def half_normal(z: Array) -> tuple[Array, Array]:
 
     For z up to zero, both are computed from :math:`\Phi(z) = \tfrac12 e^{-z^2 / 2}
     \operatorname{erfcx}(-z / \sqrt{2})`: if z is below about -38, :math:`\Phi` underflows, but its
-    last factor does not. Means for z below `FAR_MEAN` are computed by a continued fraction.
+    last factor does not. For z below `FAR_MEAN`, the mean is computed by a continued fraction
+    instead.
 
     Parameters
     ----------

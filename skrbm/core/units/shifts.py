@@ -49,11 +49,11 @@ class JointStates:
             \log \mathrm{E} \left[ e^{\sum_j d_{mj} u_j} \right]
             = \sum_j \log \left( 1 - p_{nj} + p_{nj} e^{d_{mj}} \right)
 
-        for every row n and every shift m, where the bit :math:`u_j` is one with the probability
-        :math:`p_{nj}`. The product of the factors of a group of bits equals a sum over the joint
-        states of the bits. These sums are a product of two small matrices, which contain the
-        probabilities of the joint states and the exponentials of the summed shifts of the bits that
-        are one. All terms are positive, so there is no cancellation.
+        for every row n and every shift :math:`d_m`, where the bit :math:`u_j` of row n is one with
+        the probability :math:`p_{nj}`. The product of the factors of a group of bits equals a sum
+        over the joint states of the bits. These sums are a product of two small matrices, which
+        contain the probabilities of the joint states and the exponentials of the summed shifts of
+        the bits that are one. All terms are positive, so there is no cancellation.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class JointStates:
         Returns
         -------
         log_mean : ndarray of shape (n_shifts, n_rows)
-            Logarithms in nats, in double precision.
+            Logarithms in nats, summed in double precision.
         """
         shifts = _grouped(shifts)
         n_shifts, n_rows, n_factors = BLOCK

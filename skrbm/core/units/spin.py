@@ -21,7 +21,8 @@ class Spin(TwoStateUnits):
     bias : ndarray of shape (n_columns,)
         Half the log-odds of being +1 without a field.
     offset : ndarray of shape (n_columns,), default=None
-        Constant that is subtracted from the states in the energy. If None, nothing is subtracted.
+        Constant that is subtracted from the states in the signal and in the linear term of the
+        energy. If None, nothing is subtracted.
 
     References
     ----------

@@ -24,7 +24,7 @@ class QuadratureError(ValueError):
     """The distribution of a unit cannot be integrated by the available quadratures.
 
     Either no quadrature is implemented for the unit type, or the distribution needs too many nodes
-    or nodes too close for the dtype, or the weights are too large for bounds on the field.
+    or nodes too close for the dtype, or the weights are so large that the field cannot be bounded.
     """
 
 
