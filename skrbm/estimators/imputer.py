@@ -27,9 +27,9 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
     The machine is fitted to complete or incomplete rows with `missing="marginalize"`. During
-    training, the missing values are drawn from their conditional distribution under the current
-    machine. Training thus maximizes the likelihood of the observed values by stochastic expectation
-    maximization [1]_. `transform` replaces missing numbers by their conditional means, and missing
+    training, the missing values are redrawn by Gibbs sampling given the observed values. Training
+    thus maximizes the likelihood of the observed values by stochastic expectation maximization
+    [1]_. `transform` replaces missing numbers by their conditional means, and missing
     categories by the most probable category.
 
     Parameters
