@@ -37,7 +37,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     estimator : TabularRBM, GaussianBernoulliRBM, BernoulliRBM or SpinRBM
         Machine to clone and fit; its parameters control the training, except for `missing`.
         `TabularRBM` accepts and returns tables of categories and numbers. For
-        `GaussianBernoulliRBM`, standardize the features.
+        `GaussianBernoulliRBM` with "adam", penalties or `max_norm`, standardize the features.
     missing_values : int, float or np.nan, default=np.nan
         Placeholder for missing values. Missing values of pandas are converted to NaN. For tables,
         the placeholder must be NaN; None is then a missing value as well.
