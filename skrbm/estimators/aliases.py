@@ -18,7 +18,8 @@ class ScikitLearnAliases(ModelMixin):
     """Four private methods of ``sklearn.neural_network.BernoulliRBM``, with the same arguments.
 
     They accept one state (a 1-D array) or several states (a 2-D array or a sparse matrix), and do
-    not validate the input. Their argument `rng` is a ``RandomState`` or a ``Generator``.
+    not validate the input. The argument `rng` of the two sampling methods is a ``RandomState`` or a
+    ``Generator``.
     """
 
     _as_states: Callable[[Array], Array]

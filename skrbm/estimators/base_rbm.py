@@ -86,21 +86,21 @@ class BaseRBM(
         - "drelu": double rectified linear units [5]_. Their energy may have different curvatures
           for positive and negative states, and a kink at zero (see `threshold_hidden_`).
 
-        Scaling the states of real-valued hidden units is equivalent to scaling their weights. The
-        curvature of the energy of "gaussian" and "relu" units is therefore fixed at one. For
-        "drelu", the mean of the two curvatures is fixed at one.
+        Scaling the states of real-valued hidden units is equivalent to scaling their weights,
+        biases and thresholds. The curvature of the energy of "gaussian" and "relu" units is
+        therefore fixed at one. For "drelu", the mean of the two curvatures is fixed at one.
     learning_rate : float
         Initial learning rate, which `learning_rate_schedule` may decrease.
     batch_size : int or "auto"
         Largest number of rows in a mini-batch. The sizes of the mini-batches in an epoch differ by
-        at most one row. "auto" is one hundredth of the number of training rows, but at least 20 and
-        at most 100.
+        at most one row. "auto" is one hundredth of the number of training rows, rounded down, but
+        at least 20 and at most 100.
     n_iter : int
         Maximum number of epochs (passes over the training data) of `fit`. Early stopping, the
         schedule "adaptive" and callbacks can end the fit earlier.
     algorithm : {"pcd", "cd", "pt", "exact"}
-        Training algorithm, that is, the estimator of the negative phase (the expectation of the
-        gradient under the model):
+        Training algorithm, that is, the estimator of the negative phase (the expectation, under the
+        model, of the gradient of the energy):
 
         - "pcd": persistent contrastive divergence. Gibbs chains continue from one update to the
           next [1]_.
@@ -147,8 +147,8 @@ class BaseRBM(
     average : bool
         Use the weighted average of the parameters over the updates (Polyak averaging) as fitted
         attributes. Late updates have larger weights. Further training continues from the parameters
-        after the last update, not from the average. After `early_stopping`, it continues from the
-        fitted attributes.
+        after the last update, not from the average, unless weights or biases are assigned by hand.
+        After `early_stopping`, it continues from the fitted attributes.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. If the hidden units are not "binary", the norm is computed with
@@ -159,17 +159,18 @@ class BaseRBM(
     draw_states : bool
         Treatment of values between the two states of a unit, such as grey pixels. If True, binary
         states with these values as means are drawn in every epoch. If False, the values themselves
-        are used as states, as in scikit-learn. With sparse `X`, no states are drawn. In rows with
-        drawn states and missing values, the missing values are redrawn by ten Gibbs steps per epoch
-        instead of one (see `missing`).
+        are used as states, as in scikit-learn. With sparse `X`, and for rows with a value outside
+        the range of the states, no states are drawn. In rows with drawn states and missing values,
+        the missing values are redrawn by ten Gibbs steps per epoch instead of one (see `missing`).
     l1 : float
         L1 penalty: factor of the sum of the absolute values of the weights. All penalties are
         subtracted from the mean log-likelihood of a row.
     l1_squared : float
         Squared L1 penalty: factor of half the squared L1 norm of the weights of a hidden unit,
-        summed over all hidden units and divided by the number of visible columns. Unlike that of
-        `l1`, its gradient is larger for units with larger weights, so that all hidden units become
-        about equally sparse. See Tubiana and others (2019), :doi:`10.7554/eLife.39397`.
+        summed over all hidden units and divided by the number of visible columns. Its gradient,
+        unlike the gradient of the L1 penalty, is larger for units with larger weights, so that all
+        hidden units become about equally sparse. See Tubiana and others (2019),
+        :doi:`10.7554/eLife.39397`.
     l2 : float
         L2 penalty (weight decay): factor of half the sum of the squared weights.
     max_norm : float or None
@@ -207,11 +208,12 @@ class BaseRBM(
         training, the missing values of a mini-batch are redrawn before the update by one Gibbs step
         given the observed values. The step starts from the values drawn in the previous epoch; in
         the first epoch, it starts from values of similar rows. In the first epoch of a call that
-        continues training (`partial_fit`, or `fit` with `warm_start`), ten steps are used, because
-        no earlier draws are kept.
+        continues training (`partial_fit`, or `fit` with `warm_start`, except from a `Checkpoint`),
+        ten steps are used, because no earlier draws are kept.
     n_jobs : int or None
-        Number of threads for `transform`, scores and `log_partition`, and number of processes for
-        exact sums over 2^22 states or more in `log_partition`. Negative numbers are interpreted as
+        Number of threads for `transform`, `inverse_transform`, energies, scores and
+        `log_partition`, and number of processes for exact sums over 2^22 states or more in
+        `log_partition`. Negative numbers are interpreted as
         in joblib. If None, the number set by ``joblib.parallel_config`` is used; if none is set,
         one process is used, and the number of threads is the default of BLAS or, for small models,
         one. The results do not depend on `n_jobs`. It has no effect on training, sampling and
@@ -253,7 +255,7 @@ class BaseRBM(
         - "n_iter": number of the epoch, counted as in `n_iter_`.
         - "pseudo_likelihood": estimate of the mean log pseudo-likelihood of the training rows, in
           nats. For discrete features, the same subset of the rows and features is used after every
-          epoch.
+          epoch. The estimate is NaN if a real-valued feature needs too many quadrature nodes.
         - "learning_rate": learning rate of the last update.
         - "mean_activation": mean of the hidden units given at most 100 training rows, averaged over
           units and rows.
@@ -456,7 +458,8 @@ class BaseRBM(
             the number of rows. It is not checked after a single epoch, with fewer than 20 rows,
             with `early_stopping`, or with Adam.
         UserWarning
-            If training is interrupted, or if a real-valued feature is constant.
+            If training is interrupted, if a real-valued feature is constant, or if a column of a
+            table has no observed value or seems to consist of identifiers.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)
@@ -503,6 +506,10 @@ class BaseRBM(
         DomainWarning
             If `X` has values that the units cannot take, and `check_input` is "warn"; or if a table
             has unknown categories.
+        UserWarning
+            If training is interrupted. The first call also warns if a real-valued feature is
+            constant, if a table has fewer than 20 rows, or if a column of a table has no observed
+            value or seems to consist of identifiers.
         """
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=False))
         return self

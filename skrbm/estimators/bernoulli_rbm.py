@@ -19,10 +19,10 @@ class BernoulliRBM(BaseRBM):
         E(v, h) = -v^T a - v^T W h - h^T b, \qquad v, h \in \{0, 1\}
 
     for binary hidden units, where :math:`W` is the transpose of `components_`, :math:`a` is
-    `intercept_visible_` and :math:`b` is `intercept_hidden_` [6]_. Values between 0 and 1, such as
-    grey pixels, are interpreted as probabilities of the state 1 (see `draw_states`). The class
-    replaces ``sklearn.neural_network.BernoulliRBM``: parameters, methods and fitted attributes have
-    the same names, but some defaults and the training differ.
+    `intercept_visible_` and :math:`b` is `intercept_hidden_` [6]_. By default, training interprets
+    values between 0 and 1, such as grey pixels, as probabilities of the state 1 (see
+    `draw_states`). The class replaces ``sklearn.neural_network.BernoulliRBM``: parameters, methods
+    and fitted attributes have the same names, but some defaults and the training differ.
 
     Parameters
     ----------

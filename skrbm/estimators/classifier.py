@@ -57,9 +57,10 @@ class RBMClassifier(
 
     where :math:`\delta` is `discriminative_weight` and :math:`\gamma` is `generative_weight` [1]_
     [2]_. A row without a label contributes :math:`\gamma \log p(v)`. If there are unlabeled rows,
-    both weights are multiplied by n_rows / n_labeled, so that the label term is a mean over the
-    labeled rows; :math:`\gamma` is then at most 1, unless `generative_weight` itself is larger.
-    Class probabilities are computed exactly. The parameters of `estimator` control the training.
+    :math:`\delta` and :math:`\gamma` are multiplied by the total weight of all rows divided by that
+    of the labeled rows, so that the label term is a mean over the labeled rows. The product for
+    :math:`\gamma` is limited to 1, or to `generative_weight` if this is larger than 1. Class
+    probabilities are computed exactly. The parameters of `estimator` control the training.
 
     Parameters
     ----------
@@ -213,9 +214,9 @@ class RBMClassifier(
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
-        The first call initializes the model. The settings of the training are those that
-        `estimator` had in the last `fit` or, without it, in the first call; later changes of
-        `estimator` have no effect.
+        If the classifier is not fitted, the model is initialized. Training uses the parameters that
+        `estimator` had at the last call of `fit` or, if `fit` was not called, at the first call of
+        `partial_fit`. Later changes of `estimator` have no effect.
 
         Parameters
         ----------
@@ -224,8 +225,8 @@ class RBMClassifier(
         y : array-like of shape (n_samples,)
             Labels of the rows. Rows without a label have the value `unlabeled`.
         classes : array-like of shape (n_classes,), default=None
-            All labels that occur in any call. This argument is required in the first call, and must
-            be the same in later calls if it is passed.
+            All labels that occur in any call. This argument is required if the classifier is not
+            fitted. If it is passed in later calls, it must have the same labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, as for `fit`, but relative to the mean weight of all rows seen so
             far.
@@ -238,9 +239,10 @@ class RBMClassifier(
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid, if `classes` is missing in the first call or
-            differs in a later call, if `y` has labels that are not in `classes`, or if the
-            estimator has `track_likelihood=True`; the classifier is then unchanged.
+            If a parameter or the data are invalid, if `classes` is missing and the classifier is
+            not fitted, if `classes` differs from `classes_`, if `y` has labels that are not in
+            `classes_`, or if the estimator has `track_likelihood=True`; the classifier is then
+            unchanged.
         TypeError
             If the type of `X` is not supported, such as a sparse matrix for real-valued features;
             the classifier is then unchanged.
@@ -253,6 +255,8 @@ class RBMClassifier(
         DomainWarning
             If `X` has values that the units cannot take, and `check_input` of the estimator is
             "warn".
+        UserWarning
+            If training is interrupted or, in the first call, if a real-valued feature is constant.
         """
         resumes = self.__sklearn_is_fitted__()
         if not resumes and classes is None:

@@ -21,6 +21,9 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
 
     .. math:: W' = 4 W, \qquad a' = 2 (a - W 1), \qquad b' = 2 (b - W^T 1)
 
+    where :math:`W` is the transpose of `components_`, :math:`a` is `intercept_visible_`, :math:`b`
+    is `intercept_hidden_`, and :math:`1` is a vector of ones.
+
     Parameters
     ----------
     rbm : SpinRBM
@@ -37,7 +40,8 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     TypeError
         If `rbm` is of another class.
     ValueError
-        If the hidden units of `rbm` are not "binary", or if `rbm` has no public arrays.
+        If the hidden units of `rbm` are not "binary", or if its public arrays are missing or
+        invalid.
 
     Notes
     -----
@@ -66,7 +70,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
 def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     r"""Convert a machine with units 0 and 1 to the equivalent machine with units -1 and +1.
 
-    Inverse of `to_bernoulli`:
+    Inverse of `to_bernoulli`, with the same symbols:
 
     .. math:: W' = \tfrac14 W, \qquad a' = \tfrac12 a + \tfrac14 W 1, \qquad
         b' = \tfrac12 b + \tfrac14 W^T 1
@@ -87,7 +91,8 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
     TypeError
         If `rbm` is of another class.
     ValueError
-        If the hidden units of `rbm` are not "binary", or if `rbm` has no public arrays.
+        If the hidden units of `rbm` are not "binary", or if its public arrays are missing or
+        invalid.
     """
     W, a, b = _plain(rbm, BernoulliRBM)
     arrays = W / 4, a / 2 + W.sum(0) / 4, b / 2 + W.sum(1) / 4

@@ -45,8 +45,9 @@ def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
     Returns
     -------
     decorator : callable
-        Class decorator that changes the docstring in place. It raises a TypeError if a parameter of
-        the signature has no entry, or if an entry of the class is not a parameter of the signature.
+        Class decorator that replaces the docstring and returns the class. It raises a TypeError if
+        a parameter of the signature has no entry, or if a parameter entry of the class is not in
+        the signature.
     """
 
     def complete(cls: type[T]) -> type[T]:

@@ -62,15 +62,18 @@ class GaussianBernoulliRBM(BaseRBM):
         and 10 times the variance of its feature. An assigned value outside this range extends the
         range.
     learning_rate : float
-        Initial learning rate; with "sgd", for features measured in units of their standard
-        deviations.
+        Initial learning rate. With "sgd", the steps are scaled by the standard deviations of the
+        noise and of the features, so that a suitable value does not depend on the units of
+        measurement of the features. With "adam", it depends on these units.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
-        is scaled down to this norm. The norm is computed with features measured in units of their
-        standard deviations. If None, gradients are not clipped.
+        is scaled down to this norm. The norm is computed with features, and with hidden states that
+        are not "binary", measured in units of their standard deviations. If None, gradients are not
+        clipped.
     check_input : {"warn", "raise", "ignore"}
-        Treatment of hidden states that the units cannot take, in `energy` and `inverse_transform`.
-        It has no effect on `X`, since every real number is valid.
+        Treatment of hidden states that the units cannot take, in `energy` and `inverse_transform`:
+        a warning, a ValueError, or no check. It has no effect on visible states, since every real
+        number is valid.
 
     Attributes
     ----------

@@ -27,9 +27,9 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
     The machine is fitted to complete or incomplete rows with `missing="marginalize"`. During
-    training, the missing values are drawn from their conditional distribution under the current
-    machine. Training thus maximizes the likelihood of the observed values by stochastic expectation
-    maximization [1]_. `transform` replaces missing numbers by their conditional means, and missing
+    training, the missing values are redrawn by Gibbs sampling given the observed values. Training
+    thus maximizes the likelihood of the observed values by stochastic expectation maximization
+    [1]_. `transform` replaces missing numbers by their conditional means, and missing
     categories by the most probable category.
 
     Parameters
@@ -37,7 +37,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     estimator : TabularRBM, GaussianBernoulliRBM, BernoulliRBM or SpinRBM
         Machine to clone and fit; its parameters control the training, except for `missing`.
         `TabularRBM` accepts and returns tables of categories and numbers. For
-        `GaussianBernoulliRBM`, standardize the features.
+        `GaussianBernoulliRBM` with "adam", penalties or `max_norm`, standardize the features.
     missing_values : int, float or np.nan, default=np.nan
         Placeholder for missing values. Missing values of pandas are converted to NaN. For tables,
         the placeholder must be NaN; None is then a missing value as well.

@@ -24,8 +24,9 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
     By default, the score of a row is its negative free energy, :math:`-F(v) = \log p(v) + \log Z`,
-    which is computed exactly. Free energies of different models cannot be compared, because their
-    :math:`\log Z` and, for real-valued features, their units of measurement differ.
+    where :math:`Z` is the partition function. The free energy is computed exactly. Free energies of
+    different models cannot be compared, because their :math:`\log Z` and, for real-valued features,
+    their units of measurement differ.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows in the format of the estimator.
 
         Returns
         -------
@@ -156,7 +157,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows in the format of the estimator.
 
         Returns
         -------
@@ -171,7 +172,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows in the format of the estimator.
 
         Returns
         -------

@@ -25,16 +25,19 @@ class SpinRBM(BaseRBM):
     Parameters
     ----------
     learning_rate : float
-        Initial learning rate of the weights. With "sgd" and binary hidden units, the learning rate
-        of the biases is four times as large. Steps are then equivalent to those of `BernoulliRBM`
-        with a learning rate 16 times as large, because the two states of a spin differ by two. With
-        "adam", the learning rate of the biases is the same as that of the weights. Steps of the
-        weights are then equivalent to those of `BernoulliRBM` with a learning rate four times as
-        large.
+        Initial learning rate. With "sgd" and binary hidden units, it is the learning rate of the
+        weights, and the learning rate of the biases is four times as large. Steps of centered
+        training are then equivalent to those of `BernoulliRBM` with a learning rate 16 times as
+        large, because the two states of a spin differ by two. With "adam", all parameters have the
+        same learning rate. With "adam" and binary hidden units, steps of the weights are equivalent
+        to those of `BernoulliRBM` with a learning rate four times as large.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. With binary hidden units, the norm is computed with the
-        gradients of the biases multiplied by two. If None, gradients are not clipped.
+        gradients of the biases multiplied by two. With other hidden units, it is computed with
+        hidden states measured in units of their standard deviations, with the gradients of the
+        weights and of the visible biases multiplied by two, and with those of the hidden biases
+        multiplied by four. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
         Treatment of values outside [-1, 1], of `X` that contains only 0 and 1, and of hidden states
         that the units cannot take: a warning, a ValueError, or no check.

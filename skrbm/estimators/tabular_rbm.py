@@ -26,9 +26,10 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     .. math:: p(v) \propto \prod_{\text{columns}} e^{-A_c(v_c)}
         \prod_j \left( 1 + e^{b_j + \sum_c \varphi_c(v_c)^T W_{cj}} \right)
 
-    where :math:`A_c` is the energy of column :math:`c` without hidden units, :math:`\varphi_c` its
-    encoding, :math:`W_{cj}` its weights to hidden unit :math:`j`, and :math:`b` is
-    `intercept_hidden_`.
+    where :math:`A_c` is the energy of column :math:`c` without hidden units, :math:`W_{cj}` are its
+    weights to hidden unit :math:`j`, and :math:`b` is `intercept_hidden_`. For a numeric column,
+    :math:`\varphi_c` is the scaled number divided by its entry in `noise_variance_`; for other
+    columns, it is their encoding.
 
     A categorical column is one unit with one-hot encoding [6]_ [7]_. Numeric columns are scaled
     internally, by default to normal scores. Given the hidden units, a scaled numeric column is
@@ -62,19 +63,21 @@ class TabularRBM(ConditionalMixin, BaseRBM):
           values, such as zeros. Given the hidden units, this mixture is tilted exponentially.
         - "standard": standardization to mean zero and variance one.
     handle_unknown : {"missing", "error"}
-        Treatment of unknown categories, which are neither declared nor in the rows of `fit` or of
-        the first `partial_fit`. With "missing", they are treated as missing values; in training, a
-        warning is issued. With "error", they raise a ValueError.
+        Treatment of unknown categories. The known categories of a column are given in `kinds` or by
+        its data type or, without these, are the values in the rows of `fit` or of the first
+        `partial_fit`. With "missing", unknown categories are treated as missing values; in
+        training, a warning is issued. With "error", they raise a ValueError.
     learning_rate : float
-        Initial learning rate; with "sgd", for numeric columns measured in units of their standard
-        deviations.
+        Initial learning rate, which `learning_rate_schedule` may decrease. Numeric columns need not
+        be standardized, because they are scaled internally.
     n_iter : int
         Maximum number of epochs (passes over the training data) of `fit`. Tables of a thousand rows
         need about 100 epochs; for a hundred thousand rows, 10 epochs are enough.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
-        is scaled down to this norm. The norm is computed with numeric columns measured in units of
-        their standard deviations. If None, gradients are not clipped.
+        is scaled down to this norm. The norm is computed with numeric columns, and with hidden
+        states that are not "binary", measured in units of their standard deviations. If None,
+        gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
         Treatment of numbers outside their interval, and of hidden states that the units cannot
         take: a warning, a ValueError, or no check.
@@ -91,8 +94,9 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         Variance of each scaled numeric column given the hidden units; for
         `numeric_scale="mixture"`, the variance that a standard normal component would have. The
         attribute exists only if there are numeric columns.
-    columns_ : ndarray of str of shape (n_columns,)
-        Names of the encoded columns, such as "age" or "port=Southampton".
+    columns_ : ndarray of object of shape (n_columns,)
+        Names of the encoded columns as strings, such as "age" or "port=Southampton". Categorical
+        columns have one name per category. Binary columns have one name, with the second category.
     kinds_ : list of length `n_features_in_`
         Kind of each column of the table: "binary", "categorical", "numeric" or ("interval", low,
         high).

@@ -99,7 +99,7 @@ class FitTask:
             )
 
     def _present(self, attributes: Attributes) -> dict[str, Any]:
-        """Attributes without those that are None and that the estimator does not have.
+        """Attributes, except for those that are None and missing in the estimator.
 
         scikit-learn writes them to a copy of the estimator. An attribute of an earlier fit that is
         None after this fit cannot be deleted there, and is None in the copy.

@@ -91,7 +91,8 @@ class Fit:
     state : TrainingState
         State of training.
     rows : object of shape (n_samples, n_visible)
-        Visible states of all rows, including held-out rows, as returned by `Problem.rows`.
+        Visible states of all rows, including held-out rows: `Problem.device_rows` or, if it is
+        None, the result of `Problem.rows`.
     trainer : Trainer
         Training algorithm.
     recorder : Recorder
@@ -193,7 +194,7 @@ class Fit:
     def _end_epoch(self) -> bool:
         """Finish an epoch, and return True if its score ends training.
 
-        The epoch is recorded if a record is due or if `verbose` is nonzero.
+        The epoch is recorded if `verbose` is nonzero or, in `fit`, if a record is due.
         """
         self.recorder.history.n_iter += 1
         notes = {"learning_rate": self.state.learning_rate} | self.start.phase.finish_epoch()
@@ -237,8 +238,10 @@ class Fit:
     def step_sum(self) -> Array | float:
         """Total step of the weights of each visible column in this fit, per unit of gradient.
 
-        The result is approximate: reductions of the learning rate by the schedule "adaptive" are
-        ignored. It is 0 if the steps do not scale with the gradient, as for Adam.
+        The result is approximate. The metric of the visible layer is that of the current machine;
+        the metric of the hidden layer, and reductions of the learning rate by the schedule
+        "adaptive", are ignored. The result is 0 if the steps do not scale with the gradient, as for
+        Adam.
         """
         trainer, n_updates = self.trainer, self.n_done * self.problem.n_updates
         rate = trainer.learning_rate * trainer.schedule(0.5)  # mean of a schedule that is linear
@@ -326,7 +329,7 @@ def _moved(start: Start, machine: Machine, move: Callable[[Array], Array]) -> tu
 
 
 def _history(problem: Problem, n_done: int) -> History:
-    """Continue the history of the estimator, or create an empty one if training does not resume."""
+    """Continue the history of the estimator; without earlier training, create an empty history."""
     owner, is_new = problem.model.owner, not problem.training_state
     return History(
         empty_history(*problem.scores) if is_new else owner.history_,
@@ -341,7 +344,7 @@ def _history(problem: Problem, n_done: int) -> History:
 def _stopping(problem: Problem, start: Start, recorder: Recorder) -> EarlyStopping | None:
     """Rule by which scores end a fit or lower its learning rate, or None without such a rule.
 
-    It is None in `partial_fit`, and without `early_stopping` and the schedule "adaptive".
+    It is None in `partial_fit`, and if neither `early_stopping` nor the schedule "adaptive" is set.
     """
     rbm = problem.model.rbm
     slows_down = rbm.learning_rate_schedule == "adaptive"

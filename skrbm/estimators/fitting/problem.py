@@ -245,8 +245,8 @@ class Problem(ABC):
     def n_batch(self) -> int:
         """Maximum number of rows per mini-batch.
 
-        If `batch_size` is "auto", the number is one hundredth of the number of training rows, but
-        at least `SMALLEST_BATCH` and at most `LARGEST_BATCH`.
+        If `batch_size` is "auto", the number is one hundredth of the number of training rows,
+        rounded down, but at least `SMALLEST_BATCH` and at most `LARGEST_BATCH`.
         """
         n_batch: int | str = self.model.rbm.batch_size
         if isinstance(n_batch, str):
@@ -290,6 +290,8 @@ class RowProblem(Problem):
         ------
         ValueError
             If an argument is invalid, or if `X` has no observed value and training does not resume.
+        TypeError
+            If the type of `X` or of its values is not supported.
         """
         model, form = ArrayModel(copy(rbm)), rbm._row_format
         resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
@@ -418,7 +420,7 @@ def split_rows(
     n_samples : int
         Number of rows.
     share : float
-        Share of the candidates that are held out.
+        Share of the candidates to hold out. Their number is rounded up.
     seed : int
         Seed of the split.
     candidates : ndarray of shape (n_candidates,), default=None

@@ -139,7 +139,7 @@ class Recorder(ABC):
     @property
     @abstractmethod
     def tracker(self) -> PartitionTracker | None:
-        """Tracker of the partition function, or None if it is not tracked."""
+        """Tracker of the partition function, or None if none has been created."""
 
     @abstractmethod
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
@@ -223,7 +223,7 @@ class RowRecorder(Recorder):
         training rows; if `held_out` is None, no rows are held out. Early stopping uses the score of
         the held-out rows if there are any.
     base : Units
-        Visible layer of independent units with the means and variances of the rows.
+        Visible layer of independent units with the means and variances of all rows so far.
     dtype : dtype
         Floating-point type of the states. Pseudo-likelihoods, mean activations and free-energy gaps
         are computed in this type.
@@ -301,8 +301,9 @@ class RowRecorder(Recorder):
     def _warn_if_overfitted(self, machine: Machine, step_sum: Array | float) -> None:
         """Warn if most of the gain over independent columns is expected to be lost on new rows.
 
-        Nothing is checked after a single epoch, with fewer than `MIN_COVARIANCE_ROWS` rows, or if
-        `step_sum` is 0. In a single epoch, the rows of each update are new to the model.
+        The expected loss must also be at least `MIN_OPTIMISM` nats per row. Nothing is checked
+        after a single epoch, with fewer than `MIN_COVARIANCE_ROWS` rows, or if `step_sum` is 0. In
+        a single epoch, the rows of each update are new to the model.
 
         The pseudo-likelihood counts a weak dependency of two columns twice, once for each column.
         The gain of the likelihood is therefore about half the gain of the pseudo-likelihood.
@@ -355,7 +356,7 @@ class RowRecorder(Recorder):
         """Mean log-Jacobians of the training rows and, if rows are held out, of the held-out rows.
 
         The Jacobian is that of the map from the machine's columns to the user's values. Each mean
-        is in nats, over at most `MAX_RECORDED_ROWS` rows. It is zero if the rows are no table.
+        is in nats, over at most `MAX_RECORDED_ROWS` rows. It is zero if the rows are not a table.
         """
         if not self.rbm._row_format.has_tables:
             return [0.0] * len(self._scored)
@@ -385,6 +386,7 @@ class RowRecorder(Recorder):
             log-likelihood is tracked, its standard error.
         held_out : tuple or None
             Pseudo-likelihoods and weights of the held-out rows, or None if there are no such rows.
+            They are not used if the log-likelihood is tracked.
         """
         mean = notes[self._deciding]
         if self.likelihood is None:

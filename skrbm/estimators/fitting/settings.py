@@ -50,7 +50,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     machine : Machine
         Machine to train in place.
     rows : object of shape (n_samples, n_visible)
-        Visible states of all rows, including held-out rows, as returned by `Problem.rows`.
+        Visible states of all rows, including held-out rows, as in `Fit.rows`.
 
     Returns
     -------

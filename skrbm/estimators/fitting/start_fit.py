@@ -254,7 +254,8 @@ def _trained(
     """Machine from which training continues, and the state of training.
 
     If the public arrays are averages of the parameters, training continues from the parameters
-    after the last update, unless `average` has been set to False since. If the user has edited the
+    after the last update, unless `average` has been set to False or `learn_variance` has been
+    changed since. If the user has edited the
     public arrays, training continues from the edited arrays, and the memory of the optimizer, the
     averages and the modes found by pretraining are discarded.
     """
