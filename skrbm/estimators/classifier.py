@@ -65,9 +65,9 @@ class RBMClassifier(
     Parameters
     ----------
     estimator : estimator object, default=None
-        `BernoulliRBM`, `SpinRBM` or `GaussianBernoulliRBM` to clone and train. The negative
-        log-loss is the score for its `early_stopping` and its "adaptive" `learning_rate_schedule`.
-        If None, the estimator is
+        `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and train. The
+        negative log-loss is the score for its `early_stopping` and its "adaptive"
+        `learning_rate_schedule`. If None, the estimator is
         ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``. The
         discriminative term needs a larger learning rate than the likelihood: with "sgd", 2 to 5
         instead of 0.4.

@@ -139,7 +139,9 @@ def test_wrong_width_is_refused(kind, width):
 
 @pytest.mark.parametrize("method", HIDDEN)
 def test_wrong_number_of_hidden_states_is_refused(kind, method):
-    with pytest.raises(ValueError, match=r"X has 3 components, but \w+ is expecting 2 components"):
+    name = "H" if method == "energy" else "X"
+    message = rf"{name} has 3 components, but \w+ is expecting 2 components"
+    with pytest.raises(ValueError, match=message):
         HIDDEN[method](fitted(kind), np.ones((6, 3)))
 
 

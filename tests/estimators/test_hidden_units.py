@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skrbm import (
     BernoulliRBM,
+    DivergenceError,
     GaussianBernoulliRBM,
     RBMClassifier,
     RBMImputer,
@@ -172,6 +173,19 @@ def test_training_stays_where_the_distribution_exists():
         rbm = GaussianBernoulliRBM(2, hidden_units="gaussian", n_iter=5, random_state=0)
         rbm.set_params(optimizer=optimizer, learning_rate=rate).fit(X)
         assert 0.5 < rbm._model.machine().lost_curvature < 0.96
+
+
+@pytest.mark.parametrize("hidden", ["gaussian", "relu", "drelu"])
+@pytest.mark.parametrize("n_components", [4, 40])
+@pytest.mark.parametrize("learning_rate", [1e3, 1e100])
+def test_divergence_keeps_finite_parameters(hidden, n_components, learning_rate):
+    # Slip: the singular values of weights that overflow, which NumPy cannot compute.
+    options = {"hidden_units": hidden, "learning_rate": learning_rate, "random_state": 0}
+    rbm = GaussianBernoulliRBM(n_components, batch_size=10, **options)
+    X = np.random.default_rng(0).normal(size=(200, 40))
+    with pytest.raises(DivergenceError, match=r"epoch \d+.*Reduce learning_rate"):
+        rbm.fit(X)
+    assert all(np.isfinite(array).all() for array in arrays(rbm).values())
 
 
 @pytest.mark.slow

@@ -305,7 +305,7 @@ class ArrayModel(Model):
     def check_H(self, H: Any, *, name: str) -> Array:
         """Validate hidden states of shape (n_samples, n_components).
 
-        Messages about invalid values contain `name`.
+        Messages contain `name`.
         """
         check_is_fitted(self.rbm)
         H = check_array(
@@ -315,7 +315,8 @@ class ArrayModel(Model):
             estimator=self.rbm,
             input_name=name,
         )
-        check_width(H, parameter_shape(self.rbm, "components_", 2)[0], self.rbm, what="components")
+        n_components = parameter_shape(self.rbm, "components_", 2)[0]
+        check_width(H, n_components, self.rbm, name=name, what="components")
         check_domain(H, self.rbm._hidden_layer_type, self.rbm, name=name)
         return np.asarray(H)
 

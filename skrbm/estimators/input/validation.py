@@ -245,11 +245,13 @@ def parameter_shape(estimator: BaseEstimator, name: str, ndim: int) -> tuple[int
     return shape
 
 
-def check_width(X: Any, expected: int, estimator: BaseEstimator, what: str = "features") -> None:
-    """Raise a ValueError unless `X` has `expected` columns, which messages call `what`."""
+def check_width(
+    X: Any, expected: int, estimator: BaseEstimator, *, name: str = "X", what: str = "features"
+) -> None:
+    """Raise a ValueError unless `X` has `expected` columns; messages use `name` and `what`."""
     if X.shape[1] != expected:
         raise ValueError(
-            f"X has {X.shape[1]} {what}, but {type(estimator).__name__} is expecting "
+            f"{name} has {X.shape[1]} {what}, but {type(estimator).__name__} is expecting "
             f"{expected} {what} as input."
         )
 

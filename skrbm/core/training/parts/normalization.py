@@ -102,7 +102,7 @@ def hold_normalizable(machine: Machine) -> float:
         The `Machine.lost_curvature` before clipping.
     """
     lost = machine.lost_curvature
-    if not lost > MAX_LOST_CURVATURE:
+    if not MAX_LOST_CURVATURE < lost < np.inf:  # weights that overflow are left to `Guard`
         return lost
     left, right = machine.curvature_scales
     rows, columns = np.flatnonzero(left), np.flatnonzero(right)
@@ -174,6 +174,8 @@ def _hold_within(machine: Machine, directions: Array) -> Array:
     """
     left, right = machine.curvature_scales
     image = left[:, None] * (machine.weights @ (right[:, None] * directions))
+    if not np.isfinite(image).all():  # left to `Guard`
+        return np.full(len(directions.T), np.inf)
     U, values, V = np.linalg.svd(image, full_matrices=False)
     excess = np.maximum(values - np.sqrt(MAX_LOST_CURVATURE), 0)
     n_beyond = int(np.count_nonzero(excess))
