@@ -93,7 +93,7 @@ def run_epochs(
         state.n_rows, state.total_weight = counted
     else:
         for hook in hooks(parts, "begin"):
-            hook(machine, state, v)
+            hook(machine, state, v, rows)
     for epoch in range(n_done, n_iter):
         moved = trainer.start(machine, state)
         try:

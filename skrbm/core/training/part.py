@@ -90,12 +90,14 @@ class Part:
         """
         return True
 
-    def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
+    def begin(
+        self, machine: Machine, state: TrainingState, v: Any, rows: Array | None = None
+    ) -> None:
         """Prepare the part for a run on the data `v`, or raise an error to refuse model or data.
 
         The hook is called before the first epoch of a run, unless `n_done` of `run_epochs` is
-        positive, as for a run that is resumed from a checkpoint. `machine` is plain. `v` includes
-        held-out rows.
+        positive, as for a run that is resumed from a checkpoint. `machine` is plain. `rows` are the
+        indices of the training rows; if it is None, no rows of `v` are held out.
         """
 
     def around_epoch(

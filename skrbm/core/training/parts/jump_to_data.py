@@ -84,10 +84,14 @@ class JumpToData(Part):
     n_anchors: int = N_FAR_ROWS
     kernel: Callable[..., tuple[Array, Array]] = jump
 
-    def begin(self, machine: Machine, state: TrainingState, v: Any) -> None:
-        """Choose at most `n_anchors` rows of `v` as anchors; held-out rows may be among them."""
+    def begin(
+        self, machine: Machine, state: TrainingState, v: Any, rows: Array | None = None
+    ) -> None:
+        """Choose at most `n_anchors` training rows as anchors."""
         if not self.n_anchors:
             return
+        if rows is not None:
+            v = v[searched_rows(rows, v.shape[1])]
         low, high = machine.visible.column_bounds
         memory, searched = self.memory(state), to_host(dense(searched_rows(v, v.shape[1])))
         with one_blas_thread():  # products of a few megabytes with a vector

@@ -6,6 +6,8 @@ from core.models import balanced_model, draw_rows, machine_from, sized
 from scipy import sparse
 
 from skrbm.core.machine import Machine
+from skrbm.core.training.loop import run_epochs
+from skrbm.core.training.negative_phase import PersistentContrastiveDivergence
 from skrbm.core.training.part import Step, without_data
 from skrbm.core.training.parts.jump_to_data import (
     CHAINS_PER_TRY,
@@ -14,6 +16,7 @@ from skrbm.core.training.parts.jump_to_data import (
     JumpToData,
 )
 from skrbm.core.training.state import TrainingState
+from skrbm.core.training.update import Trainer
 from skrbm.core.units import Bernoulli
 
 N_PARTICLES, N_REPLICAS = 40, 120
@@ -141,3 +144,18 @@ def test_anchors_are_rows_of_the_run_that_the_state_does_not_keep(container, mac
         state.parts = without_data([part], state)
         assert "anchors" not in part.memory(state)
         state.n_updates = part.memory(state)["next_try"]
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_held_out_rows_are_no_anchors(container, machine, rng):
+    # Slips: anchors among all rows, and a run that does not name its training rows.
+    v, anchors = 1.0 * np.eye(4), []
+
+    class Spied(JumpToData):
+        def move_chains(self, step):
+            anchors[:] = [self.memory(step.state)["anchors"]]
+
+    state = TrainingState(np.zeros((40, 3)))
+    trainer = Trainer(PersistentContrastiveDivergence(), 0.1, 2, parts=(Spied(),))
+    list(run_epochs(trainer, machine, state, container(v), 1, rng, rows=np.array([3, 1])))
+    assert {tuple(row) for row in anchors[0]} == {tuple(v[1]), tuple(v[3])}
