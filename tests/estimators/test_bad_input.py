@@ -593,3 +593,13 @@ def test_functions_of_a_model_refuse_other_objects_and_name_the_model_within(fun
         function(detector, *rows)
     with pytest.raises(TypeError, match=r"Expected a BernoulliRBM.*, got Binarizer\.$"):
         function(Binarizer(), *rows)
+
+
+@pytest.mark.parametrize("check_input", ["raise", "ignore"])
+def test_sparse_rows_have_no_missing_values(check_input):
+    # Slip: NaN that enters the products, and an error that blames the range of float64.
+    X = sp.csr_array(np.array([[np.nan, 1.0, 0.0], [0.0, 1.0, 1.0]]))
+    rbm = BernoulliRBM(2, n_iter=1, missing="marginalize", check_input=check_input)
+    for call in (rbm.fit, rbm.fit(np.eye(3)).score_samples):
+        with pytest.raises(ValueError, match="sparse X need complete rows"):
+            call(X)

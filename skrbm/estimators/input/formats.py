@@ -170,7 +170,8 @@ class ArrayRows(RowFormat):
         missing: bool,
         sample_weight: Array | None = None,
     ) -> Any:
-        units, missing = rbm._visible_type, missing and rbm.missing == "marginalize"
+        units = rbm._visible_type
+        missing = missing and rbm.missing == "marginalize" and not issparse(X)
         expected: Any = finite and compared_domain(units, rbm) is None
         options = {
             "accept_sparse": "csr" if units.support.values else False,
@@ -201,7 +202,7 @@ class ArrayRows(RowFormat):
                 X = X.copy()
                 X.sum_duplicates()
             if finite:
-                check_domain(X, units, rbm, allow_nan=missing and not issparse(X))
+                check_domain(X, units, rbm, allow_nan=missing)
         return X
 
     def write(self, rbm: Any, v: Array, **_: Any) -> Any:

@@ -409,7 +409,7 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
                 advice += ", or set missing='marginalize' for fit, transform and score_samples"
             raise ValueError(
                 f"{message.splitlines()[0]}\n{name} does not accept missing values encoded as NaN "
-                f"here: free_energy, log_likelihood and draws need complete rows. {advice}."
+                f"here: free_energy, log_likelihood, draws and sparse X need complete rows. {advice}."
             ) from None
         if "could not convert" in message or "bytes/strings" in message:
             raise ValueError(
