@@ -3,8 +3,8 @@ r"""Centering: offsets that change the parameters but not the distribution.
 In its signals, a centered machine subtracts an offset from the visible states and another offset
 from the hidden states. A machine without offsets is called plain. If the offsets change, the biases
 can compensate for the change, so that the distribution stays the same. If the offsets are means of
-the states, gradient ascent in the parameters of the centered machine does not depend on the coding
-of a unit's states: if 0 and 1 are exchanged, the result is the same [1]_ [2]_.
+the states, gradient ascent in the parameters of the centered machine is invariant to an exchange of
+the states 0 and 1 of a unit [1]_ [2]_.
 
 References
 ----------
@@ -62,10 +62,10 @@ def in_zero_sum_gauge(machine: Machine) -> Machine:
     """Remove the gauge freedom of the weights, keeping the distribution.
 
     In a layer whose units have several columns, some components of the weights cause a field on the
-    other layer that is the same for all states. An example is a constant that is added to the
-    weights of all columns of a categorical unit. These components are removed from the weights and
-    absorbed into the biases of the other layer. In the layer itself, components of the biases that
-    do not affect the distribution are set to zero.
+    other layer that is the same for all states of the units. An example is a constant that is added
+    to the weights of all columns of a categorical unit. These components are removed from the
+    weights and absorbed into the biases of the other layer. In the layer itself, components of the
+    biases that do not affect the distribution are set to zero.
 
     Parameters
     ----------

@@ -40,8 +40,8 @@ class EffectiveCouplings:
     in the higher state. For a categorical unit, :math:`s` is 0 or 1 in each column, and the
     coefficients sum to zero over the columns. For a real-valued unit, :math:`s` is the value of the
     unit, standardized to mean zero and variance one under a reference distribution. This
-    distribution is uniform if the unit has two bounds, and standard normal otherwise. The
-    coefficients contain only the part of the interaction that is linear in :math:`s`.
+    distribution is uniform if the unit has two bounds, and standard normal otherwise. Terms of
+    second or higher order in the value of a real-valued unit are omitted.
 
     Parameters
     ----------
@@ -81,6 +81,9 @@ class EffectiveCouplings:
         units with :math:`q_i` and :math:`q_j` values, it is
 
         .. math:: \sqrt{\frac{1}{q_i q_j} \sum_{a, b} J_{ij}(a, b)^2}
+
+        where :math:`J_{ij}(a, b)` is the interaction between value a of unit i and value b of
+        unit j.
         """
         counts = np.bincount(self.feature_of_column, minlength=len(self.features))
         return self.norms() / np.sqrt(np.maximum(np.outer(counts, counts), 1))
@@ -105,7 +108,7 @@ class EffectiveCouplings:
         return np.asarray(np.sqrt((squares + squares.T) / 2))  # symmetric to the bit
 
     def between(self, feature: Any, other: Any) -> Array:
-        """Return the interactions between the values of two features.
+        """Return the pair interactions between the columns of two features.
 
         Parameters
         ----------
@@ -135,7 +138,7 @@ class EffectiveCouplings:
 def effective_couplings(
     machine: Machine, order: int = 2, method: str = "auto", max_products: float = 1e13
 ) -> EffectiveCouplings:
-    r"""Interactions of the visible units up to a given order, in the zero-sum gauge.
+    r"""Fields and interactions of the visible units up to a given order, in the zero-sum gauge.
 
     The coefficients are defined by averages over the states of the visible units. In these
     averages, the units are independent. They are uniformly distributed [1]_ or, if they are
@@ -154,28 +157,28 @@ def effective_couplings(
     from the category to which the coefficient belongs. For a real-valued unit with the standardized
     value :math:`s_i`, :math:`D_i` is replaced by :math:`\langle s_i e^{i t u_i} \rangle`.
 
-    The integrals are summed over the hidden units. They are computed by the midpoint rule, which is
-    exact to rounding. The number of nodes for a hidden unit grows linearly with an upper bound on
-    the magnitude of its total input, including the bias. It does not depend on the number of states
-    of the visible layer.
+    The integrals are summed over the hidden units. They are computed by the midpoint rule, whose
+    error is of the order of the rounding errors. The number of nodes for a hidden unit grows
+    linearly with an upper bound on the magnitude of its total input, including the bias. It does
+    not depend on the number of states of the visible layer.
 
     Parameters
     ----------
     machine : Machine
-        Machine with two-state, one-hot or real-valued visible units. For hidden units that do not
-        have two states, the method is "gaussian". It is exact for hidden units that are normal
-        given the visible units, since their log-partition is quadratic.
+        Machine with two-state, one-hot or real-valued visible units. If a hidden unit does not have
+        two states, "gaussian" is the only available method. It is exact for hidden units that are
+        normal given the visible units, since their log-partition is quadratic.
     order : {2, 3}, default=2
         Largest number of interacting units.
     method : {"auto", "exact", "gaussian"}, default="auto"
-        "exact" computes the integral. "gaussian" approximates the sum of the inputs from all
+        "exact" computes the integrals. "gaussian" approximates the sum of the inputs from all
         visible units except the interacting ones by a normal variable; it does not support
         real-valued visible units. "auto" uses "gaussian" if the hidden units do not have two
-        states, or if all visible units are discrete and the integral would take more than
-        `max_products` multiplications.
+        states, or if all visible units are discrete and the integrals would take more than
+        `max_products` multiplications. Otherwise, "auto" is "exact".
     max_products : float, default=1e13
-        Largest number of complex multiplications for which "auto" computes the integral. 1e13
-        multiplications take minutes.
+        Number of complex multiplications above which "auto" uses "gaussian", if all visible units
+        are discrete. 1e13 multiplications take minutes.
 
     Returns
     -------
@@ -187,8 +190,8 @@ def effective_couplings(
     ValueError
         If a visible unit has neither two states in one column, nor one-hot columns, nor real values
         in one column. If `method` is "exact" and the hidden units do not have two states. If a
-        visible unit is real-valued and `method` is "gaussian" or the hidden units do not have two
-        states.
+        visible unit is real-valued, and either `method` is "gaussian" or the hidden units do not
+        have two states.
 
     References
     ----------

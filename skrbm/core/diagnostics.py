@@ -137,7 +137,8 @@ def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Genera
         \rho(n) \ge \rho(t) \left( \frac{\rho(2 t)}{\rho(t)} \right)^{(n - t) / t}, \quad n \ge 2 t
 
     The autocorrelations at the lags t = `LAG` and 2 t are measured for the first principal
-    component of the expected hidden states. Their sampling errors make the bound an estimate.
+    component of the expected hidden states. Due to their sampling errors, the result is an estimate
+    of the bound.
 
     Parameters
     ----------
@@ -188,8 +189,9 @@ def autocorrelation_time(trace: Array) -> float:
 
     .. math:: \tau = 1 + 2 \sum_{t = 1}^{M} \rho(t), \qquad M = \min \{M : M \ge 5 \tau(M)\}
 
-    Autocorrelations are computed about the mean of all chains and averaged over the chains. The
-    autocorrelation time is therefore long if chains stay in different modes. The window M is chosen
+    The autocorrelation :math:`\rho(t)` is the ratio of two averages over the chains: of the
+    autocovariance at lag t and of the variance. Both are computed about the mean of all chains, so
+    the autocorrelation time is long if chains stay in different modes. The window M is chosen
     self-consistently [1]_. If no window satisfies the condition, the longest one is used.
 
     Parameters

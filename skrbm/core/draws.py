@@ -16,10 +16,10 @@ MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each
 def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
     """Draw independent Bernoulli variables with the given probabilities.
 
-    Single and double precision use the same random numbers, and no probability is rounded. For
-    fewer than `MIN_WORD_DRAWS` draws, and on a device, each probability is compared with a random
-    number in double precision. Otherwise, each probability is compared with 16 random bits; the few
-    draws that these bits do not decide use 53 further bits.
+    Single and double precision use the same random numbers. Probabilities are compared with these
+    numbers without being rounded. For fewer than `MIN_WORD_DRAWS` draws, and on a device, each
+    probability is compared with a random number in double precision. Otherwise, each probability is
+    compared with 16 random bits; the few draws that these bits do not decide use 53 further bits.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def new_streams(rng: np.random.Generator, n_streams: int) -> list[np.random.Gene
 
 
 def _device_generator(array: Any, rng: np.random.Generator) -> Any:
-    """Generator of the library of an array on a device, seeded by a draw from `rng`.
+    """Random generator of the library of a device array, seeded by a draw from `rng`.
 
     A new generator is created for each call. The state of `rng` therefore determines all later
     draws, on the host and on a device.

@@ -27,7 +27,7 @@ class HiddenUnitReport:
         other parameters are kept.
     importance_std_error : ndarray of shape (n_hidden,)
         Monte-Carlo standard error of the importance, in nats. It is infinite if the effective
-        number of samples is below `MIN_DRAWS`.
+        number of samples of the model is below 20.
     mean_activation : ndarray of shape (n_hidden,)
         Expected hidden states, averaged over the rows.
     weights : ndarray of shape (n_hidden, n_columns)
@@ -111,9 +111,9 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     Returns
     -------
     importance, std_error : ndarray of shape (n_hidden_units,)
-        Importances and their standard errors, in nats. An error is infinite if the effective number
-        of draws is below `MIN_DRAWS`, for example if the log-partition of the unit is far smaller
-        in a few draws than in all others.
+        Importances and their Monte-Carlo standard errors, in nats. An error is infinite if the
+        effective number of draws is below `MIN_DRAWS`. An example is a unit whose log-partition is
+        far smaller in a few draws than in all others.
     """
     hidden = machine.hidden
     losses, errors = [], []

@@ -41,10 +41,10 @@ def deferred_interrupts(*, stops_for_sigterm: bool = False) -> Iterator[Interrup
     """Defer Ctrl-C and SIGTERM until the body of the context checks for them or ends.
 
     Python handles signals in the main thread only. In other threads, this context does nothing.
-    Inside another such context, signals are deferred until the outer context checks for them or
-    ends. A signal is deferred only if it has a Python handler; signals that the process ignores or
-    that kill it are not, except as described under `stops_for_sigterm`. If the body raises, its
-    error is raised and pending signals are dropped.
+    Inside another such context, signals that the outer context defers stay deferred until the outer
+    context checks for them or ends. A signal is deferred only if it has a Python handler. Signals
+    that the process ignores or that kill it are not deferred, except as described under
+    `stops_for_sigterm`. If the body raises, its error is raised and pending signals are dropped.
 
     Parameters
     ----------

@@ -114,17 +114,18 @@ class Machine:
         r"""Largest fraction by which the coupling reduces the curvature of a layer's free energy.
 
         The free energy of a layer is the energy of its states if the other layer is integrated out.
-        The fraction is zero if all units of a layer have two bounds. For two unbounded layers with
-        curvatures :math:`\kappa` (see `Units.tail_curvature`) and signal slopes :math:`s`, it is
-        the square of the largest singular value of
+        The fraction is zero if all units of a layer have two bounds. Otherwise, it is the square of
+        the largest singular value of
 
         .. math:: S_{ij} = \frac{s_i W_{ij} s_j}{\sqrt{\kappa_i \kappa_j}}
 
-        If the states are multiplied by :math:`\sqrt{\kappa}`, the free energies grow most slowly
-        along the corresponding singular vectors. If the fraction is below one and all curvatures
-        are positive, the partition function is finite. The converse need not hold if states are
-        bounded on one side. The result is infinite if an entry of the Gram matrix of :math:`S` is
-        not finite.
+        where :math:`\kappa` is the curvature of a column (see `Units.tail_curvature`), which is
+        infinite for two bounds, and :math:`s` is the slope of its signal. If the states are
+        multiplied by :math:`\sqrt{\kappa}`, the free energies grow most slowly along the
+        corresponding singular vectors. If the fraction is below one and all curvatures are
+        positive, the partition function is finite. The converse need not hold if states are bounded
+        on one side. The result is infinite if an entry of the Gram matrix of :math:`S` is not
+        finite.
         """
         left, right = self.curvature_scales
         if not (left.any() and right.any()):
@@ -141,6 +142,8 @@ class Machine:
         NormalizationError
             If `tail_curvature` of a layer is not positive in all columns, or if `lost_curvature` is
             at least one.
+        NotImplementedError
+            If a unit type neither has two bounds nor defines `tail_curvature`.
         """
         for layer in (self.visible, self.hidden):
             if not (layer.tail_curvature > 0).all():
@@ -353,10 +356,12 @@ class Machine:
     ) -> dict[str, Array]:
         """Assemble the gradient from the weight gradient and the moments of the layers.
 
-        `weights`, of shape (n_visible, n_hidden), is the result of `signal_product`; `visible` and
-        `hidden` contain the moments. If the visible signal depends on parameters, the gradient
-        terms due to the signal are computed and added to `visible` in place. `signal`, of shape
-        (n_samples, n_hidden), contains the hidden signals multiplied by the sample weights.
+        `weights`, of shape (n_visible, n_hidden), is the gradient of the weights, such as the
+        result of `signal_product`. `visible` and `hidden` contain the moments; `hidden` also
+        contains the gradient terms due to the hidden signal, if it depends on parameters. The terms
+        due to the visible signal are computed by this method and added to `visible` in place.
+        `signal`, of shape (n_samples, n_hidden), contains the hidden signals multiplied by the
+        sample weights.
         """
         if not self.visible.is_signal_fixed:
             total_field = self.weights @ signal.sum(axis=0)
@@ -402,17 +407,17 @@ def _add(total: dict[str, Array], part: dict[str, Array]) -> None:
 
 
 def by_layer(visible: Mapping[str, Any], hidden: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge values of both layers, by the names that parameters and offsets have in a machine.
+    """Merge values of both layers, with the names of parameters and offsets of a machine as keys.
 
     Parameters
     ----------
     visible, hidden : mapping of str to object
-        Values by the names in the layer, such as "bias".
+        Values, with the names in the layer as keys, such as "bias".
 
     Returns
     -------
     values : dict of str to object
-        The same values by the names in the machine, such as "visible_bias".
+        The same values, with the names in the machine as keys, such as "visible_bias".
     """
     values = {f"visible_{name}": value for name, value in visible.items()}
     for name, value in hidden.items():
@@ -423,8 +428,8 @@ def by_layer(visible: Mapping[str, Any], hidden: Mapping[str, Any]) -> dict[str,
 def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
     """Matrix product of rows and a matrix.
 
-    In single precision, the product of 2 to `TURNED_ROWS` rows with a transposed matrix is computed
-    as a transposed product, which is faster.
+    In single precision, the product of 2 to `TURNED_ROWS` dense rows and a matrix in Fortran order
+    is computed as the transpose of ``matrix.T @ rows.T``, which is faster.
 
     Parameters
     ----------

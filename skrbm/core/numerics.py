@@ -33,7 +33,7 @@ def sum_log_two_cosh(x: Array) -> Array:
     Returns
     -------
     sums : ndarray of shape (n_rows,)
-        Sums in double precision, since the callers use differences of these sums.
+        Sums, accumulated in double precision, since the callers use differences of these sums.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def sum_log(factors: Array) -> Array:
     Returns
     -------
     sums : ndarray of shape (n_rows,)
-        In double precision.
+        Sums, accumulated in double precision.
     """
     if not isinstance(factors, np.ndarray):
         return np.log(factors, out=factors).sum(axis=1, dtype=np.float64)
@@ -146,8 +146,7 @@ def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
     array : ndarray of shape (n_rows, ...)
         Array to split.
     n_bytes : int, default=BLOCK_BYTES
-        Largest size of a block in bytes. All blocks but the last have at least four rows, even if
-        these take more memory.
+        Largest size of a block in bytes. Blocks of at most four rows may exceed it.
 
     Returns
     -------

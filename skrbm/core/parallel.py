@@ -49,13 +49,12 @@ def map_blocks(
         Positional arguments of each call.
     n_jobs : int or None
         Number of workers, as in joblib. If None, it is the number set by
-        ``joblib.parallel_config``. If it is None and that number is one, which is the default of
-        joblib, there are as many threads as BLAS would use, or, if `processes` is True, the blocks
-        are processed serially.
+        ``joblib.parallel_config``. If that number is one, the default of joblib, and `processes` is
+        False, there are as many threads as BLAS would use.
     n_products : float, default=infinity
         Number of multiplications in each matrix product of `function`. If it is below
-        `MANY_PRODUCTS`, the default number of threads is one instead of that of BLAS, since several
-        threads would wait for the interpreter.
+        `MANY_PRODUCTS`, the default is one thread, since several threads would wait for the
+        interpreter.
     processes : bool, default=False
         If True, workers are processes, unless ``joblib.parallel_config`` sets another backend. If
         False, they are threads.

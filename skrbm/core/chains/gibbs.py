@@ -37,9 +37,9 @@ def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator)
     """Draw visible states that are overdispersed over the modes of a machine.
 
     Each visible state is drawn given a hidden state. The hidden states are drawn from a layer whose
-    parameters are zero, given fields that are equal for all units and rise from -8 to 8 nats over
-    the samples. In the first samples, nearly all two-state units are therefore in the lower state,
-    and in the last samples in the higher state. The visible states may be in modes that are
+    parameters are zero. Their field is the same for all units and rises from -8 to 8 nats over the
+    samples. In the first samples, nearly all two-state hidden units are therefore in the lower
+    state, and in the last samples in the higher state. The visible states may be in modes that are
     improbable and far from the data.
 
     Parameters
@@ -93,8 +93,8 @@ def posterior_draws(
 
     State k of `h` is drawn with probability proportional to :math:`p(v_\text{observed} \mid h_k)`.
     This is an approximate draw from the posterior distribution if `h` is a sample of the machine
-    [1]_. Chains initialized with the drawn states are in modes that agree with the observed units.
-    Gibbs steps alone might not reach these modes.
+    [1]_. Chains initialized with the drawn states tend to be in modes that agree with the observed
+    units. Gibbs steps alone might not reach these modes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Metropolis jumps of Markov chains to the modes around given rows."""
+"""Metropolis-Hastings jumps of Markov chains to the modes around given rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skrbm.core.numerics import Array, like, log_sum_exp
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
-    r"""Advance chains by a Metropolis step whose proposals are drawn given random rows.
+    r"""Advance chains by a Metropolis-Hastings step with proposals drawn given random rows.
 
     Gibbs sampling rarely moves chains between distant modes of a distribution. Proposals that are
     independent of the current state can do so [1]_. For the rows :math:`v_1 \dots v_K`, the
@@ -74,7 +74,7 @@ def propose(
 
     Parameters
     ----------
-    machine : Machine or TemperedMachine
+    machine : Machine
         Machine that defines the target distribution of the weighted states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
         Rows, preferably from all modes of the machine. Each hidden state is drawn given a random
@@ -102,10 +102,10 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
 
     A mode without data often has a hidden state that combines the hidden states of modes with data.
     For instance, all hidden units may be active in this mode, while only a few of them are active
-    in each mode with data. Each mixture combines a random row and the row farthest from it. The
-    distance is the sum of the absolute differences of the hidden states, which are drawn once for
-    each row. The state of every hidden unit is taken from one of the two rows with equal
-    probability.
+    in each mode with data. Each mixture combines the hidden states of a random row and of the row
+    farthest from it. The distance between two rows is the sum of the absolute differences of their
+    hidden states, which are drawn once for each row. The state of every hidden unit is taken from
+    one of the two rows with equal probability.
 
     Parameters
     ----------
@@ -139,7 +139,10 @@ def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) 
 
 
 def _log_ratio(machine: Any, h: Array, field: Array) -> Array:
-    """Logarithm of Z p(h) / q(h), where q is the proposal distribution given in `jump`."""
+    """Logarithm of Z p(h) / q(h), where q is the proposal distribution given in `jump`.
+
+    For a `TemperedMachine`, a constant may be added if its visible units are not tempered exactly.
+    """
     log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
     log_target = machine.visible.log_partition(machine.visible_field(h))
     return log_target - log_sum_exp(log_shares, axis=1) + math.log(len(field))
