@@ -54,7 +54,8 @@ def n_block_chains(path: TemperedPath) -> int:
     Returns
     -------
     n_chains : int
-        Number of chains.
+        `N_DEVICE_CHAINS` on a device. On the host, it is `N_BLOCK_CHAINS`, or twice this number if
+        no layer has more than `SMALL_LAYER` columns.
     """
     if not is_on_host(path.machine.weights):
         return N_DEVICE_CHAINS

@@ -104,7 +104,8 @@ def conditional_distribution(
         Index of the unit.
     refinement : int, default=1
         Factor by which the number of intervals of an evenly spaced quadrature is multiplied. It is
-        ignored for discrete units, and must be 1 for quadratures that are not evenly spaced.
+        ignored for discrete units. It must be 1 for types whose nodes are not evenly spaced, and
+        for types that may have atoms.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Deficit of a machine's likelihood relative to a model with independent columns."""
+"""Deficit of a machine's likelihood relative to a model of independent visible units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ N_STD_ERRORS = 3  # standard errors between the mean and the lower confidence bo
 def likelihood_deficit(
     machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
 ) -> float:
-    """Lower confidence bound on a machine's loss of log-likelihood against independent columns.
+    """Lower confidence bound on a machine's loss of log-likelihood against independent units.
 
     The log-partition function is replaced by a lower bound. For discrete hidden units, the bound is
     the logarithm of the partition function, with its sum restricted to the hidden states of the
@@ -45,9 +45,10 @@ def likelihood_deficit(
     Returns
     -------
     likelihood_deficit : float
-        Mean log-likelihood of a row under the independent model, minus an upper bound on that under
-        the machine, minus `N_STD_ERRORS` standard errors of the difference, in nats. If the value
-        is positive, the machine is significantly worse than the independent model.
+        Mean log-likelihood of a row under the independent model, minus an upper bound on the mean
+        log-likelihood under the machine, in nats. `N_STD_ERRORS` standard errors of this difference
+        are subtracted. If the result is positive, the machine is significantly worse than the
+        independent model.
     """
     machine, base = machine.astype(np.float64), base.astype(np.float64)
     rows = every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)

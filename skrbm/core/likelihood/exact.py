@@ -46,8 +46,8 @@ def log_partition(
         The machine or its transpose. The sum is over the visible states of `marginal`. If None, it
         is the machine or its transpose, whichever has fewer visible states.
     blocks : tuple of int, default=BLOCKS
-        Largest number of elements of an array in a block of more than one state, and largest number
-        of blocks in the task of a worker.
+        The first number is the largest number of elements of an array in a block, unless the block
+        is a single state. The second is the largest number of blocks in the task of a worker.
 
     Returns
     -------

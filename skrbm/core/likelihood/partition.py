@@ -35,7 +35,7 @@ class LogPartition:
     n_chains, n_temperatures : int or None
         Numbers of chains and temperatures of the simulation; None for an exact sum. For "bar",
         `n_chains` is the number of ladders. For "tracked", `n_temperatures` is the number of Gibbs
-        steps since the previous model.
+        steps since the previous estimate.
     effective_sample_size : float or None
         Number of equally weighted chains that is equivalent to the weighted chains, between 1 and
         `n_chains`. For "bar", it is the equivalent number of independent steps, summed over all

@@ -32,7 +32,8 @@ def pseudo_likelihood(
 
     Each conditional distribution is normalized by a sum of :math:`e^{-F}` over the values of the
     unit, where :math:`F` is the free energy. For a continuous unit, the sum is over its atoms, if
-    any, and the nodes of a quadrature.
+    any, and the nodes of a quadrature. For fractional states of a discrete unit, such as grey
+    pixels, the values are given by `Units.conditional_values`.
 
     Parameters
     ----------
@@ -206,11 +207,10 @@ def monitored_rows(
     -------
     scores : ndarray of shape (n_rows,)
         Estimates in nats. The result is a single NaN if a sum over the atoms and quadrature nodes
-        of a continuous unit would have more than `MONITOR_NODES` terms, or if
-        `estimate_pseudo_likelihood` raises one of its errors.
+        of a continuous unit would have more than `MONITOR_NODES` terms, or if the estimate fails
+        with an error that `estimate_pseudo_likelihood` describes.
     weight : ndarray of shape (n_rows,) or None
-        Weights of these rows, or None if all rows have a weight of one or `scores` is a single
-        NaN.
+        Weights of these rows. None if `sample_weight` is None or `scores` is a single NaN.
     """
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
@@ -329,9 +329,9 @@ class _Rows:
         return log_probability
 
     def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:
-        """Log-probabilities of one unit of each row, from a sum over all values of the unit.
+        """Log-probabilities of one unit of each row, from a sum over values of the unit.
 
-        For a continuous unit, the sum is over its atoms and the nodes of a quadrature.
+        The values, such as quadrature nodes, are those of `Units.conditional_values`.
         """
         weights, (low, high) = self._machine.weights[columns], self._bounds
         places: Any = columns if low.ndim == 1 else (rows[:, None], columns)

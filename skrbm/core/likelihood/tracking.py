@@ -33,24 +33,25 @@ class PartitionTracker:
         \log \hat Z_{\theta'} = \log \hat Z_0 + \log \langle w \rangle
 
     where :math:`F` is the free energy of the visible states, :math:`w` are the weights of the
-    chains, and :math:`\hat Z_0` is the estimate at the last resampling, after which all weights are
-    one; at first, it is the partition function of the uncoupled layers. Without the replacements
-    described below, and with steps that do not depend on the chains, :math:`\hat Z` is unbiased for
-    changes of any size [1]_. Large changes are divided into steps, to keep the variance of the
-    weights small. The energies between two models are linear interpolations. Chains are resampled
-    if their effective sample size is less than `min_ess_share` of their number [2]_.
+    chains, which are one after each resampling, and :math:`\hat Z_0` is the estimate at the last
+    resampling. Before the first resampling, :math:`\hat Z_0` is the partition function of the
+    uncoupled layers. Without the replacements described below, and with steps that do not depend on
+    the chains, :math:`\hat Z` is unbiased for changes of any size [1]_. Large changes are divided
+    into steps, to keep the variance of the weights small. The energies of the intermediate models
+    are linear interpolations. Chains are resampled if their effective sample size is less than
+    `min_ess_share` of their number [2]_.
 
     The probabilities of distant modes change during training, but Gibbs steps rarely move chains
-    between them. Chains may therefore jump to given rows, which are called anchors, and to states
-    drawn given mixtures of anchors. For each model, the partition function is also estimated by
-    importance sampling, from states drawn given random anchors and mixtures. If the effective
-    sample size of these states is more than `min_ess_share` of their number, they replace the
-    chains in two cases. In the first case, the estimate from the states is larger by more than
-    `MAX_DISAGREEMENT` standard errors of the difference: chains that miss a mode underestimate Z.
-    In the second case, the two estimates differ by less than that, and the estimate from the states
-    has the smaller standard error. If the estimate from the states is larger by more than
-    `BOUND_MARGIN`, the states replace the chains at any effective sample size: the chains have most
-    probably missed a mode.
+    between them. Chains may therefore jump to given rows, which are called anchors, and to further
+    rows drawn given mixtures of anchors (see `mixed_rows`). If there are anchors, the partition
+    function of each model is also estimated by importance sampling, from states drawn given random
+    anchors and further rows. If the effective sample size of these states is more than
+    `min_ess_share` of their number, they replace the chains in two cases. In the first case, the
+    estimate from the states is larger by more than `MAX_DISAGREEMENT` standard errors of the
+    difference: chains that miss a mode underestimate Z. In the second case, the two estimates
+    differ by less than that, and the estimate from the states has the smaller standard error. If
+    the estimate from the states is larger by more than `BOUND_MARGIN`, the states replace the
+    chains at any effective sample size: the chains have most probably missed a mode.
 
     In the first epochs the parameters may change faster than the chains equilibrate. If the
     standard error exceeds `max_std_error`, new chains are annealed from the base to the model, and
@@ -73,7 +74,7 @@ class PartitionTracker:
         Number of chains, at least two.
     max_chains : int, default=None
         Largest number of chains. Each time that new chains are annealed from the base, their number
-        is `CHAINS_FACTOR` times the previous one, up to this limit. If None, the limit is
+        is `CHAINS_FACTOR` times the previous number, up to this limit. If None, the limit is
         `n_chains`.
     anchors : ndarray of shape (n_rows, n_visible), default=None
         Visible states that chains may jump to, such as rows of the data. If None, chains do not
@@ -151,8 +152,8 @@ class PartitionTracker:
             Next model, with the unit types and shape of the constructor's `machine`. It is copied.
         max_steps : int
             Largest number of Gibbs steps between two models, at least one. From the base to a
-            model, `base_step_factor` times as many steps are allowed. Fewer steps are taken if, in
-            each step, the changes of the log-weights have a standard deviation of at most about
+            model, `base_step_factor` times as many steps are allowed. Fewer steps are taken if they
+            keep the standard deviation of the log-weight changes in each step at or below about
             `MAX_STEP_SPREAD`.
         anchors : ndarray of shape (n_rows, n_visible), default=None
             New anchors. If None, the current anchors are kept.
@@ -196,7 +197,7 @@ class PartitionTracker:
         return Population(v, np.zeros(len(v)), self._base.base_log_partition)
 
     def _replace_chains(self, chains: Population) -> None:
-        """Replace the current chains and add the change of the estimate to `correction`."""
+        """Replace the current chains, and add a finite change of the estimate to `correction`."""
         gap = chains.value - self._chains.value
         if np.isfinite(gap):  # not finite if energies overflow
             self.correction += gap

@@ -143,11 +143,12 @@ def find_clusters(
     Returns
     -------
     modes : Clusters or None
-        Clusters. None if the subsample has fewer than four times `MIN_CLUSTER_ROWS` rows, if it
-        contains a value that is at least `MAX_DEVIATIONS` standard deviations (or multiples of
-        `step`, if it is not 0) from the mean of its column, if there are fewer than two or more
-        than the maximum number of clusters, or if a numeric column varies in the data but is
-        constant within each cluster.
+        Clusters. None if the subsample has fewer than four times `MIN_CLUSTER_ROWS` rows, or if one
+        of its values is too far from the mean of the column. Distances of at least `MAX_DEVIATIONS`
+        standard deviations are too large, or, if `step` is not 0, distances of at least
+        `MAX_DEVIATIONS` times `step`. None also if there are fewer than two clusters, if there are
+        more than the maximum number, or if a numeric column varies in the data but is constant
+        within each cluster.
     """
     indices = np.arange(v.shape[0]) if indices is None else indices
     deviation = np.sqrt(np.where(variance > 0, variance, np.inf))

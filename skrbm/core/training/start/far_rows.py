@@ -49,7 +49,7 @@ def projected(rows: Array, unit: Array | float = 1.0) -> Array:
 
 
 def far_rows(v: Array, span: Array, n_rows: int) -> Array:
-    """Choose rows that are far from each other by farthest-point traversal.
+    """Choose rows that are far from each other, by farthest-point traversal.
 
     The mean of the rows counts as the first center, but is not returned. Distances are computed
     between the projections of the rows by `projected`.
@@ -106,7 +106,8 @@ def far_groups(place: Array) -> tuple[Array, float]:
         Group of each row, counted from zero.
     distance : float
         Smallest distance between two centers, divided by the largest distance between a row and the
-        center of its group. It is at most 1e5, and 0 if all rows are equal.
+        center of its group. It is at most 1e5. If all rows are equal, it is 0, or at most about 1
+        if rounding errors occur.
     """
     square, from_centers = np.square(place).sum(axis=1), list[Array]()
     apart, radius = np.empty((2, MAX_FAR_GROUPS))  # squared, by the number of centers

@@ -60,15 +60,19 @@ def initial_machine(
     """Machine with small random weights.
 
     The weights are drawn from normal distributions. The variance of a weight is proportional to the
-    product of the factors `Metric.signal` of its visible and its hidden column [1]_. The weights
-    are drawn in double precision, so that models of single and double precision have the same
-    initial weights, up to rounding. If the visible units are equal to the mean of the data, the
-    hidden units have the distribution of `hidden`.
+    product of the factors `Metric.signal` of its visible and its hidden column. If the columns of
+    the data are independent, the scale of the weights limits the standard deviation of the fields
+    on the hidden units for any number of columns [1]_. The weights are drawn in double precision,
+    so that models of single and double precision have the same initial weights, up to rounding. If
+    the visible units are equal to the mean of the data, the hidden units have the distribution of
+    `hidden`.
 
     Fluctuations of the hidden units couple the visible units to themselves and to each other. To
     bound this coupling, the weights are scaled down so that the standard deviation of the field on
     a visible unit, times that of its signal, is at most about `INITIAL_FIELD`. The visible biases
-    compensate for the first-order effect of the coupling on the visible means.
+    compensate for the first-order effect of the coupling on the visible means. If both layers are
+    unbounded, the weights are also scaled down such that the fraction `Machine.lost_curvature` is
+    at most `MAX_INITIAL_LOST_CURVATURE`.
 
     Parameters
     ----------
@@ -87,9 +91,8 @@ def initial_machine(
     machine : Machine
         Plain machine. If the columns of the data are independent, the log-odds of a two-state
         hidden unit have a standard deviation of about `INITIAL_FIELD` over the data. This standard
-        deviation is smaller if the data hardly vary, if the weights are scaled down to bound the
-        coupling, or if the weights between two unbounded layers would otherwise cancel more than
-        `MAX_INITIAL_LOST_CURVATURE` of the curvature.
+        deviation is smaller if the data hardly vary, or if the weights are scaled down to bound the
+        coupling.
 
     References
     ----------
@@ -159,7 +162,7 @@ def _response(layer: Units, field: Array) -> Array:
 def _self_coupling(
     visible: Units, variances: Array, weights: Array, hidden_variance: Array
 ) -> Array:
-    r"""Field with the same first-order effect on the visible means as their self-coupling.
+    r"""Field with the same first-order effect on the visible means as hidden fluctuations.
 
     Let :math:`w_j` be the weights of hidden unit j, :math:`s_j^2` the variance of its signal, and
     :math:`\delta\varphi` the visible signals minus their means. To second order in the weights, the

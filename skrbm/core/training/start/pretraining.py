@@ -48,13 +48,14 @@ def pretrained_machine(
 ) -> Machine | None:
     """Pretrain a machine with few hidden units, so that its modes are the clusters of the data.
 
-    Each mode has one hidden unit. The weights of this unit are initialized such that activating the
-    unit moves the visible means from the mean of the modes to this mode. If there are only two
-    modes, a single unit is used, which moves the visible means from the larger mode to the smaller
-    one. L-BFGS-B [1]_ then maximizes the exact likelihood. If the mean log-likelihood is still more
-    than `SMALL_LIKELIHOOD_LOSS` nats below that of a mixture of the clusters, units are added up to
-    a total of `n_hidden`, and L-BFGS-B is run again. A common reason for the low likelihood is that
-    states with several active units are modes without data, which the added units can suppress.
+    If there are more than two modes, each has one hidden unit. The weights of this unit are
+    initialized such that activating the unit moves the visible means from the mean of the modes to
+    this mode. If there are two modes, a single unit is used, which moves the visible means from the
+    larger mode to the smaller one. L-BFGS-B [1]_ then maximizes the exact likelihood. If the mean
+    log-likelihood is still more than `SMALL_LIKELIHOOD_LOSS` nats below that of a mixture of the
+    clusters, units are added up to a total of `n_hidden`, and L-BFGS-B is run again. A common
+    reason for the low likelihood is that states with several active units are modes without data,
+    which the added units can suppress.
 
     Parameters
     ----------
@@ -286,9 +287,9 @@ def add_hidden_units(
     n_hidden : int
         Number of hidden units after the addition, at least the current number.
     mean, variance : ndarray of shape (n_visible,)
-        Arguments of `initial_machine`: the mean of the data, which determines the biases of the
-        added units, and the variance of the data or of the rows within their clusters, which
-        determines the scale of the weights.
+        Arguments of `initial_machine`. `mean` is the mean of the data, and determines the biases of
+        the added units. `variance` is the variance of the data, or of the rows within their
+        clusters, and determines the scale of the weights of the added units.
     rng : numpy.random.Generator
         Source of random numbers.
 
