@@ -170,9 +170,9 @@ class Score(NamedTuple):
             Standard error of the difference between the means, in nats. It includes `std_error` of
             this score, but not that of the other score.
         quantile : float
-            Quantile of Student's t-distribution at the level `CONFIDENCE`. The number of degrees of
-            freedom is the effective number of rows (the squared sum of their weights divided by the
-            sum of the squared weights) minus one. The quantile is 1.0, and the sampling error is
+            Quantile of Student's t-distribution at the level `CONFIDENCE`. The effective number of
+            rows is the squared sum of their weights divided by the sum of the squared weights. The
+            number of degrees of freedom is one less. The quantile is 1.0, and the sampling error is
             ignored, if a score has no `rows` or if the effective number of rows is at most
             `MIN_PAIRED_ROWS`.
         """

@@ -123,10 +123,10 @@ class Damping(Part):
     times this sum. Updates with more than 256 rows in both phases together are not damped.
 
     A step diverges if :math:`\eta` exceeds :math:`2 / \lambda` for the largest eigenvalue. A check
-    does not count such a step if nothing is damped. The number of updates from one check to the
-    next is 0.1 divided by the running share of checks that find a divergent step, rounded to an
-    integer from 1 to 16. If this share exceeds one in 15, every update is checked. Updates that are
-    not checked are not damped.
+    does not count such a step if nothing is damped. Let r be the running share of checks that find
+    a divergent step. The number of updates from one check to the next is 0.1 / r, rounded to an
+    integer from 1 to 16. If r exceeds 1 / 15, every update is checked. Updates that are not checked
+    are not damped.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ class Penalties(Part):
     where :math:`n` is the number of rows, :math:`m` the number of visible columns, and :math:`W`
     the weights after the method `gauge` of both layers. The magnitude of the derivative of the
     second penalty with respect to a nonzero weight is proportional to the sum of the absolute
-    weights of its hidden column, so that units with large weights become as sparse as other units
+    weights of its hidden column. Units with large weights therefore become as sparse as other units
     [1]_.
 
     Parameters
