@@ -170,9 +170,11 @@ class LabelObjective:
 
         Returns
         -------
-        positive, negative : Expectation
-            Expectations under the data and under the model, multiplied by the factors of the
-            objective.
+        positive : LabelledRows
+            Sum of the gradient of the conditional log-likelihood and the positive phase of the
+            joint log-likelihood, each multiplied by its weight.
+        negative : Expectation
+            Expectation under the model, multiplied by the generative weight.
         h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains after the update's Gibbs steps. They are
             unchanged without persistent chains, or if the generative weight is 0.

@@ -41,8 +41,8 @@ class Expectation(ABC):
         machine : Machine
             Machine whose energy is differentiated, with or without offsets.
         buffers : UpdateBuffers, default=None
-            Buffers to which the gradient of the weights may be written. The states in these buffers
-            may then be overwritten. If None, new arrays are allocated.
+            Buffers to which the gradient of the weights may be written. If they are given, the
+            states of the expectation may be overwritten. If None, new arrays are allocated.
 
         Returns
         -------
@@ -53,8 +53,8 @@ class Expectation(ABC):
         Raises
         ------
         TooManyStatesError
-            If `AllStates` is part of the expectation, and both layers have more than
-            `exact.MAX_STATES` states.
+            If `AllStates` is part of the expectation with a factor other than 0, and both layers
+            have more than `exact.MAX_STATES` states.
         """
 
     def __sub__(self, other: Expectation) -> Expectation:
@@ -222,7 +222,7 @@ class UpdateBuffers:
         self._rounded: tuple[Machine | None, Machine | None] = None, None
 
     def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
-        """Take a mini-batch of the data; if `v` is an array, the next call overwrites the result.
+        """Take a mini-batch of the data. If `v` is an array, later calls may overwrite the result.
 
         Parameters
         ----------

@@ -78,7 +78,11 @@ def run_epochs(
         If a `Guard` is among the parts, and an epoch diverges (see `Guard.around_epoch`). Machine
         and state are restored to their values before the epoch.
     TooManyStatesError
-        If the negative phase is `Exact`, and both layers have more than `exact.MAX_STATES` states.
+        If `is_exact` of the trainer's `phases` is True, and both layers have more than
+        `exact.MAX_STATES` states.
+    ValueError
+        If the trainer's `phases` are a `LabelObjective`, and the last visible unit does not have
+        one column for each of its values.
     """
     rows, sample_weight = like(rows, v), like(sample_weight, v)
     if trainer.centering and state.visible_offset is None:

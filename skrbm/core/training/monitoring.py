@@ -58,11 +58,11 @@ def epoch_scores(
     history : dict of str to float
         "pseudo_likelihood" is an estimate of the mean log pseudo-likelihood per row, in nats; it is
         NaN in the cases that `monitored_rows` names. "mean_activation" is the expected hidden
-        state, averaged over the hidden units and over at most `N_ACTIVATION_ROWS` of the rows.
-        "chain_gap", which is present only if there are chains, is the mean free energy of visible
-        states drawn given at most `N_ACTIVATION_ROWS` of the chains, minus the mean free energy of
-        the rows used for "mean_activation", in nats. For this difference, data that are means of
-        states are replaced by random states with these means.
+        state, averaged over the hidden columns and over at most `N_ACTIVATION_ROWS` of the rows.
+        "chain_gap" is the mean free energy of the chains minus that of the rows used for
+        "mean_activation", in nats. It is present only if there are chains. The states of the chains
+        are visible states drawn given at most `N_ACTIVATION_ROWS` of `particles`. For "chain_gap",
+        data that are means of states are replaced by random states with these means.
     """
     rows = every_kth_row(v, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
     weight = None if sample_weight is None else every_kth_row(sample_weight, N_ACTIVATION_ROWS)
@@ -170,9 +170,11 @@ class Score(NamedTuple):
             Standard error of the difference between the means, in nats. It includes `std_error` of
             this score, but not that of the other score.
         quantile : float
-            Quantile of Student's t-distribution at the level `CONFIDENCE`. It is 1.0, and the
-            sampling error is ignored, if a score has no `rows` or if the effective number of rows
-            is at most `MIN_PAIRED_ROWS`.
+            Quantile of Student's t-distribution at the level `CONFIDENCE`. The effective number of
+            rows is the squared sum of their weights divided by the sum of the squared weights. The
+            number of degrees of freedom is one less. The quantile is 1.0, and the sampling error is
+            ignored, if a score has no `rows` or if the effective number of rows is at most
+            `MIN_PAIRED_ROWS`.
         """
         if self.rows is None or other.rows is None:
             return self.std_error, 1.0
@@ -236,10 +238,10 @@ class Plateau:
         -------
         is_kept : bool
             Whether the machine with this score is preferred to earlier machines. It is preferred if
-            its score is the best so far or, for scores with `rows`, lower by at most `kept_errors`
-            standard errors. Training raises the likelihood on average, so the latest of about equal
-            machines is preferred. A machine of an earlier fit is replaced only by a machine with a
-            higher score.
+            its score exceeds the best so far or, for scores with `rows`, is lower by at most
+            `kept_errors` standard errors. Training raises the likelihood on average, so the latest
+            of about equal machines is preferred. A machine of an earlier fit is replaced only by a
+            machine with a higher score.
         """
         gain = score.mean - self.best.mean
         std_error, quantile = score.error_of_gain(self.best)

@@ -28,8 +28,8 @@ class NegativePhase(ABC):
     Parameters
     ----------
     n_gibbs_steps : int, default=1
-        Number of Gibbs steps of the chains per update. One step draws v, then h. `Exact` has no
-        chains and does not use this number.
+        Number of Gibbs steps of the chains per update. One step draws v, then h. The last step of
+        `ContrastiveDivergence` draws only v. `Exact` has no chains and does not use this number.
 
     Attributes
     ----------

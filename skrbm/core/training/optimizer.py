@@ -17,7 +17,7 @@ Memory = dict[str, Any]
 Schedule = Callable[[float], float]
 
 SQUARE_DECAY = 0.999  # decay rate of the mean square, as published by Kingma and Ba (2015)
-MIN_ROOT = 1e-6  # added to roots; exceeds the float32 rounding errors of gradients that are zero
+MIN_ROOT = 1e-6  # added to roots; exceeds float32 rounding errors where the exact gradient is 0
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ class Step:
         overwrite it.
     positive : DataExpectation
         Positive phase. If the phases of the `Trainer` are a `NegativePhase`, as in all fits without
-        labels, it is a `Samples` with a single block (v, mean), where mean[i, j] is the expected
-        state of hidden column j given row i of the mini-batch. If they are a `LabelObjective`, it
-        is a `LabelledRows`. In both cases, the row weights sum to one, and `averages()` returns the
+        labels, it is a `Samples` with a single block (v, mean). If they are a `LabelObjective`, it
+        is a `LabelledRows`. Here, mean[i, j] is the expected state of hidden column j given row i
+        of the mini-batch. In both cases, the row weights sum to one, and `averages()` returns the
         weighted averages of `v` and `mean` over the rows. The gradient may overwrite `v` and
         `mean`.
     rate : float

@@ -130,9 +130,11 @@ class Trainer:
         Raises
         ------
         ValueError
-            If training is centered and the offsets of `state` are None.
+            If training is centered and the offsets of `state` are None. If `phases` is a
+            `LabelObjective`, and the last visible unit does not have one column for each of its
+            values.
         TooManyStatesError
-            If the negative phase is `Exact`, and both layers have more than `exact.MAX_STATES`
+            If `is_exact` of `phases` is True, and both layers have more than `exact.MAX_STATES`
             states.
         """
         move_chains, observe, weigh_rows, transform, after_step = self._hooks

@@ -18,11 +18,11 @@ N_ALL, STRIDE = 100, 10  # after 100 updates, average every tenth update, with t
 class Average(Part):
     """Running average of the parameters and offsets of the machine in training.
 
-    The weight of an update grows about as the third power of its number, so that the average [1]_
-    forgets the initialization even if the number of updates is not known in advance [2]_. After
-    `N_ALL` updates, only every `STRIDE`-th update is averaged. If training is centered, centered
-    parameters are averaged, because an average of plain parameters would depend on the origin of
-    the data.
+    The weight of an update in the average [1]_ grows about as the third power of its number. The
+    average therefore forgets the initialization even if the number of updates is not known in
+    advance [2]_. After `N_ALL` updates, only every `STRIDE`-th update is averaged. If training is
+    centered, centered parameters are averaged, because an average of plain parameters would depend
+    on the origin of the data.
 
     References
     ----------

@@ -24,8 +24,8 @@ class Constraints(Part):
         Largest Euclidean norm of the weights of each hidden column [1]_. If None, norms are not
         bounded.
     bounds : mapping of str to (ndarray, ndarray), default=None
-        Lower and upper bounds of parameters, by their names in `Machine.parameters`.
-        If None, no parameter is bounded.
+        Lower and upper bounds of parameters, by their names in `Machine.parameters`. Both have the
+        shape of the parameter. If None, no parameter is bounded.
 
     References
     ----------

@@ -62,7 +62,7 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
     largest = weight.max()
     size, mean = np.sqrt(weight), gram @ weight
     total = float(weight @ (gram.diagonal() - mean))
-    # Squares of larger totals overflow. The only row of a phase would dominate every direction.
+    # Squares of larger totals overflow. If a phase has one row, it would dominate every direction.
     if not 0 < total < np.sqrt(np.finfo(gram.dtype).max) or MIN_ROW_SHARES * largest >= 1:
         return None, False
 
@@ -122,10 +122,11 @@ class Damping(Part):
     the largest eigenvalue exceeds both 6 % of the sum of all eigenvalues and :math:`2 \max_k w_k`
     times this sum. Updates with more than 256 rows in both phases together are not damped.
 
-    A step diverges if :math:`\eta` exceeds :math:`2 / \lambda` for the largest eigenvalue. The
-    number of updates from one check to the next is 0.1 divided by the running share of checks that
-    find a divergent step, rounded to an integer from 1 to 16. If this share exceeds one in 15,
-    every update is checked. Updates that are not checked are not damped.
+    A step diverges if :math:`\eta` exceeds :math:`2 / \lambda` for the largest eigenvalue. A check
+    does not count such a step if nothing is damped. Let r be the running share of checks that find
+    a divergent step. The number of updates from one check to the next is 0.1 / r, rounded to an
+    integer from 1 to 16. If r exceeds 1 / 15, every update is checked. Updates that are not checked
+    are not damped.
 
     Parameters
     ----------

@@ -47,9 +47,9 @@ class Guard(Part):
         ------
         DivergenceError
             If a parameter, or the mean or a moment of the visible units without a field, is not
-            finite in `precision`. If the field of a row on a hidden unit differs by `MAX_FIELD`
-            nats or more from the mean over at most `N_GUARD_ROWS` rows. If `Machine.lost_curvature`
-            is not below 1.
+            finite in `precision`. If a hidden field of one of at most `N_GUARD_ROWS` rows is not
+            finite, or differs from the mean over these rows by `MAX_FIELD` nats or more. If
+            `Machine.lost_curvature` is not below 1.
         """
         # `deepcopy` would take half the time of an update.
         last, last_state = (mapped(r, COPY) for r in (machine.parameters, vars(state)))

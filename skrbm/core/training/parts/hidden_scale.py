@@ -20,8 +20,9 @@ SCALE_RATE = 0.02  # weight of a mini-batch in the running variance, which avera
 # Factor of the steps of thresholds and asymmetries if the visible states are bounded. These
 # parameters act on |h|, which is not centered, so the steps of all units add up: with a factor of 1,
 # clusters of bits lose 1 nat in 10 epochs and 1.5 in 30, with 0.1 they lose 0.05 and 0.12
-# (test_clusters_of_bits_are_learned_by_default). Unbounded visible states bound the weights, and the
-# factor would only delay the learning of strong factors.
+# (test_clusters_of_bits_are_learned_by_default). If the visible states are unbounded,
+# `Normalization` bounds the weights, and a factor below 1 would only delay the learning of strong
+# correlations.
 SHAPE_RATE = 0.1
 
 

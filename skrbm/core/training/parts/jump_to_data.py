@@ -1,4 +1,4 @@
-"""Metropolis jumps of the persistent chains to rows of the data."""
+"""Metropolis jumps of the persistent chains to hidden states drawn given rows of the data."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from skrbm.core.training.state import TrainingState, pause, recent_success
 # lower the log-likelihood of three far clusters by 2 nats without pretraining
 # (tests/estimators/test_far_modes.py).
 CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 40
-# Share of the attempts that propose mixtures of two rows, and number of mixtures: with more, jumps
-# to data become rare. Without mixtures, the log-likelihood of a binary table with three clusters is
-# lower by 3 nats on average, and by up to 13 nats (benchmarks/results/leave_one_out.json).
+# Share of the attempts that use mixtures, and number of mixtures: with more, jumps to data become
+# rare. Without mixtures, the log-likelihood of a binary table with three clusters is lower by 3
+# nats on average, and by up to 13 nats (benchmarks/results/leave_one_out.json).
 MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
-# Largest number of anchors, and of the anchors with the lowest free energy that every attempt
-# proposes. Without them, the log-likelihood of binary rows with six rare ones in 2,000 is lower by
-# up to 16 nats (benchmarks/results/leave_one_out.json).
+# Largest number of anchors, and largest number of anchors that an attempt uses. Without anchors,
+# the log-likelihood of binary rows with six rare ones in 2,000 is lower by up to 16 nats
+# (benchmarks/results/leave_one_out.json).
 N_FAR_ROWS, N_OFFERED_ROWS = 64, 8
-# Smallest number of updates between choices of the proposed anchors; a choice takes a third of the
-# time of an attempt.
+# Smallest number of updates between choices of the anchors that are used; a choice takes a third of
+# the time of an attempt.
 CHOICE_PAUSE = 16
 
 
@@ -42,14 +42,19 @@ class JumpToData(Part):
 
     A group of at most `CHAINS_PER_TRY` chains at temperature 1 attempts a jump every
     `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates. Within these bounds, the number of updates between
-    two attempts is `MIN_TRY_PAUSE` / (2 a), rounded, where a is the running mean of the acceptance
-    rate of attempts without mixtures. The hidden states are drawn given at most `ROWS_PER_TRY` rows
-    of the mini-batch, anchors, and sometimes mixtures of two rows. The gradient of the next update
-    is the first that uses the moved chains.
+    two attempts is `MIN_TRY_PAUSE` / (2 a), rounded. Here, a is the running mean of the acceptance
+    rate of attempts without mixtures. The gradient of the next update is the first that uses the
+    moved chains.
 
-    After pretraining, a group attempts a jump in every update, and the rows include the visible
-    means of the pretrained modes. `start_fit` stores these means in the state of the part, under
-    the key "modes".
+    Anchors are data rows that are far from each other. The proposed hidden states are drawn given
+    visible states of several kinds: at most `ROWS_PER_TRY` rows of the mini-batch, at most
+    `N_OFFERED_ROWS` anchors, and in some attempts `N_MIXED_ROWS` mixtures. A mixture is a visible
+    state. It is drawn given a hidden state that takes the state of each unit at random from the
+    hidden states of two distant rows (see `mixed_rows`).
+
+    After pretraining, a group attempts a jump in every update. The visible states then include
+    visible means given the most likely hidden states of the pretrained machine. `start_fit` stores
+    these means in the state of the part, under the key "modes".
 
     Gibbs sampling hardly mixes between modes that are far apart. Without jumps, chains would stay
     in one mode for many updates, and training would distort the probabilities of the modes that no
@@ -57,20 +62,19 @@ class JumpToData(Part):
 
     A mini-batch with a rare row can raise the log-probability of the row's mode by tens of nats.
     The next updates lower it only if chains visit this mode, but the row is not drawn again for
-    many updates. Therefore, every attempt also proposes anchors, which are data rows that are far
-    from each other. If there are more than `N_OFFERED_ROWS` anchors, the `N_OFFERED_ROWS` anchors
-    with the lowest free energy are proposed. They are chosen again in the first attempt that is at
-    least `CHOICE_PAUSE` updates after the last choice.
+    many updates. Therefore, every attempt also uses anchors: the `N_OFFERED_ROWS` anchors with the
+    lowest free energy, or all anchors if there are fewer. This choice is repeated in the first
+    attempt that is at least `CHOICE_PAUSE` updates after the last choice.
 
     Parameters
     ----------
     n_chains : int, default=1
         Number of Markov chains per particle. The first chain of each particle is at temperature 1.
     mixed_share : float, default=MIXED_SHARE
-        Probability that an attempt also proposes mixtures of two rows. Mixtures lead chains to
-        modes without data, which training cannot remove unless a chain visits them.
+        Probability that an attempt also uses mixtures. Mixtures lead chains to modes without data,
+        which training cannot remove unless a chain visits them.
     n_anchors : int, default=N_FAR_ROWS
-        Maximum number of anchors. If it is 0, no anchors are proposed.
+        Maximum number of anchors that are chosen in a run. If it is 0, no anchors are chosen.
     kernel : callable, default=jump
         Metropolis kernel with the signature of `chains.jumps.jump`.
     """
@@ -130,7 +134,7 @@ class JumpToData(Part):
         memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)
 
     def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
-        """Anchors with the lowest free energy, chosen at most every `CHOICE_PAUSE` updates."""
+        """Anchors with the lowest free energy, chosen at most once in `CHOICE_PAUSE` updates."""
         anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
         if step.state.n_updates >= memory.get("next_choice", 0):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]

@@ -93,8 +93,8 @@ def hold_normalizable(machine: Machine) -> float:
     Parameters
     ----------
     machine : Machine
-        Machine whose weights are changed in place. If all units of a layer have two bounds, nothing
-        is clipped.
+        Machine whose weights are changed in place. If all units of a layer have two bounds, or if
+        `Machine.lost_curvature` is infinite, nothing is clipped.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def hold_normalizable(machine: Machine) -> float:
 
 
 def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
-    """Variance of the data relative to the model along the factor that the bound limits.
+    """Estimate the variance of the data relative to the model along the bounded direction.
 
     Parameters
     ----------
@@ -129,9 +129,11 @@ def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
     Returns
     -------
     ratio : float
-        Ratio of the variances of the hidden states, scaled to unit curvature, along the leading
-        right singular vector of the scaled weights. It is 0 if the lost curvature is at most
-        `NEAR_BOUND`.
+        Estimated variance of hidden states that are drawn given the rows, divided by the variance
+        of `h`. Both are variances of the projection on the leading right singular vector of the
+        scaled weights (see `Machine.lost_curvature`). Before the projection, each hidden state is
+        multiplied by the square root of its curvature. The ratio is 0 if the lost curvature is at
+        most `NEAR_BOUND`.
     """
     left, right = machine.curvature_scales
     if not (left.any() and right.any() and machine.lost_curvature > NEAR_BOUND):

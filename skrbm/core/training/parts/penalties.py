@@ -16,7 +16,10 @@ from skrbm.core.training.part import Part, Step
 @final
 @dataclass(frozen=True)
 class Penalties(Part):
-    r"""Penalties on the weights, which are subtracted from the mean log-likelihood.
+    r"""Penalties on the weights, which are subtracted from the objective of training.
+
+    The objective is the mean log-likelihood or, with labels, the mean of the objective of
+    `LabelObjective`. Without labels, training maximizes
 
     .. math::
 
@@ -26,8 +29,9 @@ class Penalties(Part):
 
     where :math:`n` is the number of rows, :math:`m` the number of visible columns, and :math:`W`
     the weights after the method `gauge` of both layers. The magnitude of the derivative of the
-    second penalty with respect to a weight is proportional to the sum of the absolute weights of
-    its hidden column, so that units with large weights become as sparse as other units [1]_.
+    second penalty with respect to a nonzero weight is proportional to the sum of the absolute
+    weights of its hidden column. Units with large weights therefore become as sparse as other units
+    [1]_.
 
     Parameters
     ----------
