@@ -42,7 +42,8 @@ def read_fasta(
     alphabet : str, default="protein"
         Letters of the sequences. "protein" consists of the gap "-" and the twenty amino acids,
         "dna" and "rna" of the gap and the four bases. Any other string is the list of all letters:
-        at least two different ones, in upper case, including "-" if the sequences have gaps.
+        at least two ASCII characters other than ".", each of them once and in upper case. Include
+        "-" if the sequences have gaps.
     insertions : {"drop", "keep"}, default="drop"
         Treatment of lower-case letters and ".". In A2M and A3M files, they are insertions, which do
         not belong to a site of the alignment. "drop" removes them. "keep" converts lower-case to
@@ -164,7 +165,7 @@ def contact_scores(
     where :math:`J_{ij}(a, b)` is the coupling between letter a at site i and letter b at site j in
     the zero-sum gauge [2]_, and averages are over pairs of different sites. Some sites have strong
     couplings to all other sites, for example because they are more variable. The average-product
-    correction, the second term of :math:`S_{ij}`, removes this effect [1]_.
+    correction, the second term of :math:`S_{ij}`, reduces this effect [1]_.
 
     Parameters
     ----------
@@ -190,7 +191,8 @@ def contact_scores(
     ImportError
         If `as_frame` is True and pandas is not installed.
     ValueError
-        If there are fewer than three sites, or if no site has the ignored letter as a category.
+        If there are fewer than three sites, or if the couplings have no column for the ignored
+        letter.
 
     References
     ----------

@@ -41,8 +41,10 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
     Raises
     ------
     AssertionError
-        If a check fails. The message names the method. If a unit with two bounds has no quadrature,
-        the message is that of the `QuadratureError`. The error is raised even under ``python -O``.
+        If a check fails. The message names the method that was compared. The fault may also be in a
+        method that is used in the comparison, such as `energy` or `signal_gradient`. If a unit with
+        two bounds has no quadrature, the message is that of the `QuadratureError`. The error is
+        raised even under ``python -O``.
 
     Examples
     --------

@@ -64,8 +64,8 @@ class TrainingCurveDisplay(Display):
             Fitted estimator. `partial_fit` records its epochs only if `verbose` is nonzero.
         names : sequence of str, default=None
             Names of the quantities in `history_` to plot. If None, the log-likelihoods are plotted
-            if they were tracked, and the pseudo-likelihoods otherwise. The scores of validation
-            rows, if any, are plotted as well.
+            if they were tracked, and the pseudo-likelihoods otherwise. The same scores of
+            validation rows, if they were recorded, are plotted as well.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 

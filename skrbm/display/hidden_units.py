@@ -22,9 +22,10 @@ class HiddenUnitDisplay(Display):
     """Histogram of the inputs of a hidden unit, beside its largest weights.
 
     The input of a hidden unit is the weighted sum of the columns of a row plus the bias of the
-    unit. In the sum, real-valued columns are scaled as in the energy of the model; with the
-    parameterization "goodfellow", their biases are also subtracted. A binary unit with the states 0
-    and 1 is on with a probability of one half if its input is zero.
+    unit. For a table, these are the encoded columns. In the sum, real-valued columns are scaled as
+    in the energy of the model; with the parameterization "goodfellow", their biases are also
+    subtracted. A binary unit with the states 0 and 1 is on with a probability of one half if its
+    input is zero.
 
     Parameters
     ----------

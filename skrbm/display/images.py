@@ -83,7 +83,7 @@ class ComponentsDisplay(Display):
             If the estimator is not fitted.
         ValueError
             If `image_shape` is not a shape of images with one value for each feature. If it is None
-            and the number of features is not a square number, or for a `TabularRBM`.
+            and the number of features is not a square number, or the estimator is a `TabularRBM`.
         """
         check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
@@ -187,8 +187,9 @@ class SamplesDisplay(Display):
             If the estimator is not fitted.
         ValueError
             If `image_shape` is not a shape of images with one value for each feature. If it is None
-            and the number of features is not a square number. If `mask` is given without `X`, or if
-            `method` is unknown.
+            and the number of features is not a square number. If `mask` is given without `X`. If
+            observed values of `X` are missing; without a mask, all values are observed. If `method`
+            is unknown.
         """
         if X is None and mask is not None:
             raise ValueError("X expected to be rows if mask is given, got None.")
@@ -241,7 +242,7 @@ def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
 
 
 def _renewed(X: Any, values: Array) -> Any:
-    """Convert values to the type of `X`: an array, or a data frame with the same column names."""
+    """Convert an array to a data frame with the columns of `X` if `X` is a data frame."""
     return type(X)(dict(zip(X.columns, values.T, strict=True))) if hasattr(X, "columns") else values
 
 

@@ -19,9 +19,10 @@ PALETTE = "tab20"  # colors of matplotlib, which repeat after twenty letters
 class LogoDisplay(Display):
     """Weights between a hidden unit and the values of discrete columns, as a sequence logo.
 
-    Each value of a column is drawn as a letter whose height is the absolute value of its weight
-    [1]_. The letters of a column are stacked: positive weights above zero and negative weights
-    below it, with the largest weights farthest from zero.
+    The display has the form of a sequence logo [1]_, but shows weights in place of information.
+    Each value with a nonzero weight is drawn as a letter or a word, whose height is the absolute
+    value of the weight. The letters of a column are stacked: positive weights above zero and
+    negative weights below it, with the largest absolute weights farthest from zero.
 
     Parameters
     ----------

@@ -37,8 +37,9 @@ class Units(ABC):
     (n_samples,), in nats. The first axis of a layer's arrays has one entry for each column. In
     layers returned by `take` and `tempered`, an axis of length n_samples may precede it.
 
-    As in NumPy, `out` is the array that receives the result, and it may be one of the inputs. If it
-    is None, a new array is allocated.
+    As in NumPy, `out` is the array that receives the result. Unless stated otherwise, it may be one
+    of the inputs. If it is None, a new array is allocated, except by a `signal` that returns the
+    states.
 
     Attributes
     ----------
@@ -51,12 +52,13 @@ class Units(ABC):
         Values that every column can take. For `Composite` layers, whose columns may differ, it is
         the set of all real numbers.
     is_signal_fixed : bool
-        True if neither the signal nor the `metric` depends on a parameter of the layer.
+        False if the signal or the `metric` can depend on a learned parameter, as in layers with
+        `Gaussian` or `Mixture` units, even if their variances are fixed. True otherwise.
     is_mean_sufficient : bool
         True if `expected_moments` can be computed without the field.
     is_tempered_exactly : bool
-        True if the layer returned by `tempered` has exactly the interpolated energy. Otherwise,
-        the energies may differ by a constant.
+        True only if the layer returned by `tempered` has exactly the interpolated energy. If it is
+        False, the energies may differ by a constant.
 
     See Also
     --------
@@ -126,7 +128,7 @@ class Units(ABC):
 
     @abstractmethod
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
-        """Draw states given the field, in the dtype of the field."""
+        """Draw states given the field, in the common dtype of the layer and the field."""
 
     @abstractmethod
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
@@ -141,8 +143,8 @@ class Units(ABC):
 
         Returns
         -------
-        moments : dict of str to ndarray of shape (n_columns,)
-            Weighted sums, with the same keys as `parameters`.
+        moments : dict of str to ndarray
+            Weighted sums, with the same keys and shapes as `parameters`.
         """
 
     @abstractmethod
@@ -190,9 +192,10 @@ class Units(ABC):
     def value_step(self) -> float | None:
         """Distance between the two states of `TwoStateUnits`; 0 or None for other types.
 
-        The result is 0 for `Gaussian` units if training changes a variance, and None for all other
-        units. For a layer with parts, it is the common result of the parts, or None if their
-        results differ. If it is None, initialization does not search for clusters.
+        For `Gaussian` units, the result is 0 if training changes a variance, and None otherwise.
+        For a layer with parts, it is the common result of the parts, or None if their results
+        differ. For all remaining types, it is None. If it is None, initialization does not search
+        for clusters.
         """
         return None
 
@@ -343,7 +346,8 @@ class Units(ABC):
         ------
         QuadratureError
             If no quadrature is implemented for a continuous unit, or if it would need too many
-            nodes, or nodes too close to each other for the dtype of `states`.
+            nodes. For `Gaussian` units, also if the nodes would be too close to each other for the
+            dtype of `states`.
         """
         values = self.unit_values(0)
         if values is None:
@@ -395,10 +399,12 @@ class Units(ABC):
         return self.affine_signal[0] - after.affine_signal[0]
 
     def signal_gradient(self, field: Array, work: Array) -> dict[str, Array]:
-        """Gradient terms due to the parameters in the signal, which `moments` does not include.
+        r"""Derivatives of :math:`\varphi(s)^T f` with respect to the parameters in the signal.
 
-        `field` is the weighted sum of the field over samples, and `work` is the weighted sum of the
-        signal times the field, both of shape (n_columns,).
+        `moments` does not include these terms of the gradient. `field` is the weighted sum of the
+        field over samples, and `work` is the weighted sum of the signal times the field, both of
+        shape (n_columns,). The result contains weighted sums of the derivatives, by parameter name.
+        Parameters that are not in the signal may be omitted.
         """
         return {}
 
@@ -422,9 +428,10 @@ class Units(ABC):
     def draw_states_of_means(self, values: Any, rng: np.random.Generator) -> Any:
         """Replace dense means by states that are drawn with these means, in place.
 
-        Rows that contain a value outside the range of the states are left unchanged. In `Composite`
-        layers, this holds for the columns of each part separately. Sparse values are left
-        unchanged, and so are all values if the type does not override this method.
+        Rows that contain NaN, or a value that is outside the range of the states by more than a
+        rounding error, are left unchanged. In `Composite` layers, this holds for the columns of
+        each part separately. Sparse values are left unchanged, and so are all values if the type
+        does not override this method.
         """
         return values
 
@@ -436,8 +443,8 @@ class Units(ABC):
         Types override this method to compute both from common intermediate results. For example,
         the states of two-state units are drawn with the means that have been computed.
 
-        The two arrays of `out` receive the means and the draws. The first array may be the field.
-        If the second array is shorter than the field, it receives draws for the last
+        The two arrays of `out` receive the means and the draws. Only the first array may be the
+        field. If the second array is shorter than the field, it receives draws for the last
         ``len(out[1])`` rows of the field only.
         """
         states = self.sample(last_rows(field, out[1]), rng, out=out[1])
@@ -475,7 +482,8 @@ class Units(ABC):
         """Lower and upper bounds of parameters in training, with the parameter names as keys.
 
         `variance`, of shape (n_columns,), contains the variances of the data if the layer is
-        visible, and ones if it is hidden. Parameters without bounds are omitted.
+        visible, and ones if it is hidden. Parameters without bounds are omitted. Parameters that
+        are not learned may be included.
         """
         return {}
 

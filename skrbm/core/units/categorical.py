@@ -28,9 +28,10 @@ class Categorical(WideUnits, LinearUnits):
         L(x) = \log \sum_{c \in \text{unit}} e^{x_c}
 
     where :math:`x = b + f` is the sum of the bias and the field, and :math:`L` is the log-partition
-    of a unit without an offset. Adding a constant to the biases of all columns of a unit does not
-    change the probabilities. From biases or weights, `gauge` therefore subtracts their mean over
-    the columns of each unit.
+    of a unit without an offset. `gauge` subtracts the mean over the columns of each unit. From the
+    biases, it subtracts a constant for each unit, which does not change the probabilities. From the
+    weights, it subtracts a constant for each pair of a unit and a column of the other layer. This
+    changes the field on that column by a constant, which the bias of the column can absorb.
 
     Parameters
     ----------
@@ -161,10 +162,11 @@ class Categorical(WideUnits, LinearUnits):
 
     @cached_property
     def _places(self) -> tuple[Array, Array, Array, Array]:
-        """Columns by unit and value, their mask, and the unit and value of each column.
+        """Columns by unit and value, mask of existing values, unit and value of each column.
 
         The first two arrays have shape (n_units, n_values), where n_values is the largest number of
-        values of a unit. The last two have shape (n_columns,).
+        values of a unit. The last two have shape (n_columns,). Values are numbered from 0 in each
+        unit.
         """
         widths, columns = np.array(self.n_categories), np.arange(self.n_columns)
         number = np.arange(widths.max())

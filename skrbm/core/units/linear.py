@@ -320,7 +320,7 @@ def _scaled(array: Array, factor: float) -> Array:
 
 
 def bias_of_mean(units: Units, target: Array) -> Array:
-    """Find biases by bisection for which the means without a field equal `target`.
+    """Find, by bisection, the biases at which the means without a field equal `target`.
 
     `target` and the result have shape (n_columns,). The means must increase with the biases, and
     the biases of `units` must be zero. Biases beyond `LARGEST_START` in magnitude are clipped to

@@ -34,7 +34,8 @@ class Components(NamedTuple):
     Attributes
     ----------
     weight : ndarray
-        Probabilities of the components, or unnormalized log-probabilities.
+        Unnormalized log-probabilities of the components (from `Mixture._components`), or their
+        probabilities (from `Mixture._shares`).
     mean, variance : ndarray
         Means and variances of the components; the variance of an atom is zero.
     """
@@ -312,7 +313,7 @@ class Mixture(Units):
         return (weight * mean).sum(axis=-1), (weight * (mean**2 + variance)).sum(axis=-1)
 
     def _log_base(self, s: Array) -> Array:
-        """Log-probability of the base if the state is an atom, its log-density otherwise."""
+        """Log-probability of each state under the base if it is an atom, else its log-density."""
         distance = s[..., None] - self.center
         # In single precision, the states are rounded, so the atoms are rounded likewise.
         is_here = self._is_atom & (s[..., None] == self.center.astype(s.dtype))

@@ -49,10 +49,11 @@ class Support:
 class Metric(NamedTuple):
     """Diagonal preconditioner of the gradient.
 
-    The factors are scalars or arrays of shape (n_columns,). The gradient of the weights is
-    multiplied by `signal` along the axis of the layer: its rows for the visible layer, its columns
-    for the hidden layer. The gradients of the layer's parameters are multiplied by the factors of
-    the same names in `parameters`. A parameter without an entry has a factor of one.
+    The factors are scalars or arrays with one entry for each column of the layer or, in
+    `parameters` of `Composite` layers, of the part. The gradient of the weights is multiplied by
+    `signal` along the axis of the layer: its rows for the visible layer, its columns for the hidden
+    layer. The gradients of the layer's parameters are multiplied by the factors of the same names
+    in `parameters`. A parameter without an entry has a factor of one.
     """
 
     signal: Array | float = 1.0
