@@ -50,7 +50,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         "auto". In data frames, bool is "binary"; category, object and string are "categorical";
         numbers are "numeric". The columns of a boolean array are "binary"; the columns of any other
         array are "numeric". Categories that are not given are the categories of the data type or,
-        if the type has none, the values found in the data.
+        if the type has none, the values found in the data. A binary column in which only 0 or only
+        1 is found has the categories 0 and 1.
     numeric_scale : {"normal", "mixture", "standard"}
         Scaling of numeric columns, learned from the rows of `fit` or of the first `partial_fit`:
 
@@ -63,8 +64,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
           values, such as zeros. Given the hidden units, this mixture is tilted exponentially.
         - "standard": standardization to mean zero and variance one.
     handle_unknown : {"missing", "error"}
-        Treatment of unknown categories. The known categories of a column are given in `kinds` or by
-        its data type or, without these, are the values in the rows of `fit` or of the first
+        Treatment of unknown categories. The known categories of a column are those in `kinds` or of
+        its data type. Without these, they are the values in the rows of `fit` or of the first
         `partial_fit`. With "missing", unknown categories are treated as missing values; in
         training, a warning is issued. With "error", they raise a ValueError.
     learning_rate : float
