@@ -165,7 +165,8 @@ class RBMClassifier(
         """Fit the model to rows, some or all of which have labels.
 
         Training starts from a new initialization unless `warm_start` of the estimator is True and
-        the classifier is fitted.
+        the classifier is fitted. A model of real-valued features that has seen fewer than 20 rows
+        is initialized anew under the same conditions as in `partial_fit`.
 
         Parameters
         ----------

@@ -28,8 +28,9 @@ class TabularRBM(ConditionalMixin, BaseRBM):
 
     where :math:`A_c` is the energy of column :math:`c` without hidden units, :math:`W_{cj}` are its
     weights to hidden unit :math:`j`, and :math:`b` is `intercept_hidden_`. For a numeric column,
-    :math:`\varphi_c` is the scaled number divided by its entry in `noise_variance_`; for other
-    columns, it is their encoding.
+    :math:`\varphi_c` is the scaled number divided by the column's entry in `noise_variance_`. It is
+    0 or 1 for a binary column, a one-hot vector for a categorical column, and the number scaled to
+    [0, 1] for an interval column.
 
     A categorical column is one unit with one-hot encoding [6]_ [7]_. Numeric columns are scaled
     internally, by default to normal scores. Given the hidden units, a scaled numeric column is
