@@ -166,7 +166,7 @@ class RBMClassifier(
 
         Training starts from a new initialization unless `warm_start` of the estimator is True and
         the classifier is fitted. A model of real-valued features that has seen fewer than 20 rows
-        is initialized anew under the same conditions as in `partial_fit`.
+        is initialized anew under the same conditions as by `GaussianBernoulliRBM.fit`.
 
         Parameters
         ----------
