@@ -68,8 +68,8 @@ class BaseRBM(
 ):
     """Restricted Boltzmann machine with the unit types that a subclass declares.
 
-    The parameters below are common to all machines. `inherit_docstring` copies their entries into
-    the docstrings of the subclasses.
+    All machines have the parameters below, except for `draw_states`, which only `BernoulliRBM` and
+    `SpinRBM` have. `inherit_docstring` copies the entries into the docstrings of the subclasses.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ class BaseRBM(
         - "drelu": double rectified linear units [5]_. Their energy may have different curvatures
           for positive and negative states, and a kink at zero (see `threshold_hidden_`).
 
-        Scaling the states of real-valued hidden units is equivalent to scaling their weights,
-        biases and thresholds. The curvature of the energy of "gaussian" and "relu" units is
-        therefore fixed at one. For "drelu", the mean of the two curvatures is fixed at one.
+        Another curvature of the energy of real-valued hidden units would be equivalent to other
+        weights, biases and thresholds. For "gaussian" and "relu" units, the curvature is therefore
+        fixed at one; for "drelu" units, the mean of the two curvatures is fixed at one.
     learning_rate : float
         Initial learning rate, which `learning_rate_schedule` may decrease.
     batch_size : int or "auto"
@@ -114,9 +114,13 @@ class BaseRBM(
         far apart. The jumps are Metropolis moves, which leave the model distribution invariant.
 
         If the data have two to eight well-separated clusters, a few "binary" hidden units are first
-        trained on the clusters by the exact gradient. This pretraining is used with every
-        `algorithm`, but not with fixed variances or in `RBMClassifier`. For tables, it is used only
-        if all columns are binary, or if all are numeric and `numeric_scale` is not "mixture".
+        trained on the clusters by the exact gradient. There must not be more clusters than hidden
+        units, except that one unit can represent two clusters. The result is discarded if it fits
+        the clusters poorly, if its weights exceed `max_norm`, or if its penalized log-likelihood is
+        lower than that of independent features.
+        This pretraining is used with every `algorithm`, but not with fixed variances or in
+        `RBMClassifier`. For tables, it is used only if all columns are binary, or if all are
+        numeric and `numeric_scale` is not "mixture".
     n_gibbs_steps : int
         Number of Gibbs steps per update (k in CD-k and PCD-k). It has no effect with "exact".
     n_particles : int or None
@@ -147,8 +151,8 @@ class BaseRBM(
     average : bool
         Use the weighted average of the parameters over the updates (Polyak averaging) as fitted
         attributes. Late updates have larger weights. Further training continues from the parameters
-        after the last update, not from the average, unless weights or biases are assigned by hand.
-        After `early_stopping`, it continues from the fitted attributes.
+        after the last update, not from the average. It continues from the fitted attributes after
+        `early_stopping`, after arrays were assigned by hand, or after `average` was set to False.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. If the hidden units are not "binary", the norm is computed with
@@ -180,14 +184,16 @@ class BaseRBM(
         Hold out validation rows in `fit`, and end the fit when their score no longer improves. The
         fitted parameters are those of the last epoch whose score is at most half a standard error
         below the best score. This is the standard error of the mean difference between the scores
-        of the rows in this epoch and in the best epoch.
+        of the rows in this epoch and in the best epoch. With `warm_start`, the parameters before
+        the fit are kept unless an epoch has a higher score.
     validation_fraction : float
         Fraction of the rows that `early_stopping` holds out; in `RBMClassifier`, of the labeled
         rows.
     n_iter_no_change : int
-        Number of epochs without improvement after which `early_stopping` ends the fit, or the
-        schedule "adaptive" lowers the learning rate. If rows are held out, an epoch counts only if
-        a paired t-test over these rows excludes an improvement by `tol` with a confidence of 95 %.
+        Number of epochs without improvement after which the schedule "adaptive" lowers the learning
+        rate or, with another schedule, `early_stopping` ends the fit. If several rows are held out,
+        an epoch counts only if a paired t-test over these rows excludes an improvement by more than
+        `tol` with a confidence of 95 %. An epoch with a score of NaN always counts.
     tol : float
         Increase over the best score, in nats per row, that an improvement must exceed.
     track_likelihood : bool
@@ -203,21 +209,21 @@ class BaseRBM(
     check_input : {"warn", "raise", "ignore"}
         Treatment of values that the units cannot take: a warning, a ValueError, or no check.
     missing : {"raise", "marginalize"}
-        Treatment of missing values (NaN; in tables, also None) in `fit`, `partial_fit`,
-        `transform`, `score_samples` and `score`: raise a ValueError, or marginalize over them. In
-        training, the missing values of a mini-batch are redrawn before the update by one Gibbs step
-        given the observed values. The step starts from the values drawn in the previous epoch; in
-        the first epoch, it starts from values of similar rows. In the first epoch of a call that
-        continues training (`partial_fit`, or `fit` with `warm_start`, except from a `Checkpoint`),
-        ten steps are used, because no earlier draws are kept.
+        Treatment of missing values (NaN or None) in `fit`, `partial_fit`, `transform`,
+        `score_samples` and `score`: raise a ValueError, or marginalize over them. Missing values in
+        a sparse `X` always raise a ValueError. In training, the missing values of a mini-batch are
+        redrawn before the update by one Gibbs step given the observed values. The step starts from
+        the values drawn in the previous epoch; in the first epoch, it starts from values of similar
+        rows. In the first epoch of a call that continues training (`partial_fit`, or `fit` with
+        `warm_start`, except from a `Checkpoint`), ten steps are used, because no earlier draws are
+        kept.
     n_jobs : int or None
         Number of threads for `transform`, `inverse_transform`, energies, scores and
         `log_partition`, and number of processes for exact sums over 2^22 states or more in
-        `log_partition`. Negative numbers are interpreted as
-        in joblib. If None, the number set by ``joblib.parallel_config`` is used; if none is set,
-        one process is used, and the number of threads is the default of BLAS or, for small models,
-        one. The results do not depend on `n_jobs`. It has no effect on training, sampling and
-        imputation.
+        `log_partition`. Negative numbers are interpreted as in joblib. If None, the number set by
+        ``joblib.parallel_config`` is used. If none is set, one process is used, and the number of
+        threads is the default of BLAS or, for small models, one. The results do not depend on
+        `n_jobs`. It has no effect on training, sampling and imputation.
     verbose : int
         Verbosity level. If zero, nothing is printed; otherwise, one line is printed per epoch, and
         about every ten seconds within a longer epoch.
@@ -255,7 +261,9 @@ class BaseRBM(
         - "n_iter": number of the epoch, counted as in `n_iter_`.
         - "pseudo_likelihood": estimate of the mean log pseudo-likelihood of the training rows, in
           nats. For discrete features, the same subset of the rows and features is used after every
-          epoch. The estimate is NaN if a real-valued feature needs too many quadrature nodes.
+          epoch. The estimate is NaN if a real-valued feature needs too many quadrature nodes, or if
+          the range of its conditional distribution is unknown. Ranges are unknown only in a
+          `TabularRBM` with `numeric_scale="mixture"` and hidden units other than "binary".
         - "learning_rate": learning rate of the last update.
         - "mean_activation": mean of the hidden units given at most 100 training rows, averaged over
           units and rows.
@@ -408,7 +416,9 @@ class BaseRBM(
         """Fit the model to data, starting from a new initialization unless `warm_start` is True.
 
         With `warm_start`, a fitted model continues training. A model of real-valued features that
-        has seen fewer than 20 rows is initialized anew, with the statistics of all rows so far.
+        has seen fewer than 20 rows before this call is then initialized anew, with the statistics
+        of all rows so far. It is not initialized anew if its arrays were assigned by hand, or if
+        the fit resumes from a `Checkpoint`.
 
         With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called before and after
         every epoch, and may end the fit.
@@ -436,7 +446,8 @@ class BaseRBM(
         Raises
         ------
         ValueError
-            If a parameter, the data or the weights are invalid; the estimator is then unchanged.
+            If a parameter, the data or the weights are invalid, or if `algorithm` is "exact" and
+            both layers have more than 2^25 states; the estimator is then unchanged.
         TypeError
             If the type of `X` or of its values is not supported, such as a sparse matrix for
             real-valued features; the estimator is then unchanged.
@@ -449,14 +460,18 @@ class BaseRBM(
             If `X` has values that the units cannot take, and `check_input` is "warn"; or if a table
             has unknown categories.
         ConvergenceWarning
-            If the mean log-likelihood of `X` is lower than under a model of independent features by
-            more than one nat plus three standard errors; or if the features and the hidden units
-            are real-valued, and the model cannot reach the variance of `X` along a strong factor.
+            If the mean log-likelihood of `X` is significantly lower than under a model of
+            independent features: a lower bound of the difference exceeds one nat plus three
+            standard errors. Also if the features and the hidden units are real-valued, and the
+            model cannot reach the variance of `X` along a strong factor.
         OverfittingWarning
             If most of the gain over independent features, and at least one nat per row, is expected
             to be lost on new rows. The expected loss is the effective number of weights divided by
             the number of rows. It is not checked after a single epoch, with fewer than 20 rows,
-            with `early_stopping`, or with Adam.
+            with `early_stopping`, with Adam, or if the pseudo-likelihood is NaN.
+        AnnealingWarning
+            With `track_likelihood`, if an estimate of the log-partition function is significantly
+            below a lower bound computed from the rows.
         UserWarning
             If training is interrupted, if a real-valued feature is constant, or if a column of a
             table has no observed value or seems to consist of identifiers.
@@ -469,16 +484,16 @@ class BaseRBM(
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
-        The first call initializes the model. A model of real-valued features that has seen fewer
-        than 20 rows is initialized anew, with the statistics of all rows so far. No validation rows
-        are held out. The learning rate is constant with every schedule, because the number of
-        further epochs is unknown.
+        A model that is not fitted is initialized. A model of real-valued features that has seen
+        fewer than 20 rows before this call is initialized anew, with the statistics of all rows so
+        far, unless its arrays were assigned by hand. No validation rows are held out. The learning rate
+        is constant with every schedule, because the number of further epochs is unknown.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Any number of rows, split into mini-batches of `batch_size`. The epoch is recorded in
-            `history_` only if `verbose` is nonzero.
+            Any number of rows, split into mini-batches of at most `batch_size` rows. The epoch is
+            recorded in `history_` only if `verbose` is nonzero.
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -493,7 +508,8 @@ class BaseRBM(
         Raises
         ------
         ValueError
-            If a parameter, the data or the weights are invalid; the estimator is then unchanged.
+            If a parameter, the data or the weights are invalid, or if `algorithm` is "exact" and
+            both layers have more than 2^25 states; the estimator is then unchanged.
         TypeError
             If the type of `X` or of its values is not supported, such as a sparse matrix for
             real-valued features; the estimator is then unchanged.
@@ -507,9 +523,13 @@ class BaseRBM(
             If `X` has values that the units cannot take, and `check_input` is "warn"; or if a table
             has unknown categories.
         UserWarning
-            If training is interrupted. The first call also warns if a real-valued feature is
-            constant, if a table has fewer than 20 rows, or if a column of a table has no observed
-            value or seems to consist of identifiers.
+            If training is interrupted, or if a real-valued feature is constant in a call that
+            initializes the model. If the model was not fitted, also if a table has fewer than 20
+            rows, or if a column of a table has no observed value or seems to consist of
+            identifiers.
+        AnnealingWarning
+            With `track_likelihood` and `verbose`, if an estimate of the log-partition function is
+            significantly below a lower bound computed from the rows.
         """
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=False))
         return self

@@ -58,7 +58,7 @@ class RBMClassifier(
     where :math:`\delta` is `discriminative_weight` and :math:`\gamma` is `generative_weight` [1]_
     [2]_. A row without a label contributes :math:`\gamma \log p(v)`. If there are unlabeled rows,
     :math:`\delta` and :math:`\gamma` are multiplied by the total weight of all rows divided by that
-    of the labeled rows, so that the label term is a mean over the labeled rows. The product for
+    of the labeled rows. The label term is then a mean over the labeled rows. The product for
     :math:`\gamma` is limited to 1, or to `generative_weight` if this is larger than 1. Class
     probabilities are computed exactly. The parameters of `estimator` control the training.
 
@@ -164,7 +164,9 @@ class RBMClassifier(
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to rows, some or all of which have labels.
 
-        Training starts from a new initialization unless `warm_start` of the estimator is True.
+        Training starts from a new initialization unless `warm_start` of the estimator is True and
+        the classifier is fitted. A model of real-valued features that has seen fewer than 20 rows
+        is initialized anew under the same conditions as by `GaussianBernoulliRBM.fit`.
 
         Parameters
         ----------
@@ -186,8 +188,10 @@ class RBMClassifier(
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid, if there are fewer than two classes, or if the
-            estimator has `track_likelihood=True`; the classifier is then unchanged.
+            If a parameter or the data are invalid, if there are fewer than two classes, if the
+            estimator has `track_likelihood=True`. If `generative_weight` is positive, the
+            `algorithm` of the estimator is "exact", and both layers have more than 2^25 states. The
+            classifier is then unchanged.
         TypeError
             If the type of `X` is not supported, such as a sparse matrix for real-valued features;
             the classifier is then unchanged.
@@ -199,8 +203,11 @@ class RBMClassifier(
         DomainWarning
             If `X` has values that the units cannot take, and `check_input` of the estimator is
             "warn".
+        DataConversionWarning
+            If `y` has shape (n_samples, 1).
         UserWarning
-            If training is interrupted, or if a real-valued feature is constant.
+            If training is interrupted, if a real-valued feature is constant, or if a column of a
+            table has no observed value or seems to consist of identifiers.
         """
         rbm = self._new_estimator()
         resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
@@ -214,9 +221,11 @@ class RBMClassifier(
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
-        If the classifier is not fitted, the model is initialized. Training uses the parameters that
-        `estimator` had at the last call of `fit` or, if `fit` was not called, at the first call of
-        `partial_fit`. Later changes of `estimator` have no effect.
+        If the classifier is not fitted, the model is initialized. A model of real-valued features
+        that has seen fewer than 20 rows before this call is initialized anew, with the statistics
+        of all rows so far, unless its arrays were assigned by hand. Training uses the parameters
+        that `estimator` had at the last call of `fit` or, if `fit` was not called, at the first
+        call of `partial_fit`. Later changes of `estimator` have no effect.
 
         Parameters
         ----------
@@ -239,10 +248,11 @@ class RBMClassifier(
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid, if `classes` is missing and the classifier is
-            not fitted, if `classes` differs from `classes_`, if `y` has labels that are not in
-            `classes_`, or if the estimator has `track_likelihood=True`; the classifier is then
-            unchanged.
+            If a parameter or the data are invalid, if `y` has labels that are not in `classes_`, or
+            if the estimator has `track_likelihood=True`. If `classes` has fewer than two labels, is
+            missing although the classifier is not fitted, or differs from `classes_`. If
+            `generative_weight` is positive, the `algorithm` of the estimator is "exact", and both
+            layers have more than 2^25 states. The classifier is then unchanged.
         TypeError
             If the type of `X` is not supported, such as a sparse matrix for real-valued features;
             the classifier is then unchanged.
@@ -255,8 +265,12 @@ class RBMClassifier(
         DomainWarning
             If `X` has values that the units cannot take, and `check_input` of the estimator is
             "warn".
+        DataConversionWarning
+            If `y` has shape (n_samples, 1).
         UserWarning
-            If training is interrupted or, in the first call, if a real-valued feature is constant.
+            If training is interrupted, or if a real-valued feature is constant in a call that
+            initializes the model. If the classifier was not fitted, also if a column of a table has
+            no observed value or seems to consist of identifiers.
         """
         resumes = self.__sklearn_is_fitted__()
         if not resumes and classes is None:

@@ -48,9 +48,9 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     Constructor parameters are scaled so that both machines have the same distribution after a step
     of centered training. `learning_rate` is multiplied by 16 (by 4 for Adam), `max_norm` by 4, `l1`
     and `max_gradient_norm` by 1/4, and `l1_squared` and `l2` by 1/16. All other parameters are
-    copied. `n_iter_`, `history_`, the state of the optimizer and the random streams are not copied.
-    With Adam, only the steps of the weights are equivalent; the steps of the biases are twice as
-    long for units 0 and 1.
+    copied. `n_iter_`, `history_`, the chains at other temperatures, the statistics of the training
+    data, the state of the optimizer and the random streams are not copied. With Adam, only the
+    steps of the weights are equivalent; the steps of the biases are twice as long in `BernoulliRBM`.
 
     Examples
     --------

@@ -54,13 +54,14 @@ class GaussianBernoulliRBM(BaseRBM):
     learn_variance : bool
         Learn `noise_variance_`. If False, it is fixed at the variances of the features, or at
         values that were assigned to it before `partial_fit` or `fit` with `warm_start`. The
-        variance of a constant feature is fixed at one.
+        variance of a constant feature is fixed at one. After a change of `learn_variance`, further
+        training continues from the fitted attributes, as after a change of `average` to False.
     variance_rate : float
         Ratio of the learning rate of the logarithm of `noise_variance_` to the learning rate of the
         other parameters. With "sgd", it is reduced for features with a kurtosis above 3. With
-        "adam", all positive values have the same effect. Each variance is kept between 1e-4 times
-        and 10 times the variance of its feature. An assigned value outside this range extends the
-        range.
+        "adam", all positive values have the same effect unless gradients are clipped. Each variance
+        is kept between 1e-4 times and 10 times the variance of its feature. An assigned value
+        outside this range extends the range.
     learning_rate : float
         Initial learning rate. With "sgd", the steps are scaled by the standard deviations of the
         noise and of the features, so that a suitable value does not depend on the units of

@@ -35,9 +35,9 @@ class SpinRBM(BaseRBM):
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. With binary hidden units, the norm is computed with the
         gradients of the biases multiplied by two. With other hidden units, it is computed with
-        hidden states measured in units of their standard deviations, with the gradients of the
-        weights and of the visible biases multiplied by two, and with those of the hidden biases
-        multiplied by four. If None, gradients are not clipped.
+        hidden states measured in units of their standard deviations. The gradients of the weights
+        and of the visible biases are then multiplied by two, and those of the hidden biases by
+        four. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
         Treatment of values outside [-1, 1], of `X` that contains only 0 and 1, and of hidden states
         that the units cannot take: a warning, a ValueError, or no check.

@@ -28,8 +28,9 @@ class TabularRBM(ConditionalMixin, BaseRBM):
 
     where :math:`A_c` is the energy of column :math:`c` without hidden units, :math:`W_{cj}` are its
     weights to hidden unit :math:`j`, and :math:`b` is `intercept_hidden_`. For a numeric column,
-    :math:`\varphi_c` is the scaled number divided by its entry in `noise_variance_`; for other
-    columns, it is their encoding.
+    :math:`\varphi_c` is the scaled number divided by the column's entry in `noise_variance_`. It is
+    0 or 1 for a binary column, a one-hot vector for a categorical column, and the number scaled to
+    [0, 1] for an interval column.
 
     A categorical column is one unit with one-hot encoding [6]_ [7]_. Numeric columns are scaled
     internally, by default to normal scores. Given the hidden units, a scaled numeric column is
@@ -50,7 +51,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         "auto". In data frames, bool is "binary"; category, object and string are "categorical";
         numbers are "numeric". The columns of a boolean array are "binary"; the columns of any other
         array are "numeric". Categories that are not given are the categories of the data type or,
-        if the type has none, the values found in the data.
+        if the type has none, the values found in the data. A binary column in which only 0 or only
+        1 is found has the categories 0 and 1.
     numeric_scale : {"normal", "mixture", "standard"}
         Scaling of numeric columns, learned from the rows of `fit` or of the first `partial_fit`:
 
@@ -63,8 +65,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
           values, such as zeros. Given the hidden units, this mixture is tilted exponentially.
         - "standard": standardization to mean zero and variance one.
     handle_unknown : {"missing", "error"}
-        Treatment of unknown categories. The known categories of a column are given in `kinds` or by
-        its data type or, without these, are the values in the rows of `fit` or of the first
+        Treatment of unknown categories. The known categories of a column are those in `kinds` or of
+        its data type. Without these, they are the values in the rows of `fit` or of the first
         `partial_fit`. With "missing", unknown categories are treated as missing values; in
         training, a warning is issued. With "error", they raise a ValueError.
     learning_rate : float

@@ -79,7 +79,7 @@ class Checkpoint:
         Raises
         ------
         ValueError
-            If `every` is not a positive integer, if `path` is a folder, or if its parent folder
+            If `every` is not a positive int, if `path` is a folder, or if its parent folder
             does not exist or is not writable.
         """
         if not (isinstance(self.every, int) and self.every >= 1):

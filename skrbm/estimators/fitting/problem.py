@@ -66,12 +66,13 @@ class Start:
     data : dict
         Statistics of the rows of this fit and of the fits that it continues. Unless the first epoch
         diverges, they become the attribute `_data` of the estimator. "first" is a tuple with the
-        number of rows of the first fit, and the means and variances of its columns. "all" is the
-        same tuple for all rows. "varying" is the mask of the columns that are not constant, or True
-        if it is unknown. "kurtosis" contains the kurtosis of each column (see `start_fit`), and
-        "least_kurtosis", if present, is a lower bound for all columns. For `TabularRBM`, "table"
-        contains the fields of the `Table` that encodes the columns, except `kinds` and
-        `categories`. The entries of `Problem.counts` are included.
+        number of rows, the column means and the column variances from which the model was
+        initialized; if its arrays were assigned by hand, these are the statistics of the first fit.
+        "all" is the same tuple for all rows. "varying" is the mask of the columns that are not
+        constant, or True if it is unknown. "kurtosis" contains the kurtosis of each column (see
+        `_kurtosis` in `start_fit.py`), and "least_kurtosis", if present, is a lower bound for all
+        columns. For `TabularRBM`, "table" contains the fields of the `Table` that encodes the
+        columns, except `kinds` and `categories`. The entries of `Problem.counts` are included.
     base : Units
         Visible layer of independent units with the means and variances of all rows so far.
     ladder : Ladder

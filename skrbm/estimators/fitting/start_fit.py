@@ -210,8 +210,8 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     """Machine that continues the training of the estimator, and the state of training.
 
     The result is a new machine if the bounds of the variances were set from fewer than
-    `MIN_SCALE_ROWS` rows, the user has not edited the public arrays since, and the fit does not
-    resume from a checkpoint.
+    `MIN_SCALE_ROWS` rows. It is not a new machine if the user has edited the public arrays since,
+    or if the fit resumes from a checkpoint.
     """
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
@@ -254,10 +254,10 @@ def _trained(
     """Machine from which training continues, and the state of training.
 
     If the public arrays are averages of the parameters, training continues from the parameters
-    after the last update, unless `average` has been set to False or `learn_variance` has been
-    changed since. If the user has edited the
-    public arrays, training continues from the edited arrays, and the memory of the optimizer, the
-    averages and the modes found by pretraining are discarded.
+    after the last update. If `average` has since been set to False, or `learn_variance` changed, it
+    continues from the public arrays. If the user has edited the public arrays, training continues
+    from the edited arrays, and the memory of the optimizer, the averages and the modes found by
+    pretraining are discarded.
     """
     state = deepcopy({name: training[name] for name in STATE_FIELDS & training.keys()})
     parts, parameters = state.get("parts", {}), training.get("parameters")
