@@ -45,13 +45,14 @@ class LikelihoodMixin(ModelMixin):
 
     @follows_input
     def score_samples(self, X: Any) -> Array:
-        """Compute the exact log pseudo-likelihood of each row.
+        """Compute the log pseudo-likelihood of each row.
 
-        The result is deterministic. For rows of zeros and ones and a `BernoulliRBM`, it is the
-        expectation of the random estimate that ``sklearn.neural_network.BernoulliRBM`` returns for
-        the same parameters. The cost is proportional to
-        n_samples * n_features * n_components. It increases with the number of categories of a
-        feature, or of quadrature nodes for a real-valued feature.
+        The result is deterministic. For complete rows, it is exact; the conditional densities of
+        real-valued features are computed by numerical quadrature. For rows of zeros and ones and a
+        `BernoulliRBM`, it is the expectation of the random estimate that
+        ``sklearn.neural_network.BernoulliRBM`` returns for the same parameters. The cost is
+        proportional to n_samples * n_features * n_components. It increases with the number of
+        categories of a feature, or of quadrature nodes for a real-valued feature.
 
         Parameters
         ----------
@@ -235,11 +236,11 @@ class LikelihoodMixin(ModelMixin):
             Number of annealed chains, at least 2; with `init`, the number of rows of `init` is used
             instead. For "bar", it is the number of independent sets of tempered chains.
         n_temperatures : int or "auto", default=10_000
-            Number of inverse temperatures that each chain visits. For "bar", it is the total number
-            of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in turn. It
-            stops as soon as the standard error is at most 0.05 nats, the standard error of the
-            previous run is at most 0.2 nats, the two estimates agree within three standard errors
-            of their difference, and the estimate is not below the lower bound (see Warns).
+            Number of inverse temperatures that each chain visits. For "bar", it is the approximate
+            total number of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in
+            turn. It stops as soon as the standard error is at most 0.05 nats, the standard error of
+            the previous run is at most 0.2 nats, the two estimates agree within three standard
+            errors of their difference, and the estimate is not below the lower bound (see Warns).
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances define the initial distribution, and to which chains may
             jump. If None, the means and variances are those of the training data or, if the arrays
@@ -261,9 +262,9 @@ class LikelihoodMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `method` is "exact" and both layers have more than 2^25 states, if `X` or `init` is
-            invalid, if `init` has a single row, if `init` is given with a method other than
-            "reverse_ais", or if the result is not finite.
+            If `method` is "exact" and both layers have more than 2^25 states, if `init` is given
+            with a method other than "reverse_ais", if `init` is invalid or has a single row, if `X`
+            is invalid and the result is an estimate, or if the result is not finite.
 
         Warns
         -----
@@ -318,7 +319,7 @@ class LikelihoodMixin(ModelMixin):
         return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
-        """Energies in the user's units, without the constant that `log_partition` includes."""
+        """Energies for the user's values, without the constant that `log_partition` includes."""
         row_term = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
         return np.asarray(energy + row_term, dtype=energy.dtype)
 
