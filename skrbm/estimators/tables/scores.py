@@ -42,7 +42,8 @@ class NormalScores:
     tails : ndarray of shape (2,)
         Slopes of the map in the first and the last bin.
     singles : ndarray of shape (n_bins,)
-        Value of each bin that has only one distinct value, and NaN for other bins.
+        Value of each bin that has only one distinct value, and NaN for other bins. A single linear
+        map has one edge, and NaN on both sides of it.
     limits : ndarray of shape (2,)
         Smallest and largest value of the column.
     known : ndarray of shape (n_known,)
