@@ -212,7 +212,7 @@ class SamplingMixin(ModelMixin):
         method : {"sample", "mean"}, default="sample"
             "sample" draws the unobserved features from their joint conditional distribution. "mean"
             returns their conditional means, averaged over the chains and over the second half of
-            their steps; for a categorical or binary column of a table, it returns the most probable
+            their steps. For a categorical or binary column of a table, it returns the most probable
             category.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
@@ -284,7 +284,7 @@ class SamplingMixin(ModelMixin):
         -------
         V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
             Rows with imputed values; observed values are unchanged. A `TabularRBM` returns a table
-            of the type to which it was fitted, a data frame or an array; with `n_imputations`, it
+            of the type to which it was fitted, a data frame or an array. With `n_imputations`, it
             returns a list of data frames or one array.
 
         Raises

@@ -54,13 +54,13 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 class MixtureScale:
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A value is frequent if at least a twentieth of the rows and at least five rows have it. A
-    frequent value, such as a debt of zero, is an atom (a value with a positive probability) if it
-    has at least four times as many rows as each of the two neighboring values. All values in a run
-    of neighboring frequent values are atoms if the first of them has at least four times as many
-    rows as the value before the run, and the last as the value after it. A column consists of atoms
-    alone if it has at most 20 distinct values, which occur at least five times on average, or if
-    fewer than ten rows have values other than the atoms.
+    An atom is a value with a positive probability, such as a debt of zero. A value is frequent if
+    at least a twentieth of the rows and at least five rows have it. A frequent value is an atom if
+    it has at least four times as many rows as each of the two neighboring values. In a run of
+    neighboring frequent values, all are atoms if both ends stand out: the first has at least four
+    times as many rows as the value before the run, and the last as the value after it. A column
+    consists of atoms alone if it has at most 20 distinct values, which occur at least five times on
+    average. It also consists of atoms alone if fewer than ten rows have values other than atoms.
 
     All other values are transformed by one of Johnson's transformations [1]_ and then have the
     density of a mixture of normal distributions. The transformation and the number of components
