@@ -69,7 +69,8 @@ def anneal(
     Returns
     -------
     log_partition : LogPartition
-        Estimate with its standard error, for the columns of the machine.
+        Estimate for the machine, with its standard error. For tables, it does not include the
+        constant that `RowFormat.log_jacobian` returns.
 
     Raises
     ------
@@ -262,7 +263,7 @@ def _anneals_in_single(machine: Machine, min_weights: int) -> bool:
 
     If a machine with discrete states has no parameter of magnitude `MAX_SINGLE_WEIGHT` or more, the
     rounding error is far below the Monte Carlo error. If it has at least `min_weights` weights,
-    most of the time is spent on matrix products, which are twice as fast in single precision.
+    most of the time is spent on matrix products, which are about twice as fast in single precision.
     """
     is_discrete = machine.visible.is_discrete and machine.hidden.is_discrete
     largest = max(np.abs(array).max() for array in machine.parameters.values())

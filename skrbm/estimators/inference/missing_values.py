@@ -49,8 +49,8 @@ class ConditionalDraws:
         """Copy of the rows, with missing values replaced by conditional means.
 
         The means are averaged over the second half of the steps of `n_chains` Gibbs chains of
-        `n_gibbs_steps` steps each. For a column of a table with a transformation from numbers to
-        scores, they are means of the numbers.
+        `n_gibbs_steps` steps each. For a transformed column of a table (see `Table.maps`), they are
+        means of the numbers in the table.
         """
         means, n_warm = np.zeros(()), n_gibbs_steps // 2
         values = self.model.rbm._row_format.expected_values(self.model.rbm)
@@ -63,7 +63,7 @@ class ConditionalDraws:
     def _advanced(
         self, X: Array, n_gibbs_steps: int, step: Callable[..., Array] = clamped_gibbs
     ) -> Array:
-        """Copy of the rows, with missing values from `step` with `n_gibbs_steps` Gibbs steps."""
+        """Copy of the rows, with the missing values that `step` returns for `n_gibbs_steps`."""
         result, rows = X.copy(), self._rows
         is_observed = self.is_observed[rows]
 

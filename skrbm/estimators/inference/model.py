@@ -55,7 +55,8 @@ class Model(ABC):
         """Build the machine from the public arrays.
 
         The machine has the precision of `X`, or that of the weights if `X` is None or not in single
-        or double precision. `varying` is the mask of the features that are not constant.
+        or double precision. `varying` is the mask of the visible columns that are not constant, or
+        True if none is constant.
         """
 
     @abstractmethod
@@ -69,7 +70,7 @@ class Model(ABC):
 
     @abstractmethod
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer of independent units with the means and variances in `statistics`."""
+        """Layer of independent visible units that `Units.start` creates from `statistics`."""
 
     @abstractmethod
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
@@ -94,7 +95,8 @@ class Model(ABC):
 class ArrayModel(Model):
     """Model defined by the public arrays of an estimator.
 
-    Each method that needs the machine builds it anew, so that arrays can also be assigned by hand.
+    The machine is not cached: each call of `machine` builds it anew, so that arrays can also be
+    assigned by hand.
 
     Parameters
     ----------
@@ -113,12 +115,14 @@ class ArrayModel(Model):
         """Build the machine from the public arrays.
 
         The machine has the precision of `X`, or that of the weights if `X` is None or not in single
-        or double precision. `varying` is the mask of the features that are not constant.
+        or double precision. `varying` is the mask of the visible columns that are not constant, or
+        True if none is constant.
 
         Raises
         ------
         NotFittedError
-            If a public array is missing.
+            If a public array is missing, or if a `TabularRBM` has not learned the columns of a
+            table.
         ValueError
             If a parameter or a public array is invalid, or if the distribution cannot be
             normalized.
@@ -192,9 +196,10 @@ class ArrayModel(Model):
         The base distribution has the means and variances of `X` or, without `X`, of the training
         data. The states in the modes are at most 100 rows of `X`, evenly spaced. Without `X`, they
         are visible states drawn given at most 100 persistent chains, together with the final states
-        of Gibbs chains that start from overdispersed states. A sample of the model drawn by
-        parallel tempering replaces the persistent chains if they are missing, and the training data
-        and the persistent chains if the statistics of the training data are missing.
+        of Gibbs chains that start from overdispersed states. If there are no persistent chains,
+        samples of the model drawn by parallel tempering replace the states drawn given these
+        chains. If the statistics of the training data are missing, these samples are used in any
+        case, and the base distribution has the means and variances of the last sample.
         """
         if X is not None:
             X = self.check_X(X)
@@ -272,7 +277,7 @@ class ArrayModel(Model):
         return v, gibbs(machine, v, N_EXPLORER_STEPS, rng)
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer of independent units with the means and variances in `statistics`."""
+        """Layer of independent visible units that `Units.start` creates from `statistics`."""
         n_samples, mean, variance = statistics
         options = self.rbm._unit_options(varying)
         layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)

@@ -41,14 +41,14 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
     method : {"auto", "exact", "gaussian"}, default="auto"
         "exact" computes a Fourier integral for each hidden unit. Apart from rounding, it is exact
         for any number of features. The cost is proportional to n_nodes * n_columns**order, where
-        n_nodes is the number of quadrature nodes, summed over the hidden units. It increases with
-        the magnitudes of the weights and biases. For each interaction, "gaussian" approximates the
-        input of a hidden unit from all features outside the interaction by a normal variable. This
-        approximation is inaccurate if a unit has only a few large weights. For "binary" hidden
-        units, "auto" is "exact" unless this would take more than 1e13 multiplications, that is,
-        minutes; with numeric or interval columns, it is "exact" at any cost. For other hidden
-        units, "auto" is "gaussian", which is exact for `hidden_units="gaussian"`; "exact" is not
-        available.
+        n_nodes is the number of quadrature nodes, summed over the hidden units. This number
+        increases with the magnitudes of the weights and biases. For each interaction, "gaussian"
+        approximates the input of a hidden unit from all features outside the interaction by a
+        normal variable. This approximation is inaccurate if a unit has only a few large weights.
+        For "binary" hidden units, "auto" is "exact" unless this would take more than 1e13
+        multiplications, that is, minutes; with numeric or interval columns, it is "exact" at any
+        cost. For other hidden units, "auto" is "gaussian", which is exact for
+        `hidden_units="gaussian"`; "exact" is not available.
 
     Returns
     -------
@@ -60,11 +60,11 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         (n_features, n_features), contains the root mean square of the interactions between two
         features, over all pairs of their columns. The method `between` returns the interactions
         between the values of two features. A categorical feature of a table has one column for each
-        category. The coefficients of a category are averages over all values of the other features,
-        and they sum to zero over the categories of the feature. The coefficients of a numeric or
-        interval feature are the linear part of the interactions, per standard deviation. For the
-        averages and this standard deviation, encoded numeric features have a standard normal
-        distribution, and interval features a uniform distribution.
+        category. The field and the interactions of a category are averages over all values of the
+        other features, and they sum to zero over the categories of the feature. The field and the
+        interactions of a numeric or interval feature contain only the part that is linear in its
+        value, per standard deviation. For the averages and this standard deviation, encoded numeric
+        features have a standard normal distribution, and interval features a uniform distribution.
 
     Raises
     ------
@@ -72,9 +72,9 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         If `rbm` is neither an instance of one of these classes nor a `GaussianBernoulliRBM`, as for
         example an `RBMClassifier`; pass its attribute `estimator_` instead.
     ValueError
-        If the features are real-valued and not scaled, as in `GaussianBernoulliRBM`; if the table
-        has numeric or interval columns and `method` is "gaussian" or the hidden units are not
-        binary; or if the hidden units are not binary and `method` is "exact".
+        If the features are real-valued and not scaled, as in `GaussianBernoulliRBM`; or if the
+        hidden units are not "binary" and `method` is "exact". For a table with numeric or interval
+        columns, also if the hidden units are not "binary" or `method` is "gaussian".
 
     References
     ----------
@@ -89,8 +89,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
 
     Examples
     --------
-    A hidden unit with weights a and b to two visible units couples them by half of
-    log(cosh(a + b) / cosh(a - b)):
+    A hidden unit without bias and with weights a and b to two visible units couples them by half
+    of log(cosh(a + b) / cosh(a - b)):
 
     >>> import numpy as np
     >>> from skrbm import SpinRBM, effective_couplings

@@ -78,7 +78,7 @@ def hidden_unit_report(
 
     Examples
     --------
-    The two features that are equal have the largest weights of the hidden unit:
+    The hidden unit has its largest weights to the two features that are equal:
 
     >>> import numpy as np
     >>> from skrbm import BernoulliRBM, hidden_unit_report

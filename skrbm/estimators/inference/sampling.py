@@ -86,17 +86,18 @@ class SamplingMixin(ModelMixin):
         Parameters
         ----------
         n_samples : int, default=None
-            Number of samples, each from an independent chain. If None, it is the number of rows of
-            `init`, or one without `init`.
+            Number of samples, each from a separate chain or, in parallel tempering, a separate set
+            of chains. If None, it is the number of rows of `init`, or one without `init`.
         n_gibbs_steps : int, default=1000
             Number of Gibbs steps of each chain.
         init : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Initial visible states, such as an earlier sample. In parallel tempering, the chains at
-            the lowest temperature start from these states, and the other chains first take 100
-            additional steps. If None, Gibbs sampling starts from states drawn without input from
-            the hidden units, and parallel tempering from independent features with the means and
-            variances of the training data or, if the arrays were assigned by hand without a fit, of
-            a sample of the model.
+            the lowest temperature start from these states. The other chains start from independent
+            features and take 100 additional steps before the first exchange with these states. If
+            None, Gibbs sampling starts from states drawn without input from the hidden units.
+            Parallel tempering starts from independent features with the means and variances of the
+            training data. If the arrays were assigned by hand without a fit, a sample of the model
+            replaces the training data.
         n_temperatures : int, default=1
             Number of temperatures of parallel tempering. At the lowest temperature, the
             distribution is the sampled one (see `temperature`); at the highest, the features are
@@ -114,14 +115,16 @@ class SamplingMixin(ModelMixin):
         Returns
         -------
         V : ndarray of shape (n_samples, n_features)
-            Last visible state of each chain. A `TabularRBM` returns a table.
+            Last visible states of the chains; in parallel tempering, of the chains at the lowest
+            temperature. A `TabularRBM` returns a table.
 
         Raises
         ------
         ValueError
-            If `n_samples` is not the number of rows of `init`, if `temperature` is not positive and
-            finite, or if `temperature` is not 1 and either the hidden units are not "binary" or
-            there are numeric columns with `numeric_scale="mixture"`.
+            If `init` is invalid, if `n_samples` is not the number of rows of `init`, or if
+            `temperature` is not positive and finite. A temperature other than 1 is also refused if
+            the hidden units are not "binary", or if there are numeric columns with
+            `numeric_scale="mixture"`.
 
         Warns
         -----
@@ -209,7 +212,7 @@ class SamplingMixin(ModelMixin):
         method : {"sample", "mean"}, default="sample"
             "sample" draws the unobserved features from their joint conditional distribution. "mean"
             returns their conditional means, averaged over the chains and over the second half of
-            their steps; for a categorical or binary column of a table, it returns the most probable
+            their steps. For a categorical or binary column of a table, it returns the most probable
             category.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
@@ -255,12 +258,12 @@ class SamplingMixin(ModelMixin):
         n_chains: int = 10,
         random_state: Any = None,
     ) -> Any:
-        """Impute missing values, marked by NaN.
+        """Impute missing values, marked by NaN or, in tables, also by None.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states, with NaN for missing values.
+            Visible states, with NaN or, in tables, also None for missing values.
         method : {"mean", "sample"}, default="mean"
             "mean" imputes conditional means and, for a categorical or binary column of a table, the
             most probable category. "sample" imputes draws from the joint conditional distribution
@@ -281,7 +284,7 @@ class SamplingMixin(ModelMixin):
         -------
         V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
             Rows with imputed values; observed values are unchanged. A `TabularRBM` returns a table
-            of the type to which it was fitted, a data frame or an array; with `n_imputations`, it
+            of the type to which it was fitted, a data frame or an array. With `n_imputations`, it
             returns a list of data frames or one array.
 
         Raises

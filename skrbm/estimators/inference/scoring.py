@@ -45,13 +45,14 @@ class LikelihoodMixin(ModelMixin):
 
     @follows_input
     def score_samples(self, X: Any) -> Array:
-        """Compute the exact log pseudo-likelihood of each row.
+        """Compute the log pseudo-likelihood of each row.
 
-        The result is deterministic. For rows of zeros and ones and a `BernoulliRBM`, it is the
-        expectation of the random estimate that ``sklearn.neural_network.BernoulliRBM`` returns for
-        the same parameters. The cost is proportional to
-        n_samples * n_features * n_components. It increases with the number of categories of a
-        feature, or of quadrature nodes for a real-valued feature.
+        The result is deterministic. For complete rows, it is exact; the conditional densities of
+        real-valued features are computed by numerical quadrature. For rows of zeros and ones and a
+        `BernoulliRBM`, it is the expectation of the random estimate that
+        ``sklearn.neural_network.BernoulliRBM`` returns for the same parameters. The cost is
+        proportional to n_samples * n_features * n_components. It increases with the number of
+        categories of a feature, or of quadrature nodes for a real-valued feature.
 
         Parameters
         ----------
@@ -235,16 +236,17 @@ class LikelihoodMixin(ModelMixin):
             Number of annealed chains, at least 2; with `init`, the number of rows of `init` is used
             instead. For "bar", it is the number of independent sets of tempered chains.
         n_temperatures : int or "auto", default=10_000
-            Number of inverse temperatures that each chain visits. For "bar", it is the total number
-            of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in turn. It
-            stops as soon as the standard error is at most 0.05 nats, the standard error of the
-            previous run is at most 0.2 nats, the two estimates agree within three standard errors
-            of their difference, and the estimate is not below the lower bound (see Warns).
+            Number of inverse temperatures that each chain visits. For "bar", it is the approximate
+            total number of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in
+            turn, until two successive estimates agree within three standard errors of their
+            difference. In addition, the standard error of the first must be at most 0.2 nats, that
+            of the second must be at most 0.05 nats, and the second must not be below the lower
+            bound (see Warns).
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances define the initial distribution, and to which chains may
-            jump. If None, the means and variances are those of the training data or, if the arrays
-            were assigned by hand without a fit, of a sample of the model drawn by parallel
-            tempering; chains may jump to the states described above.
+            jump. If None, the means and variances are those of the training data. If the arrays
+            were assigned by hand without a fit, they are those of a sample of the model drawn by
+            parallel tempering. In both cases, chains may jump to the states described above.
         init : {array-like, sparse matrix} of shape (n_chains, n_features), default=None
             Initial states for "reverse_ais", which should be independent samples of the model. If
             None, they are drawn by parallel tempering, in which the tempered chains of each sample
@@ -261,18 +263,20 @@ class LikelihoodMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `method` is "exact" and both layers have more than 2^25 states, if `X` or `init` is
-            invalid, if `init` has a single row, if `init` is given with a method other than
-            "reverse_ais", or if the result is not finite.
+            If `method` is "exact" and both layers have more than 2^25 states, if `init` is given
+            with a method other than "reverse_ais", if `init` is invalid or has a single row, if `X`
+            is invalid and the result is an estimate, or if the result is not finite.
 
         Warns
         -----
         AnnealingWarning
-            If the effective sample size of "ais" or "reverse_ais" is less than ten, or less than
-            half the number of chains if there are fewer than 20; if the estimate is more than five
-            standard errors below a lower bound computed from the states to which chains may jump;
-            or if the estimate of "reverse_ais" or "bar" differs by more than five standard errors
-            of the difference from an estimate of "ais" with a quarter of the temperatures.
+            If one of three checks of the estimate fails. First, the effective sample size of "ais"
+            and "reverse_ais" must be at least ten or, with fewer than 20 chains, at least half the
+            number of chains. Second, the estimate must not be more than five standard errors below a lower
+            bound computed from the states to which chains may jump. Third, the estimate of
+            "reverse_ais" or "bar" is compared with an estimate of "ais" with a quarter of the
+            temperatures. They must agree within five standard errors of the difference, where
+            standard errors above 0.32 nats count as 0.32 nats.
 
         References
         ----------
@@ -318,7 +322,7 @@ class LikelihoodMixin(ModelMixin):
         return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
-        """Energies in the user's units, without the constant that `log_partition` includes."""
+        """Energies for the user's values, without the constant that `log_partition` includes."""
         row_term = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
         return np.asarray(energy + row_term, dtype=energy.dtype)
 

@@ -67,7 +67,7 @@ class RowFormat(ABC):
             values of an array are in the domain of the units.
         missing : bool
             True to allow missing values, even if `finite` is True, in an estimator that
-            marginalizes over them.
+            marginalizes over them. Sparse rows must be complete nevertheless.
         sample_weight : ndarray of shape (n_samples,), default=None
             Positive weights of the rows, used to learn the format. If None, all rows have equal
             weights.
@@ -80,7 +80,8 @@ class RowFormat(ABC):
         Raises
         ------
         ValueError
-            If the rows are not valid, as the parameters above define it.
+            If the rows do not match the estimator, or if they have values that are refused (see
+            `finite` and `missing`).
         TypeError
             If the type of the rows or of their values is not supported.
         """
@@ -107,7 +108,7 @@ class RowFormat(ABC):
     def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
         """Function that maps means and draws of states to means of the user's values.
 
-        It is None if the means of the user's values are equal to the means of the states.
+        It is None if no column has a transformation other than a shift and a scale.
         """
 
     @abstractmethod
@@ -131,7 +132,10 @@ class RowFormat(ABC):
 
     @abstractmethod
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
-        """Indices or names of constant real-valued features, given the mask of varying columns."""
+        """Indices or names of the constant real-valued features without bounds.
+
+        `is_varying` is the mask of the columns that are not constant.
+        """
 
     @abstractmethod
     def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
@@ -144,10 +148,10 @@ class RowFormat(ABC):
     def log_jacobians(self, rbm: Any, v: Any = None) -> Array:
         """Log-density of the states minus log-density of the user's values, per unit, in nats.
 
-        Without `v`, the result is the part that does not depend on the row. Its shape is
-        (n_units,), or (1,) if the result is zero for all rows. With rows `v`, the shape is
-        (n_samples, n_units), unless the result is equal for all rows; in that case, it is the same
-        as without `v`.
+        Without `v`, the result is a constant for each unit, which the method `log_partition` of the
+        estimators includes. Its shape is (n_units,), or (1,) if the result is zero for all rows.
+        With rows `v`, the shape is (n_samples, n_units), unless the result is equal for all rows;
+        in that case, it is the same as without `v`.
         """
 
     def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:

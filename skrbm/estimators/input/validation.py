@@ -134,8 +134,8 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     Raises
     ------
     ValueError
-        If a weight is negative, infinite or NaN, if the sum of the weights is zero or beyond the
-        range of double precision, or if the number of weights is not the number of rows.
+        If a weight is negative, infinite or NaN, if the sum of the weights is zero, subnormal or
+        infinite in double precision, or if the number of weights is not the number of rows.
     """
     if sample_weight is None:
         return None
@@ -455,8 +455,8 @@ def generators(random_state: Any, n_generators: int) -> list[np.random.Generator
     Returns
     -------
     generators : list of numpy.random.Generator
-        Generators that do not share state with `random_state`. Unless it is an int, `random_state`
-        is advanced.
+        Generators that do not share state with `random_state`. Unless `random_state` is an int, the
+        generator from which seeds are drawn is advanced.
     """
     if isinstance(random_state, np.random.Generator):
         draw = random_state.integers

@@ -39,8 +39,8 @@ class LabelModel(Model):
         Raises
         ------
         ValueError
-            If the shapes of the label arrays do not match the numbers of hidden units and classes,
-            or if `ArrayModel.machine` raises a ValueError.
+            If a label array is not an array of finite numbers, if its shape does not match the
+            numbers of hidden units and classes, or if `ArrayModel.machine` raises a ValueError.
         """
         machine = self.rbm._model.machine(X, varying)
         weights = check_parameter(self.owner, "label_components_", 2)
@@ -70,9 +70,10 @@ class LabelModel(Model):
         return {**self.rbm._model.public, **label_arrays}
 
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
-        """Visible layer of independent units: features with `statistics`, and the label.
+        """Layer of independent visible units that `Units.start` creates: features, and the label.
 
-        The probabilities of the labels are estimated from `label_weights`.
+        `statistics` are those of the features. The statistics of the label are computed from
+        `label_weights`.
         """
         features = self.rbm._model.base_layer(statistics, varying)
         frequencies, variance = self._label_moments
@@ -88,7 +89,7 @@ class LabelModel(Model):
         return mean, variance
 
     def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of each visible column: `of_features`, and zeros for the label columns."""
+        """Kurtosis of each feature column, `of_features`, and unused zeros for the label columns."""
         return np.append(of_features, np.zeros(len(self.owner.classes_)))
 
     @property

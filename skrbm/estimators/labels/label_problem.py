@@ -33,8 +33,8 @@ class LabelledRows:
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        Features of any numeric type.
+    X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
+        Features returned by `RowFormat.read`.
     labels : ndarray of int of shape (n_samples,)
         Index of the label of each row, or `NO_LABEL` for a row without a label.
     n_labels : int

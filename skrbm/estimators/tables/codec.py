@@ -35,7 +35,7 @@ class Table:
     """Kinds, categories and scales of the columns of a table, for encoding and decoding.
 
     The encoded columns are ordered by kind: binary, categorical, numeric, interval. Columns of the
-    same kind are in the order of the table. All attributes consist of built-in types and arrays.
+    same kind are in the order of the table. No field contains an object of a class of this package.
 
     Parameters
     ----------
@@ -93,7 +93,9 @@ class Table:
             alike, if a key of `kinds` is not a column, or if all columns are discrete and without
             categories.
         TypeError
-            If a numeric or interval column has a value that is neither a number nor text.
+            If a numeric or interval column has a value that is neither a number nor text, if a
+            value of a discrete column is not hashable, such as a list, or if a kind is of a wrong
+            type, such as a number.
 
         Warns
         -----
@@ -256,7 +258,8 @@ class Table:
             `handle_unknown` is "error", or if a number is outside its interval and `check_input` is
             "raise".
         TypeError
-            If a numeric or interval column has a value that is neither a number nor text.
+            If a numeric or interval column has a value that is neither a number nor text, or if a
+            value of a discrete column is not hashable, such as a list.
 
         Warns
         -----
@@ -314,7 +317,8 @@ class Table:
         v : ndarray of shape (n_samples, n_columns)
             States or means. Transformed columns have already been converted to numbers.
         given : DataFrame or ndarray of shape (n_samples, n_features), default=None
-            Table whose observed values replace the decoded values.
+            Table whose observed values replace the decoded values. The index of a pandas DataFrame
+            is kept.
         is_observed : ndarray of bool of shape (n_samples, n_units), default=None
             Mask of the observed values of `given`. If None, all values are decoded.
 

@@ -67,7 +67,8 @@ class ConditionalMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If the column does not exist, is neither binary nor categorical, or has no categories.
+            If `X` is invalid, or if the column does not exist, is neither binary nor categorical,
+            or has no categories.
 
         Examples
         --------
@@ -130,8 +131,10 @@ class ConditionalMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If the column does not exist, if it is binary or categorical, or if the quadrature
-            fails, for example because the weights of "gaussian" hidden units are too large.
+            If `X` is invalid, if the column does not exist, if it is binary or categorical, or if
+            the quadrature fails. It fails, for example, if the weights of "gaussian" hidden units
+            are too large. With `numeric_scale="mixture"`, it can also fail if the hidden units are
+            not "binary".
         """
         table = table_of(self)
         number = table.number_of(column)

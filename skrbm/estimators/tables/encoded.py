@@ -29,7 +29,7 @@ class EncodedTable:
     numbers : ndarray of shape (n_samples, n_real)
         Scaled numbers of the numeric and interval units, with NaN for missing values.
     table : DataFrame or ndarray of shape (n_samples, n_features)
-        Original table.
+        Table before encoding.
     unknown : dict of list
         List of the unknown categories of each discrete column, by the name of the column. They are
         encoded as missing values.
@@ -70,7 +70,7 @@ class EncodedTable:
 
     @cached_property
     def is_complete(self) -> bool:
-        """True if no value is missing."""
+        """True if no unit has a missing value."""
         return bool(self.observed_units.all())
 
     @cached_property

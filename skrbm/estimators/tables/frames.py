@@ -39,7 +39,7 @@ def columns_of(X: Any) -> list[Any]:
 
 
 def dtype_name(column: Any) -> str:
-    """Name of the data type of a column, from which `written` can recreate the type."""
+    """Name of the data type of a column, in the form that `written` expects."""
     dtype, library = column.dtype, _library_of(column)
     if library == "polars":
         return str(dtype) if dtype.is_decimal() else type(dtype).__name__
@@ -73,6 +73,11 @@ def factorized(column: Any) -> tuple[Array, list[Any]]:
 
     The first result, of shape (n_samples,), is the index of each value in the list of distinct
     values, or `MISSING` for a missing value. The second result is this list.
+
+    Raises
+    ------
+    TypeError
+        If a value is not hashable, such as a list.
     """
     if _library_of(column) == "pandas":
         codes, values = column.factorize()

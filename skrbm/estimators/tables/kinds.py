@@ -107,7 +107,9 @@ def column_kind(
     ValueError
         If the kind is unknown or does not match the values, or if two categories print alike.
     TypeError
-        If a value of a numeric or interval column is neither a number nor text.
+        If a value of a numeric or interval column is neither a number nor text, if a value of a
+        discrete column is not hashable, such as a list, or if `given` is of a wrong type, such as a
+        number.
 
     Warns
     -----
@@ -172,9 +174,10 @@ def checked_numbers(name: Any, column: Any) -> Array:
 def _warn_if_numbered(name: Any, numbers: Array) -> None:
     """Warn if a column consists of integers without repetitions, like row numbers.
 
-    The warning is issued only if repetitions are expected. Integers that are drawn independently
-    from any distribution between the extremes have, in expectation, at least as many pairs of equal
-    values as integers from the uniform distribution.
+    The warning is issued only if there are more than `MIN_IDENTIFIERS` integers and repetitions are
+    expected. Integers that are drawn independently from any distribution between the extremes have,
+    in expectation, at least as many pairs of equal values as integers from the uniform
+    distribution.
     """
     observed = numbers[~np.isnan(numbers)].astype(np.float64)
     n_rows = len(observed)

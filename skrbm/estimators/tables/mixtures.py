@@ -54,13 +54,13 @@ RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 class MixtureScale:
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    A value is frequent if at least a twentieth of the rows and at least five rows have it. A
-    frequent value, such as a debt of zero, is an atom (a value with a positive probability) if it
-    has at least four times as many rows as either neighboring value. All values in a run of
-    neighboring frequent values are atoms if the first and the last of them have at least four times
-    as many rows as the values beside the run. A column consists of atoms alone if it has at most 20
-    distinct values, which occur at least five times on average, or if fewer than ten rows have
-    values other than the atoms.
+    An atom is a value with a positive probability, such as a debt of zero. A value is frequent if
+    at least a twentieth of the rows and at least five rows have it. A frequent value is an atom if
+    it has at least four times as many rows as each of the two neighboring values. In a run of
+    neighboring frequent values, all are atoms if both ends stand out: the first has at least four
+    times as many rows as the value before the run, and the last as the value after it. A column
+    consists of atoms alone if it has at most 20 distinct values, which occur at least five times on
+    average. It also consists of atoms alone if fewer than ten rows have values other than atoms.
 
     All other values are transformed by one of Johnson's transformations [1]_ and then have the
     density of a mixture of normal distributions. The transformation and the number of components
@@ -71,13 +71,16 @@ class MixtureScale:
     kind : {"linear", "log", "logit", "asinh"}
         Name of the transformation.
     place, unit : float
-        Location and scale of the column. The transformation is applied to ``(x - place) / unit``.
+        Numbers that shift and scale the column: the transformation is applied to
+        ``(x - place) / unit``. They are 0 and 1, except for "asinh".
     origin, scale : float
-        Mean and standard deviation of the transformed column, atoms included. A result y of the
-        transformation is scaled to ``(y - origin) / scale``.
+        Mean and standard deviation of the results of the transformation under the base
+        distribution, in which each atom counts with the place that `center` gives it. For a column
+        with one value, `scale` is 1. A result y is scaled to ``(y - origin) / scale``.
     log_weight, center, spread : ndarray of shape (n_atoms + n_components,)
         Log-weights, means and variances of the components of the base distribution of the scaled
-        numbers, as in :class:`skrbm.core.units.Mixture`. The atoms come first.
+        numbers, as in :class:`skrbm.core.units.Mixture`. The atoms come first; the mean of an atom
+        is its place among the scaled numbers.
     atoms : ndarray of shape (n_atoms,)
         Values of the atoms, ascending.
 
@@ -154,7 +157,8 @@ class MixtureScale:
     def forward(self, x: Array) -> Array:
         """Scaled numbers, with NaN for missing values.
 
-        Numbers outside the domain of the transformation become -`OUTSIDE` or `OUTSIDE`.
+        Atoms become their entries in `center`. Other numbers outside the domain of the
+        transformation become -`OUTSIDE` or `OUTSIDE`.
         """
         y = _mapped(self.kind, (x.astype(np.float64) - self.place) / self.unit)
         z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
@@ -231,7 +235,7 @@ class Fit(NamedTuple):
 
 
 def _mapped(kind: str, u: Array) -> Array:
-    """Transform numbers; numbers below or above the domain become -infinity or infinity."""
+    """Transform numbers; numbers outside the open domain become -infinity or infinity."""
     low, high = RANGES.get(kind, (-np.inf, np.inf))
     is_inside = (u > low) & (u < high)
     y = MAPS[kind].forward(np.where(is_inside, u, 0.5))
@@ -271,7 +275,7 @@ def _fits(x: Array, weight: Array) -> Iterator[Fit]:
 
 
 def _argument_scale(kind: str, x: Array, weight: Array) -> tuple[float, float]:
-    """Location and scale that standardize a column before its transformation.
+    """Shift and scale of a column before its transformation.
 
     For "asinh", they are the median and the median absolute deviation or, if this is zero, the
     range. For the other transformations, they are 0 and 1.

@@ -26,12 +26,12 @@ class NormalScores:
     The values are divided into bins with about equal counts. A value that is frequent enough to
     fill a bin has a separate bin. The score of an edge between two bins is the standard normal
     quantile of :math:`F`, where :math:`F` is the fraction of the values below the edge [1]_. The
-    map is linear within each bin. The first and the last bin have no outer edge: their slopes are
-    chosen so that the mean of the values in the bin is mapped to the mean of a normal distribution
-    truncated to the bin. The density of a number is the density of its score times the slope of the
-    map. The intended number of bins is one of `CANDIDATE_BINS`, and at most the square root of the
-    number of values. It is chosen by the Akaike information criterion (AIC) [2]_; a single linear
-    map is also a candidate.
+    map is linear within each bin. The first and the last bin have no outer edge. The slope of each
+    is chosen so that the mean of the values in the bin is mapped to the mean of a standard normal
+    distribution truncated to the bin. The density of a number is the density of its score times the
+    slope of the map. The intended number of bins is one of `CANDIDATE_BINS`, and at most the square
+    root of the number of values. It is chosen by the Akaike information criterion (AIC) [2]_; a
+    single linear map is also a candidate.
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ class NormalScores:
     tails : ndarray of shape (2,)
         Slopes of the map in the first and the last bin.
     singles : ndarray of shape (n_bins,)
-        Value of each bin that has only one distinct value, and NaN for other bins.
+        Value of each bin that has only one distinct value, and NaN for other bins. A single linear
+        map has one edge, and NaN on both sides of it.
     limits : ndarray of shape (2,)
         Smallest and largest value of the column.
     known : ndarray of shape (n_known,)

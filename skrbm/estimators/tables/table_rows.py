@@ -161,8 +161,8 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     Raises
     ------
     ValueError
-        If there are no rows or no columns, if the columns differ from the columns of the estimator,
-        or if two columns have the same name.
+        If `X` does not have two dimensions, if there are no rows or no columns, if the columns
+        differ from the columns of the estimator, or if two columns have the same name.
     TypeError
         If `X` is sparse, or if some column names are strings and others are not.
     """
