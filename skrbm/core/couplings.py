@@ -269,7 +269,7 @@ class _VisibleSignals:
                     f"values, got unit {i} of {type(visible).__name__} units."
                 )
             begin = len(unit)
-            columns += [begin + 1] if width == 1 else range(begin, begin + n_values)
+            columns += range(begin, begin + n_values) if n_values == width else [begin + 1]
             value_columns += places.tolist()
             sent.append(layer.signal(values) @ machine.weights[places])
             energies.append(layer.energy(values))

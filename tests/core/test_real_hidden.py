@@ -288,3 +288,14 @@ def test_moments_without_a_field_are_refused():
     units = DReLU(np.ones(2), np.zeros(2), np.zeros(2))
     with pytest.raises(ValueError, match="double rectified units expected a field, got None"):
         units.expected_moments(np.zeros((2, 2)), None, np.full(2, 0.5))
+
+
+@pytest.mark.parametrize("asymmetry", [-0.9, 0.0, 0.5])
+@pytest.mark.parametrize("threshold", [-2.5, -5.0, -50.0])
+def test_largest_variance_is_that_between_two_distant_modes(threshold, asymmetry):
+    # Slip: a grid of fields that misses the narrow peak where both modes are equally probable.
+    units = DReLU(np.zeros(1), np.array([threshold]), np.array([asymmetry]))
+    field = np.linspace(-1, 1, 400_001)[:, None] * (abs(threshold) + 4)
+    mean = units.mean(field)
+    variance = np.diff(mean, axis=0) / np.diff(field, axis=0)  # the mean's derivative
+    assert variance.max() <= units.largest_variance[0] <= 1.02 * variance.max()

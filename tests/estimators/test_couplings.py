@@ -102,3 +102,15 @@ def test_couplings_of_mixed_tables_name_the_columns_that_act_on_each_other():
     others = couplings.strengths[~is_linked]
     assert couplings.strengths[is_linked].min() > 3 * others.max()
     assert couplings.between("height", "species").shape == (1, 2)
+
+
+@pytest.mark.parametrize("order", [["a", "b"], ["b", "a"]])
+def test_a_constant_column_has_no_couplings(order):
+    # Slip: a column with one category taken for a unit of two states, the higher one in the next column.
+    pd = pytest.importorskip("pandas")
+    letters = np.array(["u", "v", "w"])[np.random.default_rng(0).integers(3, size=60)]
+    X = pd.DataFrame({"a": "x", "b": letters})[order]
+    couplings = effective_couplings(TabularRBM(3, n_iter=3, random_state=0).fit(X))
+    np.testing.assert_allclose(couplings.between("a", "b"), np.zeros((1, 3)), atol=1e-12)
+    np.testing.assert_allclose(couplings.fields[order.index("a") * 3], 0, atol=1e-12)
+    assert abs(couplings.fields).max() > 0.01

@@ -29,9 +29,9 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 # steps, both are exact to 1e-13.
 FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
 FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
-# Grid of fields on which the variance of a bimodal unit is maximized; the factor covers the error
-# of the grid.
-N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN = 201, 1.01
+# Two grids of fields on which the variance of a bimodal unit is maximized; the factor covers the
+# error of the grids. The second grid is centered by bisection.
+N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN, N_BISECTIONS = 201, 1.01, 60
 LARGEST_ASYMMETRY = 0.9  # learned curvatures differ by a factor of 19 at most
 
 
@@ -233,10 +233,19 @@ class DReLU(RealUnits):
     def largest_variance(self) -> Array:
         if (self.threshold >= 0).all():  # a convex energy
             return super().largest_variance
-        # The variance is largest where both sides of zero are about equally probable: where the
-        # magnitude of field plus bias is not much larger than that of the threshold.
-        bound = np.abs(self.threshold) + 4
-        sides = self._sides(np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None] * bound)
+        # The variance is largest near the field at which both sides of zero are equally probable:
+        # the higher the barrier between them, the nearer, and the narrower the peak.
+        widest = np.abs(self.threshold) + 4
+        high = widest.astype(np.float64)
+        low = -high
+        for _ in range(N_BISECTIONS):
+            middle = 0.5 * (low + high)
+            up, down = self._sides(middle[None]).log_normalisers[:, 0]
+            low, high = np.where(up > down, low, middle), np.where(up > down, middle, high)
+        balanced = self._sides(low[None])
+        distance = (balanced.magnitudes / balanced.probabilities).sum(axis=0)
+        grid = np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None]
+        sides = self._sides(np.concatenate([widest * grid, low + 8 / distance * grid]))
         up, down = sides.second_moments
         variance = up + down - np.square(sides.mean)
         largest = np.maximum(variance.max(axis=0), super().largest_variance)

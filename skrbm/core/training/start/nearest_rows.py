@@ -21,9 +21,10 @@ def with_nearest_values(rows: Array, donors: Array, fallback: Array) -> Array:
         Rows to impute; NaN is a missing value.
     donors : ndarray of shape (n_donors, n_visible)
         Rows from which values are taken; may be `rows` itself. Distances are computed from the
-        observed values of a row, in units of the standard deviations of the donors' columns. The
-        unit of a constant column is one. A value that is missing in the donor adds 2 to the squared
-        distance: the mean squared difference of two random values of a column that varies.
+        observed values of a row, in units of the standard deviations of the donors' columns;
+        columns in which all donors are equal do not count. A value that is missing in the donor
+        adds 2 to the squared distance: the mean squared difference of two random values of a column
+        that varies.
     fallback : ndarray of shape (n_visible,) or (n_samples, n_visible)
         Values for columns that are missing in all donors.
 
@@ -36,9 +37,11 @@ def with_nearest_values(rows: Array, donors: Array, fallback: Array) -> Array:
     if is_observed.all():
         return rows
     n_given = np.maximum(is_given.sum(axis=0), 1)
-    mean = np.where(is_given, donors, 0).sum(axis=0) / n_given
+    # With this origin, the deviations in a constant column are zero in spite of rounding.
+    origin = np.nan_to_num(donors[is_given.argmax(axis=0), np.arange(donors.shape[1])])
+    mean = origin + np.where(is_given, donors - origin, 0).sum(axis=0) / n_given
     unit = np.sqrt(np.square(np.where(is_given, donors - mean, 0)).sum(axis=0) / n_given)
-    unit[unit == 0] = 1
+    unit[unit == 0] = np.inf
     observed, place = is_observed.astype(float), np.where(is_observed, (rows - mean) / unit, 0)
     given, other = is_given.astype(float), np.where(is_given, (donors - mean) / unit, 0)
     distance = observed @ (np.square(other) - 2 * given).T - 2 * place @ other.T
