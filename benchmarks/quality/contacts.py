@@ -8,10 +8,11 @@ gauge, average-product correction. How many of the 20 best are contacts, and sec
 
 If the PyTorch package rbms is installed (`pip install rbms`), its `PBRBM` and TabularRBM then learn families of
 1,000 sequences in turn with one thread: 60 binary hidden units, 400 updates of 100 rows, 100 persistent chains
-of one Gibbs step. rbms runs its own update in its own single precision, without its files; TabularRBM has its
-defaults in double precision, its initialization included. The parameters of rbms are assigned to a TabularRBM to
-compute couplings. rbms scales each gradient to a length of one; its learning rate is the best of
-0.01, 0.03, 0.1, 0.3, 1, 2, 3, 5 and 10 by the contacts of other families. Run from the repository:
+of one Gibbs step. rbms runs its own update in its own single precision, without its files; TabularRBM has the
+parameters in `SHORT`, and the defaults of all others, and runs in double precision. The times of both include
+the initialization. The parameters of rbms are assigned to a TabularRBM to compute couplings. rbms scales each
+gradient to a length of one; its learning rate is the best of 0.01, 0.03, 0.1, 0.3, 1, 2, 3, 5 and 10 by the
+contacts of other families. Run from the repository:
 
     OMP_NUM_THREADS=1 python -m benchmarks.quality.contacts [--families 3] [--rounds 7]
 

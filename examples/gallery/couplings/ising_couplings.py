@@ -41,7 +41,7 @@ print(f"root mean square error of a coupling: {error:.3f}")
 # %%
 # Correlations and couplings
 # --------------------------
-# Distant spins are correlated, but only neighbors have large couplings.
+# Spins with a common neighbor are correlated, too, but only neighbors have large couplings.
 
 figure, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
 titles = "correlations", "couplings of the model", "true couplings"

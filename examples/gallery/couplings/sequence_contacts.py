@@ -83,7 +83,7 @@ plt.show()
 # Sequence logo of a hidden unit
 # ------------------------------
 # The logo shows the hidden unit with the largest weight norm, at the ten sites with the largest
-# weights. Letters above zero increase the probability that the unit is on.
+# weight norms. Letters above zero increase the probability that the unit is on.
 
 strongest = np.argmax(np.linalg.norm(rbm.components_, axis=1))
 LogoDisplay.from_estimator(rbm, strongest, n_columns=10)

@@ -43,7 +43,7 @@ plt.show()
 # Samples by class
 # ----------------
 # Gibbs sampling draws the pixels given the label. Each row shows one digit. The plot shows the
-# means of the pixels given the hidden units, which are smoother than the drawn bits.
+# means of the pixels given the means of the hidden units, which are smoother than the drawn bits.
 
 labels = np.repeat(classifier.classes_, 12)
 samples, _ = classifier.sample(len(labels), labels, n_gibbs_steps=300, random_state=0)

@@ -9,9 +9,10 @@ the receptive fields of neurons in the primary visual cortex.
 # %%
 # Patches
 # -------
-# The patches are from the two photographs that come with scikit-learn. The mean of each patch is
-# subtracted, and the patch is divided by its standard deviation. Then, the patches are whitened:
-# the 25 principal components with the largest variances are scaled to the same variance.
+# The patches are from the two photographs that come with scikit-learn, and contain logarithms of
+# grey values. The mean of each patch is subtracted, and the patch is divided by its standard
+# deviation. Patches with a very small standard deviation are left out. Then, the patches are
+# whitened: the 25 principal components with the largest variances are scaled to the same variance.
 
 import matplotlib.pyplot as plt
 import numpy as np

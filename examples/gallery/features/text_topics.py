@@ -8,8 +8,8 @@ Words that occur together turn on the same hidden unit. The rows remain a sparse
 # %%
 # Texts
 # -----
-# The texts are the docstrings of SciPy, which is installed with skrbm. Their labels, the
-# subpackages, are not used for training.
+# The texts are the docstrings of functions and classes in six subpackages of SciPy, which is
+# installed with skrbm. Their labels, the subpackages, are not used for training.
 
 import importlib
 import inspect
@@ -49,8 +49,8 @@ activation = rbm.transform(X)
 # %%
 # Words and subpackages of each hidden unit
 # -----------------------------------------
-# Each unit is labeled with the five words whose frequency increases most if the unit is on. The
-# plot shows the mean activation of each unit over the texts of each subpackage.
+# Each unit is labeled with the five words whose frequency increases by the largest factor if the
+# unit is on. The plot shows the mean activation of each unit over the texts of each subpackage.
 
 share = np.array([activation[labels == i].mean(axis=0) for i in range(len(packages))])
 with_unit = (activation.T @ X) / activation.sum(axis=0)[:, None]

@@ -89,7 +89,7 @@ for name, value in accuracy.items():
 # -----------------------------------
 # With ``activation="logistic"``, the hidden layers of ``MLPClassifier`` compute the same function
 # as ``transform``. A first call of ``partial_fit`` creates the arrays of the network. The weights
-# of the RBMs are then copied to these arrays.
+# and hidden biases of the RBMs are then copied to these arrays.
 
 
 def accuracy_by_epoch(layers, is_initialised, activation, seed, n_epochs=40):

@@ -2,8 +2,8 @@
 Detect anomalous images
 =======================
 
-In some images of digits, a quarter of the pixels are replaced by random bits. A detector that is
-trained on other images finds nearly all of the corrupted images.
+In some images of digits, about a quarter of the pixels are replaced by random bits. A detector that
+is trained on other images finds nearly all of the corrupted images.
 """
 
 # %%

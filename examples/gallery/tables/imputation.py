@@ -9,8 +9,8 @@ the missing values given the known values.
 # %%
 # A table with missing values
 # ---------------------------
-# The table contains measurements of 178 wines. A quarter of the values are removed, so that the
-# true values are known.
+# The table contains measurements of 178 wines. About a quarter of the values are removed, so that
+# the true values are known.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -9,8 +9,8 @@ scikit-learn.
 # %%
 # Fit
 # ---
-# ``TabularRBM`` encodes the species and scales the four measurements. A fifth of the cells are
-# missing. Training maximizes the likelihood of the known cells.
+# ``TabularRBM`` encodes the species and scales the four measurements. About a fifth of the cells
+# are missing. Training maximizes the likelihood of the known cells.
 
 import matplotlib.pyplot as plt
 import numpy as np

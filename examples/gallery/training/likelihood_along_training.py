@@ -10,8 +10,9 @@ of the updates limits it.
 # Three schedules
 # ---------------
 # By default, the learning rate decreases linearly to zero over the epochs of a fit, and the fitted
-# arrays are averages over the updates. In the other two settings, the rate is constant. A model of
-# 12 hidden units is small enough for the exact log-likelihood.
+# arrays are weighted averages of the parameters over the updates. In the other two settings, the
+# rate is constant; in the third setting, the parameters are not averaged. A model of 12 hidden
+# units is small enough for the exact log-likelihood.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
