@@ -128,7 +128,11 @@ def test_a_finished_fit_has_nothing_left_and_the_next_warm_start_has(tmp_path):
     """Seen to fail without a plan in the last checkpoint, and with one that early stopping ended:
     a job that is started again trained on."""
     X, path = draw("bernoulli"), tmp_path / "fit"
-    rbm = new("bernoulli", n_iter=5, random_state=0).set_callbacks(Checkpoint(path, every=2)).fit(X)
+    rbm = (
+        new("bernoulli", n_iter=5, random_state=0)
+        .set_callbacks(Checkpoint(path, every=np.int64(2)))
+        .fit(X)
+    )
     again = joblib.load(path).set_params(warm_start=True).fit(X)
     assert again.n_iter_ == 5
     assert all_bits(again) == all_bits(rbm.set_callbacks())

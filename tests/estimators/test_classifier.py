@@ -455,6 +455,8 @@ def test_stream_has_to_know_its_classes():
         classifier.partial_fit(X, y, classes=[1, 3])
     with pytest.raises(ValueError, match="among the classes"):
         classifier.sample(2, y=7)
+    with pytest.raises(ValueError, match=r"one label or n_samples=3 labels, got shape \(2,\)"):
+        classifier.sample(3, y=[0, 1])
 
 
 def test_arrays_of_the_label_have_to_fit():

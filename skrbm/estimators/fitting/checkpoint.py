@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from copy import copy
+from numbers import Integral
 from pathlib import Path
 from typing import Any, final
 
@@ -79,10 +80,10 @@ class Checkpoint:
         Raises
         ------
         ValueError
-            If `every` is not a positive int, if `path` is a folder, or if its parent folder
+            If `every` is not a positive integer, if `path` is a folder, or if its parent folder
             does not exist or is not writable.
         """
-        if not (isinstance(self.every, int) and self.every >= 1):
+        if not (isinstance(self.every, Integral) and self.every >= 1):
             raise ValueError(
                 f"every expected a number of epochs, at least 1, got {self.every!r}. Set every=1 to "
                 f"save after every epoch."

@@ -151,7 +151,12 @@ class LabelInferenceMixin:
             warn_if_chains_stay(rbm._model, machine, n_gibbs_steps, cure)
         v = sample_base(machine, n_samples, rng)
         if y is not None:
-            labels = label_numbers(np.broadcast_to(np.asarray(y), n_samples), self.classes_)
+            y = np.asarray(y)
+            if y.shape not in ((), (1,), (n_samples,)):
+                raise ValueError(
+                    f"y expected one label or n_samples={n_samples} labels, got shape {y.shape}."
+                )
+            labels = label_numbers(np.broadcast_to(y, n_samples), self.classes_)
             v[:, n_features:] = np.eye(len(self.classes_), dtype=v.dtype)[labels]
         is_clamped = np.zeros(v.shape, dtype=bool)
         is_clamped[:, n_features:] = y is not None
@@ -198,7 +203,7 @@ def label_numbers(y: Array, classes: Array) -> Array:
     is_unseen = ~np.isin(y, classes)
     if is_unseen.any():
         raise ValueError(
-            f"y expected labels among the classes {classes}, got {np.unique(y[is_unseen])}. "
-            f"Pass all labels as classes in the first call to partial_fit."
+            f"y expected labels among the classes {classes}, got {np.unique(y[is_unseen])}. To learn "
+            f"further classes, pass all labels as classes in the first call to partial_fit."
         )
     return np.searchsorted(classes, y)

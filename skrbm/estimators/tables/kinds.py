@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,18 +106,19 @@ def column_kind(
     Raises
     ------
     ValueError
-        If the kind is unknown or does not match the values, or if two categories print alike.
+        If the kind is unknown or does not match the values, or if two categories are equal or print
+        alike.
     TypeError
-        If a value of a numeric or interval column is neither a number nor text, if a value of a
-        discrete column is not hashable, such as a list, or if `given` is of a wrong type, such as a
-        number.
+        If a value of a numeric or interval column is neither a number nor text, or if a value of a
+        discrete column is not hashable, such as a list.
 
     Warns
     -----
     UserWarning
         If the column seems to consist of identifiers.
     """
-    kind, *options = (given,) if isinstance(given, str) else given
+    named = given if isinstance(given, tuple | list) and given else (given,)
+    kind, *options = named if isinstance(named[0], str) else ("",)
     is_inferred = kind == "auto"
     kind = kind_of(column) if is_inferred else kind
     n_options = {"numeric": (0,), "interval": (0, 2)}.get(kind, (0, 1))
@@ -159,8 +161,9 @@ def checked_numbers(name: Any, column: Any) -> Array:
     """
     try:
         numbers = numbers_of(column)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
             f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit "
             f"with kinds={{{name!r}: 'categorical'}}."
         ) from error
@@ -202,7 +205,8 @@ def _real(
     observed, counts = numbers[is_observed].astype(np.float64), counts[is_observed]
     if kind == "interval":
         low, high = options or (0.0, 1.0)
-        if not (np.isfinite([low, high]).all() and low < high):
+        are_numbers = isinstance(low, Real) and isinstance(high, Real)
+        if not (are_numbers and -np.inf < low < high < np.inf):
             raise ValueError(
                 f"Interval of column {name!r} expected to have finite bounds, the lower one first, "
                 f"got {(low, high)}."
@@ -226,9 +230,20 @@ def _real(
 
 
 def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:
-    codes, values = factorized(column)
+    try:
+        codes, values = factorized(column)
+    except TypeError as error:
+        raise TypeError(
+            f"Column {name!r} expected to have text, numbers or other hashable values, got "
+            f"{error}. Convert the values, for example by str."
+        ) from error
     is_empty = bool((codes < 0).all())
     declared = options[0] if options else declared_categories(column)
+    if isinstance(declared, str) or not (declared is None or isinstance(declared, Iterable)):
+        raise ValueError(
+            f"Categories of column {name!r} expected to be a list, got {declared!r}. Pass all "
+            f"categories, as in kinds={{{name!r}: ({kind!r}, ['a', 'b'])}}."
+        )
     categories = _sorted(values) if declared is None else list(declared)
     if kind == "binary":
         if kind_of(column) == "binary" and not options:
@@ -241,13 +256,13 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
                 f"kind 'categorical', or give both values: ('binary', [value, other])."
             )
     shown: dict[str, Any] = {}
-    for value in categories:
+    for number, value in enumerate(categories):
         other = shown.setdefault(str(value), value)
-        if other is not value:
+        if len(shown) <= number:
             raise ValueError(
                 f"Column {name!r} has categories that print alike: {other!r} of type "
-                f"{type(other).__name__} and {value!r} of type {type(value).__name__}. Convert the "
-                f"column to one type."
+                f"{type(other).__name__} and {value!r} of type {type(value).__name__}. Name each "
+                f"category once, and convert the column to one type."
             )
     if declared is None and len(values) > max(MIN_IDENTIFIERS, (codes >= 0).sum() / 2):
         warn_user(
