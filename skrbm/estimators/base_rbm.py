@@ -461,7 +461,7 @@ class BaseRBM(
             has unknown categories.
         ConvergenceWarning
             If the mean log-likelihood of `X` is significantly lower than under a model of
-            independent features: a lower bound of the difference exceeds one nat plus three
+            independent features: a lower bound of the difference exceeds 0.2 nats plus three
             standard errors. Also if the features and the hidden units are real-valued, and the
             model cannot reach the variance of `X` along a strong factor.
         OverfittingWarning

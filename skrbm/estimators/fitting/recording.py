@@ -27,7 +27,7 @@ from skrbm.estimators.input.validation import OverfittingWarning, warn_user
 
 MAX_RECORDED_ROWS = 1000  # largest number of training rows that are scored if rows are held out
 # A fit warns if a model of independent features has a log-likelihood larger by this number of nats.
-MIN_DEFICIT = 1.0
+MIN_DEFICIT = 0.2
 # A fit warns if the expected loss of log-likelihood on new rows is at least this number of nats and
 # at least this share of the gain of the pseudo-likelihood.
 # Losses on new rows: benchmarks/results/overfitting.json.

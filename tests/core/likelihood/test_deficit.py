@@ -19,6 +19,7 @@ from scipy import sparse
 
 from skrbm.core.centering import recenter
 from skrbm.core.likelihood.deficit import N_STD_ERRORS, likelihood_deficit
+from skrbm.core.likelihood.exact import log_partition
 
 N_ROWS = 40
 JUDGED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
@@ -43,12 +44,36 @@ def test_shortfall_is_what_independent_columns_have_more(case, seed, rng):
         )
 
 
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+def test_shortfall_is_close_however_many_hidden_units(kind, rng):
+    # Slips: the sum over 200 of 2^100 states alone, 40 nats below; proposals given the data alone,
+    # which are in another mode than the chains; a margin of 7 nats whatever the weights.
+    p = oracles.random_parameters(kind, 6, 100, rng, scale=0.2)
+    machine, layer = machine_from(p), visible_layer(uncoupled_like(p, rng))
+    v, particles = machine.sample_visible(np.zeros((300, 100)), rng), np.zeros((100, 100))
+    for _ in range(20):
+        particles = machine.sample_hidden(machine.sample_visible(particles, rng), rng)
+    rows = v[::3]
+    independent = -layer.energy(rows) - layer.log_partition(layer.zero_field(1))
+    difference = independent + machine.free_energy(rows) + log_partition(machine)
+    expected = difference.mean() - N_STD_ERRORS * difference.std() / np.sqrt(len(rows))
+    found = likelihood_deficit(machine, layer, v, particles)
+    assert expected - 1 < found < expected + 0.1
+
+
+def test_a_single_row_has_no_standard_error(rng):
+    p = oracles.random_parameters("bernoulli", 6, 3, rng)
+    machine = machine_from(p)
+    v, particles = np.ones((1, 6)), np.ones((5, 3))
+    assert likelihood_deficit(machine, machine.visible, v, particles) == -np.inf
+
+
 def test_shortfall_of_wide_rows_takes_little_memory(rng):
-    # Slip: free energies of 200 hidden states, 80 MB a temporary array, all at once.
+    # Slips: free energies of 200 hidden states, 80 MB a temporary array, all at once; as many proposals.
     p = oracles.random_parameters("bernoulli", 50_000, 20, rng, scale=0.01)
     machine, v = recenter(machine_from(p), None, None), sparse.csr_array((100, 50_000))
     tracemalloc.start()
     likelihood_deficit(machine, machine.visible, v, rng.choice([0.0, 1.0], (100, 20)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 20e6
+    assert peak < 30e6
