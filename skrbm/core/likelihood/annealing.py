@@ -104,8 +104,8 @@ def annealed_log_partition(
     the base, and :math:`v_k` is drawn from :math:`v_{k - 1}` by one Gibbs step at :math:`\beta_k`.
     If the path has anchors, a second Gibbs step, with proposed jumps to the anchors, follows at
     every ``path.annealing_jump_pause``-th temperature. The result is :math:`\log \hat Z + c`, where
-    :math:`c` is the `energy_shift` of the path. Since :math:`\hat Z` is unbiased, :math:`\log \hat Z` tends to be too low, and
-    likelihoods computed from it tend to be too high.
+    :math:`c` is the `energy_shift` of the path. Since :math:`\hat Z` is unbiased,
+    :math:`\log \hat Z` tends to be too low, and likelihoods computed from it tend to be too high.
 
     Parameters
     ----------
