@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from skrbm.core.numerics import Array, dense
+from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.display.axes import Display
 
 GAP_COLOR = "lightsteelblue"  # of missing pixels and of lines between images
@@ -200,7 +200,7 @@ class SamplesDisplay(Display):
         if method == "mean":
             kinds = {"means of samples": estimator.inverse_transform(estimator.transform(samples))}
         if X is not None:
-            X, others = X[:n_images], {}
+            X, others = (X.tocsr() if is_sparse(X) else X)[:n_images], {}
             data = check_array(X, accept_sparse=True, dtype=np.float64, ensure_all_finite=False)
             data = dense(data)
             is_finite = np.isfinite(data)
@@ -260,6 +260,8 @@ def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
 def _mosaic(images: Array, n_columns: int) -> Array:
     """Arrange images in rows of `n_columns`, with lines of NaN below and to the right of each."""
     n_images, height, width, *channels = images.shape
+    if not n_images:
+        raise ValueError("Expected at least one image, got none. Set n_images to 1 or more.")
     n_rows = -(-n_images // n_columns)
     tiles = np.full((n_rows * n_columns, height + 1, width + 1, *channels), np.nan)
     tiles[:n_images, :height, :width] = images

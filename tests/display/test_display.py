@@ -144,7 +144,9 @@ def test_what_a_mask_calls_unknown_may_be_nan_or_infinite(container, is_common):
 
 
 def test_fewer_rows_than_samples_leave_the_rest_empty(rbm):
-    display = SamplesDisplay.from_estimator(rbm, X[:2], n_images=5, n_gibbs_steps=1)
+    with pytest.raises(ValueError, match="Expected at least one image, got none"):
+        ComponentsDisplay.from_estimator(rbm, n_images=0)
+    display = SamplesDisplay.from_estimator(rbm, sp.coo_array(X[:2]), n_images=5, n_gibbs_steps=1)
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert labels == ["samples", "data", "reconstructions"]
     mosaic = np.ma.filled(display.image_.get_array(), np.nan)

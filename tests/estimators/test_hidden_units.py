@@ -276,9 +276,10 @@ def test_patterns_of_a_hopfield_network_are_recovered():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hidden", HIDDEN_TYPES)
-def test_clusters_of_bits_are_learned_by_default(hidden):
-    # Slip: full steps of thresholds and asymmetries, which add up over the units: drelu ends up to
-    # 2 nats below the truth.
+@pytest.mark.parametrize("n_iter", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_clusters_of_bits_are_learned_by_default(hidden, n_iter):
+    # Slips: full steps of thresholds and asymmetries, which add up over the units; steps that do not
+    # become shorter: after 100 epochs, gaussian ends .8 and drelu 2.6 nats below the truth.
     rng, shares, noise = np.random.default_rng(0), (0.4, 0.3, 0.2, 0.1), 0.02
     centers = rng.random((4, 10)) < 0.5
     group = rng.choice(4, 2000, p=shares)
@@ -286,7 +287,7 @@ def test_clusters_of_bits_are_learned_by_default(hidden):
     means = np.abs(centers - noise)
     given_group = X @ np.log(means.T) + (1 - X) @ np.log(1 - means.T)
     truth = logsumexp(given_group + np.log(shares), axis=1).mean()
-    rbm = BernoulliRBM(20, hidden_units=hidden, n_iter=10, random_state=0).fit(X)
+    rbm = BernoulliRBM(20, hidden_units=hidden, n_iter=n_iter, random_state=0).fit(X)
     assert rbm.log_likelihood(X, rbm.log_partition("exact")).mean() > truth - 0.2
 
 

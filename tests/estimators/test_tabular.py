@@ -522,7 +522,7 @@ def test_categories_of_later_rows_warn_in_training_alone():
     """Catches either call left out, and categories that are listed but absent."""
     X, message = (
         mixed(),
-        r"categories that were not in the first rows, \{'port': \['Oslo'\]\}.*kinds=\{'port': \('cat",
+        r"categories that are neither declared nor in the first rows, \{'port': \['Oslo'\]\}.*kinds=\{'port': \('cat",
     )
     new = X.assign(port=np.where(X["age"] > 40, "Oslo", X["port"]))
     for again in (

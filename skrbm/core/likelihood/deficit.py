@@ -42,7 +42,8 @@ def likelihood_deficit(
     base : Units
         Visible layer whose distribution without a field is the independent model.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Training data, of which at most `N_DEFICIT_ROWS` rows are used.
+        Training data, of which at most `N_DEFICIT_ROWS` rows are used. Means in place of states are
+        replaced by states that are drawn with these means.
     particles : ndarray of shape (n_chains, n_hidden)
         Hidden states of the persistent chains, of which at most `N_DEFICIT_ROWS` are used.
     sample_weight : ndarray of shape (n_samples,), default=None
@@ -57,12 +58,12 @@ def likelihood_deficit(
         infinity for a single row, whose standard error is unknown.
     """
     machine, base = machine.astype(np.float64), base.astype(np.float64)
-    rows = every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)
+    rng, rows = np.random.default_rng(0), every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)
     if rows.shape[0] < 2:
         return -np.inf
+    rows = machine.visible.draw_states_of_means(rows, rng)
     chains = every_kth_row(particles, N_DEFICIT_ROWS).astype(np.float64)
     weight = None if sample_weight is None else every_kth_row(sample_weight, N_DEFICIT_ROWS)
-    rng = np.random.default_rng(0)
     states = np.concatenate([chains, machine.sample_hidden(rows, rng)])
     bound = max(
         log_partition_at_least(machine, states), _proposed_bound(machine, rows, chains, rng)

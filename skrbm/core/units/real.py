@@ -15,7 +15,7 @@ from scipy import special
 from skrbm.core.draws import draw_normal, draw_uniform
 from skrbm.core.numerics import Array, copy_into, dense, last_rows
 from skrbm.core.units.base import Outs
-from skrbm.core.units.linear import LinearUnits
+from skrbm.core.units.linear import N_BISECTIONS, LinearUnits
 from skrbm.core.units.support import Metric, Support
 
 # The unwrapped ufuncs, which call the library of an array on a device. If SCIPY_ARRAY_API is set,
@@ -31,7 +31,7 @@ FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
 FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
 # Two grids of fields on which the variance of a bimodal unit is maximized; the factor covers the
 # error of the grids. The second grid is centered by bisection.
-N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN, N_BISECTIONS = 201, 1.01, 60
+N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN = 201, 1.01
 LARGEST_ASYMMETRY = 0.9  # learned curvatures differ by a factor of 19 at most
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, final
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from skrbm.core.centering import in_zero_sum_gauge
 from skrbm.core.interrupts import Interrupts, deferred_interrupts
@@ -204,7 +205,15 @@ class Fit:
         n_particles = len(state.particles) // self.start.phase.n_chains
         particles = to_host(state.particles[:n_particles])  # the chains at temperature 1
         score = self.recorder.record(machine, particles, notes, self.start.rng)
-        return stopping is not None and stopping.add(score, machine, state)
+        if stopping is None:
+            return False
+        if np.isnan(score.mean) and self.n_done == 1:
+            warn_user(
+                "The score for early_stopping and the schedule 'adaptive' is NaN, so it cannot show "
+                "an improvement. Set track_likelihood=True, or train without them.",
+                ConvergenceWarning,
+            )
+        return stopping.add(score, machine, state)
 
     @property
     def _is_due(self) -> bool:

@@ -16,7 +16,7 @@ from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.damping import Damping
 from skrbm.core.training.parts.grey_values import GreyValues
 from skrbm.core.training.parts.guard import Guard
-from skrbm.core.training.parts.hidden_scale import SHAPE_RATE, HiddenScale
+from skrbm.core.training.parts.hidden_scale import HiddenScale
 from skrbm.core.training.parts.jump_to_data import MIXED_SHARE, N_FAR_ROWS, JumpToData
 from skrbm.core.training.parts.missing import ImputedRows, MissingValues
 from skrbm.core.training.parts.normalization import Normalization
@@ -86,7 +86,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     )
     penalties = Penalties(rbm.l1, rbm.l1_squared, rbm.l2)
     is_visible_unbounded, is_hidden_unbounded = map(np.any, machine.curvature_scales)
-    hidden_scale = HiddenScale(preconditioner, 1.0 if is_visible_unbounded else SHAPE_RATE)
+    hidden_scale = HiddenScale(preconditioner, not is_visible_unbounded)
     parts: tuple[Part, ...] = (
         Guard(start.dtype),
         *([GreyValues()] if rbm.draw_states else ()),

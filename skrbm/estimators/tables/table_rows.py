@@ -91,8 +91,8 @@ class TableRows(RowFormat):
             return
         name, values = next(iter(shown.items()))
         warn_user(
-            f"X has categories that were not in the first rows, {shown}: they are treated as "
-            f"missing and are not learned. Name all categories before the first rows, by "
+            f"X has categories that are neither declared nor in the first rows, {shown}: they are "
+            f"treated as missing and are not learned. Name all categories before the first rows, by "
             f"kinds={{{name!r}: ('categorical', [..., {values[0]!r}])}} or by a categorical type, "
             f"or set handle_unknown='error'.",
             DomainWarning,

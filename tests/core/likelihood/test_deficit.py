@@ -61,6 +61,20 @@ def test_shortfall_is_close_however_many_hidden_units(kind, rng):
     assert expected - 1 < found < expected + 0.1
 
 
+def test_grey_rows_stand_for_the_states_that_they_are_means_of(rng):
+    # Slip: free energies of the means, which are at least those that the states have on average.
+    p = oracles.random_parameters("bernoulli", 12, 30, rng, scale=1.5)
+    machine, layer = machine_from(p), visible_layer(uncoupled_like(p, rng))
+    states = np.round(rng.random((100, 12)))
+    drawn, of_means = (
+        likelihood_deficit(machine, layer, v, np.round(rng.random((100, 30))))
+        for v in (states, np.full((100, 12), 0.5))
+    )
+    at_means = machine.free_energy(np.full((1, 12), 0.5)) - machine.free_energy(states).mean()
+    assert at_means > 10
+    assert of_means == pytest.approx(drawn, abs=5)
+
+
 def test_a_single_row_has_no_standard_error(rng):
     p = oracles.random_parameters("bernoulli", 6, 3, rng)
     machine = machine_from(p)

@@ -6,7 +6,7 @@ import pytest
 from skrbm.core.machine import Machine
 from skrbm.core.training.gradient import Samples
 from skrbm.core.training.part import Step
-from skrbm.core.training.parts.hidden_scale import HiddenScale
+from skrbm.core.training.parts.hidden_scale import N_FULL_UPDATES, HiddenScale
 from skrbm.core.training.parts.normalization import (
     MAX_LOST_CURVATURE,
     Normalization,
@@ -118,3 +118,10 @@ def test_steps_are_measured_in_the_variance_of_the_hidden_states(rng):
     HiddenScale(preconditioner).observe(step)
     _, metric = preconditioner.metrics(machine)
     np.testing.assert_allclose(metric.signal, [*1 / (1 + mean.var(axis=0)[:2]), 1e-6])
+    for n_updates, factor in ((N_FULL_UPDATES, 1), (9 * N_FULL_UPDATES, 3)):
+        step.state.n_updates = n_updates
+        for is_visible_bounded in (True, False):
+            HiddenScale(preconditioner, is_visible_bounded).observe(step)
+            _, metric = preconditioner.metrics(machine)
+            expected = 1e-6 / (factor if is_visible_bounded else 1)
+            np.testing.assert_allclose(metric.signal[2], expected)
