@@ -28,7 +28,7 @@ class HiddenUnitReport:
     importance_std_error : ndarray of shape (n_hidden,)
         Monte-Carlo standard error of the importance, in nats. The samples of the model are
         reweighted for the removal of each unit. The error of a unit is infinite if the effective
-        sample size is then below 20.
+        sample size of the reweighted samples is below 20.
     mean_activation : ndarray of shape (n_hidden,)
         Expected hidden states, averaged over the rows.
     weights : ndarray of shape (n_hidden, n_columns)

@@ -33,9 +33,9 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
 
     The range of the states of unit i ends where the log-density of this normal distribution is
     `QUADRATURE_DEPTH` nats lower than at :math:`v_i`. For a visible unit with two bounds, the range
-    ends at the bounds. If the state changes by :math:`\delta`, the mean field changes by at most
-    :math:`\sigma_i q_i |\delta|`. This gives a range of the mean field, which is extended by
-    `FIELD_MARGIN` times :math:`\sqrt{q_i}` on both sides.
+    ends at the bounds. If the state changes by :math:`\delta`, the expectation of the field changes
+    by at most :math:`\sigma_i q_i |\delta|`. This gives a range of the expectation, which is
+    extended by `FIELD_MARGIN` times :math:`\sqrt{q_i}` on both sides.
 
     Parameters
     ----------
