@@ -53,7 +53,8 @@ class Clusters:
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_visible)
-        Subsample of the data, in double precision.
+        Random subsample of the data, followed by the rows of rare clusters, in double precision.
+        Missing values are imputed by `with_nearest_values`.
     weights : ndarray of shape (n_samples,)
         Share of the data that each row represents. These shares sum to one.
     centers : ndarray of shape (n_modes, n_visible)
