@@ -206,7 +206,7 @@ class UpdateBuffers:
     """Buffers that all updates share, with the precision in which states are stored.
 
     Parameters are stored and updated in the precision of the machine. States and their products may
-    have a lower precision: single precision takes about half the time of double precision, and its
+    have a lower precision. Single precision takes about half the time of double precision, and its
     rounding errors are smaller than the sampling noise of a gradient.
 
     Parameters

@@ -192,7 +192,8 @@ def far_rows_by_group(
     """Find groups of one or more rare rows that are far from all other rows.
 
     A group is rare if it is not the largest group and if fewer than `MAX_RARE_ROWS` of its rows are
-    expected in a random subsample of `MAX_CLUSTERED_ROWS` rows, or of all rows if there are fewer.
+    expected in a random subsample. The subsample has `MAX_CLUSTERED_ROWS` rows, or all rows if
+    there are fewer.
 
     Parameters
     ----------

@@ -158,7 +158,7 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
     """Compute bounds of the parameters of a machine for pretraining.
 
     The result includes `Units.bounds` of the visible layer. If the visible units are discrete, the
-    weights and the visible biases have bounds as well, which correspond to smoothed frequencies: a
+    weights and the visible biases have bounds as well. These correspond to smoothed frequencies. A
     value of a binary unit that does not occur in n rows has a probability of 1 / (2 n + 2).
 
     Parameters
