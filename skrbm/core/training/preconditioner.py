@@ -50,7 +50,7 @@ class Preconditioner:
     _hidden_variance: Array | None = field(default=None, init=False)
 
     def scale_hidden(self, variance: Array) -> None:
-        """Set the variances of the hidden states, of shape (n_hidden,).
+        """Set the variances, of shape (n_hidden,), that define the metric of the hidden layer.
 
         The factors in the metric of `RealUnits` decrease with these variances; variances below 1
         count as 1.
