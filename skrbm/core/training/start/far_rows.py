@@ -1,4 +1,4 @@
-"""Search for rows that are far from all others and unlikely to be in a random subsample.
+"""Search for rows, and for groups of rows, that are far from each other.
 
 Farthest-point traversal chooses one center after the other. The next center is the row with the
 largest distance from its nearest earlier center [1]_.
