@@ -556,7 +556,8 @@ class BaseRBM(
             in [-1, 1] for spins, nonnegative numbers for "relu" units, and real numbers for
             "gaussian" and "drelu" units. For a row with missing values, the means are averaged over
             ten imputations, each drawn by 20 Gibbs steps. Repeated calls with the same incomplete
-            rows give the same result.
+            rows give the same result. The imputations of a row depend on the other incomplete rows
+            of the call.
         """
         model = self._model
         X = model.check_X(X, missing=True)
