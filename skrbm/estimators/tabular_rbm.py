@@ -63,7 +63,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         - "mixture": transformation by one of Johnson's functions [9]_. The distribution of the
           transformed numbers is a mixture of normal distributions and of point masses at frequent
           values, such as zeros. Given the hidden units, this mixture is tilted exponentially.
-        - "standard": standardization to mean zero and variance one.
+        - "standard": standardization to mean zero and, unless the column is constant, variance one.
     handle_unknown : {"missing", "error"}
         Treatment of unknown categories. The known categories of a column are those in `kinds` or of
         its data type. Without these, they are the values in the rows of `fit` or of the first
