@@ -1,4 +1,4 @@
-"""Composite layers: unit types side by side, for tables with columns of different kinds."""
+"""Composite layers of different unit types, for tables with columns of different kinds."""
 
 from __future__ import annotations
 
