@@ -1,10 +1,10 @@
 r"""Centering: offsets that change the parameters but not the distribution.
 
 In its signals, a centered machine subtracts an offset from the visible states and another offset
-from the hidden states. A machine without offsets is called plain. If the offsets change, the biases
-can compensate for the change, so that the distribution stays the same. If the offsets are means of
-the states, gradient ascent in the parameters of the centered machine is invariant to an exchange of
-the states 0 and 1 of a unit [1]_ [2]_.
+from the hidden states [1]_. A machine without offsets is called plain. If the offsets change, the
+biases can compensate for the change, so that the distribution stays the same. If the offsets are
+means of the states, gradient ascent in the parameters of the centered machine is invariant to an
+exchange of the states 0 and 1 of a unit [2]_.
 
 References
 ----------

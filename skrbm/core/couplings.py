@@ -166,16 +166,16 @@ def effective_couplings(
     ----------
     machine : Machine
         Machine with two-state, one-hot or real-valued visible units. If a hidden unit does not have
-        two states, "gaussian" is the only available method. It is exact for hidden units that are
-        normal given the visible units, since their log-partition is quadratic.
+        two states in one column, "gaussian" is the only available method. It is exact for hidden
+        units that are normal given the visible units, since their log-partition is quadratic.
     order : {2, 3}, default=2
         Largest number of interacting units.
     method : {"auto", "exact", "gaussian"}, default="auto"
         "exact" computes the integrals. "gaussian" approximates the sum of the inputs from all
         visible units except the interacting ones by a normal variable; it does not support
-        real-valued visible units. "auto" uses "gaussian" if the hidden units do not have two
-        states, or if all visible units are discrete and the integrals would take more than
-        `max_products` multiplications. Otherwise, "auto" is "exact".
+        real-valued visible units. "auto" uses "gaussian" if a hidden unit does not have two states
+        in one column, or if all visible units are discrete and the integrals would take more than
+        `max_products` multiplications. Otherwise, "auto" uses "exact".
     max_products : float, default=1e13
         Number of complex multiplications above which "auto" uses "gaussian", if all visible units
         are discrete. 1e13 multiplications take minutes.
@@ -189,9 +189,9 @@ def effective_couplings(
     ------
     ValueError
         If a visible unit has neither two states in one column, nor one-hot columns, nor real values
-        in one column. If `method` is "exact" and the hidden units do not have two states. If a
-        visible unit is real-valued, and either `method` is "gaussian" or the hidden units do not
-        have two states.
+        in one column. If `method` is "exact" and a hidden unit does not have two states in one
+        column. If a visible unit is real-valued, and either `method` is "gaussian" or a hidden unit
+        does not have two states in one column.
 
     References
     ----------
@@ -236,13 +236,15 @@ class _VisibleSignals:
     The values of all discrete units are concatenated; `unit` contains, for each value, the index of
     its unit among the discrete units. `sent`, of shape (n_values, n_hidden), contains the inputs
     from each value. Let x be `bias` plus the sum of the inputs from all units. The hidden units
-    contribute ``log_partition(x)`` and a term that is linear in the inputs to log p. For two-state
-    hidden units, `log_partition` is the sum of log 2cosh x. `columns` contains the indices of the
-    values that have a column in the layer: all values of a categorical unit, and the higher value
-    of a two-state unit. For each of these values, `value_columns` contains its column in the layer,
-    and `linear` contains the linear term minus the energy. The average of this difference over all
-    values of the unit is subtracted from it. `reals` contains the inputs from the real-valued
-    units.
+    contribute two terms to log p: ``log_partition(x)`` and a term that is linear in the inputs. For
+    two-state hidden units, ``log_partition(x)`` is the sum of log 2cosh x over the hidden units.
+    For other hidden units, the linear term is zero.
+
+    `columns` contains the indices of the values that have a column in the layer: all values of a
+    categorical unit, and the higher value of a two-state unit. For each of these values,
+    `value_columns` contains its column in the layer, and `linear` contains the linear term minus
+    the energy. The average of this difference over all values of the unit is subtracted from it.
+    `reals` contains the inputs from the real-valued units.
     """
 
     def __init__(self, machine: Machine) -> None:

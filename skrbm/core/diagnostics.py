@@ -128,9 +128,10 @@ def trace_chains(
 def chain_memory(machine: Machine, v: Array, n_steps: int, rng: np.random.Generator) -> float:
     r"""Lower bound on the autocorrelation of Gibbs chains, extrapolated from short chains.
 
-    The Markov chain of visible states is reversible and has no negative eigenvalues. The
-    autocorrelation :math:`\rho(n)` at a lag of n steps is therefore a weighted mean of powers
-    :math:`\lambda^n` with :math:`0 \le \lambda \le 1`. Its logarithm is convex in n, so that
+    The Markov chain of visible states is reversible and has no negative eigenvalues. For any
+    function of these states, the autocorrelation :math:`\rho(n)` at a lag of n steps is therefore a
+    weighted mean of powers :math:`\lambda^n` with :math:`0 \le \lambda \le 1`. Its logarithm is
+    convex in n, so that
 
     .. math::
 

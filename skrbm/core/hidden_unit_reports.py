@@ -26,8 +26,9 @@ class HiddenUnitReport:
         Decrease of the mean log-likelihood of the rows, in nats, if the unit is removed and all
         other parameters are kept.
     importance_std_error : ndarray of shape (n_hidden,)
-        Monte-Carlo standard error of the importance, in nats. It is infinite if the effective
-        number of samples of the model is below 20.
+        Monte-Carlo standard error of the importance, in nats. The samples of the model are
+        reweighted for the removal of each unit. The error of a unit is infinite if the effective
+        sample size of the reweighted samples is below 20.
     mean_activation : ndarray of shape (n_hidden,)
         Expected hidden states, averaged over the rows.
     weights : ndarray of shape (n_hidden, n_columns)
@@ -111,9 +112,10 @@ def importances(machine: Machine, field: Array, model_field: Array) -> tuple[Arr
     Returns
     -------
     importance, std_error : ndarray of shape (n_hidden_units,)
-        Importances and their Monte-Carlo standard errors, in nats. An error is infinite if the
-        effective number of draws is below `MIN_DRAWS`. An example is a unit whose log-partition is
-        far smaller in a few draws than in all others.
+        Importances and their Monte-Carlo standard errors, in nats. The error of a unit is infinite
+        if the effective sample size of the draws with weights :math:`e^{-L_j}` is below
+        `MIN_DRAWS`, for example because :math:`L_j` is far smaller in a few draws than in all
+        others.
     """
     hidden = machine.hidden
     losses, errors = [], []

@@ -102,8 +102,8 @@ class Machine:
     def curvature_scales(self) -> tuple[Array, Array]:
         r"""Signal slopes divided by the square roots of the curvatures, for each layer.
 
-        These factors :math:`s / \sqrt{\kappa}` of `lost_curvature` have the shapes (n_visible,) and
-        (n_hidden,).
+        The two arrays :math:`s / \sqrt{\kappa}` have the shapes (n_visible,) and (n_hidden,). They
+        are the row and column factors of the matrix :math:`S` in `lost_curvature`.
         """
         layers = self.visible, self.hidden
         left, right = (layer.affine_signal[1] / np.sqrt(layer.tail_curvature) for layer in layers)
@@ -169,7 +169,7 @@ class Machine:
             Floating-point dtype.
         copy : bool, default=False
             If True, arrays that already have the dtype are copied, too, and the weights are in C
-            order. Boolean arrays are never copied.
+            order. Boolean arrays are neither converted nor copied.
 
         Returns
         -------
@@ -309,8 +309,8 @@ class Machine:
             \left\langle -\frac{\partial E(v, h)}{\partial \theta}
             \right\rangle_{v,\; h \sim p(h \mid v)}
 
-        The gradient of the log-likelihood is the average over data (positive phase) minus the
-        average over samples of the model (negative phase).
+        The gradient of the mean log-likelihood is this average over the data (positive phase) minus
+        this average over the distribution of the model (negative phase).
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ def sum_log_two_cosh(x: Array) -> Array:
 def sum_log(factors: Array) -> Array:
     """Row sums of logarithms.
 
-    On the host, they are computed as logarithms of products of several factors.
+    On the host, several factors are multiplied before the logarithm of their product is taken.
 
     Parameters
     ----------

@@ -49,12 +49,12 @@ def map_blocks(
         Positional arguments of each call.
     n_jobs : int or None
         Number of workers, as in joblib. If None, it is the number set by
-        ``joblib.parallel_config``. If that number is one, the default of joblib, and `processes` is
+        ``joblib.parallel_config``, or one by default. If that number is one and `processes` is
         False, there are as many threads as BLAS would use.
     n_products : float, default=infinity
         Number of multiplications in each matrix product of `function`. If it is below
-        `MANY_PRODUCTS`, the default is one thread, since several threads would wait for the
-        interpreter.
+        `MANY_PRODUCTS` and `n_jobs` is None, one thread takes the place of the threads that BLAS
+        would use, since several threads would wait for the interpreter.
     processes : bool, default=False
         If True, workers are processes, unless ``joblib.parallel_config`` sets another backend. If
         False, they are threads.

@@ -1,4 +1,4 @@
-"""Base class of the estimators: parameters, `fit`, `partial_fit`, `transform`."""
+"""Base class of all restricted Boltzmann machines, with their parameters and main methods."""
 
 from __future__ import annotations
 
@@ -415,10 +415,11 @@ class BaseRBM(
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to data, starting from a new initialization unless `warm_start` is True.
 
-        With `warm_start`, a fitted model continues training. A model of real-valued features that
-        has seen fewer than 20 rows before this call is then initialized anew, with the statistics
-        of all rows so far. It is not initialized anew if its arrays were assigned by hand, or if
-        the fit resumes from a `Checkpoint`.
+        With `warm_start`, a fitted model continues training. There is one exception for a
+        `GaussianBernoulliRBM`, and for a `TabularRBM` with numeric columns: if it has seen fewer
+        than 20 rows before this call, it is initialized anew, with the statistics of all rows so
+        far. It is not initialized anew if its arrays were assigned by hand, or if the fit resumes
+        from a `Checkpoint`.
 
         With scikit-learn 1.9 or later, callbacks set by `set_callbacks` are called before and after
         every epoch, and may end the fit.
@@ -426,8 +427,8 @@ class BaseRBM(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. Integers, booleans and memory maps are converted to floating-point
-            numbers one mini-batch at a time.
+            Training data. Integers and booleans, also in memory maps, are converted to
+            floating-point numbers one mini-batch at a time.
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -468,13 +469,16 @@ class BaseRBM(
             If most of the gain over independent features, and at least one nat per row, is expected
             to be lost on new rows. The expected loss is the effective number of weights divided by
             the number of rows. It is not checked after a single epoch, with fewer than 20 rows,
-            with `early_stopping`, with Adam, or if the pseudo-likelihood is NaN.
+            with `early_stopping`, with Adam, or if the pseudo-likelihood is NaN. It is not checked
+            either if the model is significantly worse than a model of independent features.
         AnnealingWarning
             With `track_likelihood`, if an estimate of the log-partition function is significantly
             below a lower bound computed from the rows.
         UserWarning
-            If training is interrupted, if a real-valued feature is constant, or if a column of a
-            table has no observed value or seems to consist of identifiers.
+            If training is interrupted. If the call initializes the model, also if a feature of a
+            `GaussianBernoulliRBM` or a numeric column of a table is constant. If the columns of a
+            table are not known from an earlier call, also if a column has no observed value or
+            seems to consist of identifiers.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)
@@ -484,10 +488,11 @@ class BaseRBM(
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
-        A model that is not fitted is initialized. A model of real-valued features that has seen
-        fewer than 20 rows before this call is initialized anew, with the statistics of all rows so
-        far, unless its arrays were assigned by hand. No validation rows are held out. The learning rate
-        is constant with every schedule, because the number of further epochs is unknown.
+        A model that is not fitted is initialized. A `GaussianBernoulliRBM`, or a `TabularRBM` with
+        numeric columns, is initialized anew if it has seen fewer than 20 rows before this call,
+        unless its arrays were assigned by hand. The new initialization uses the statistics of all
+        rows so far. No validation rows are held out. The learning rate is constant with every
+        schedule, because the number of further epochs is unknown.
 
         Parameters
         ----------
@@ -523,10 +528,10 @@ class BaseRBM(
             If `X` has values that the units cannot take, and `check_input` is "warn"; or if a table
             has unknown categories.
         UserWarning
-            If training is interrupted, or if a real-valued feature is constant in a call that
-            initializes the model. If the model was not fitted, also if a table has fewer than 20
-            rows, or if a column of a table has no observed value or seems to consist of
-            identifiers.
+            If training is interrupted. If the call initializes the model, also if a feature of a
+            `GaussianBernoulliRBM` or a numeric column of a table is constant. If the model was not
+            fitted, also if a table has fewer than 20 rows, or if a column of a table has no
+            observed value or seems to consist of identifiers.
         AnnealingWarning
             With `track_likelihood` and `verbose`, if an estimate of the log-partition function is
             significantly below a lower bound computed from the rows.
@@ -541,7 +546,7 @@ class BaseRBM(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states. With `missing="marginalize"`, NaN marks missing values.
+            Visible states. With `missing="marginalize"`, NaN and None mark missing values.
 
         Returns
         -------
@@ -551,7 +556,8 @@ class BaseRBM(
             in [-1, 1] for spins, nonnegative numbers for "relu" units, and real numbers for
             "gaussian" and "drelu" units. For a row with missing values, the means are averaged over
             ten imputations, each drawn by 20 Gibbs steps. Repeated calls with the same incomplete
-            rows give the same result.
+            rows give the same result. The imputations of a row depend on the other incomplete rows
+            of the call.
         """
         model = self._model
         X = model.check_X(X, missing=True)
@@ -572,8 +578,9 @@ class BaseRBM(
         Returns
         -------
         V : ndarray of shape (n_samples, n_features)
-            Means of the visible units. A `TabularRBM` returns a table with the most probable
-            categories, and with the numbers that correspond to the means of the scaled columns.
+            Means of the visible units. A `TabularRBM` returns a table of the same type as in `fit`,
+            with the most probable categories, and with the numbers that correspond to the means of
+            the scaled columns.
         """
         v = self._model.map_rows(Machine.mean_visible, self._model.check_H(X, name="X"))
         return self._row_format.write(self, v)

@@ -165,8 +165,8 @@ class RBMClassifier(
         """Fit the model to rows, some or all of which have labels.
 
         Training starts from a new initialization unless `warm_start` of the estimator is True and
-        the classifier is fitted. A model of real-valued features that has seen fewer than 20 rows
-        is initialized anew under the same conditions as by `GaussianBernoulliRBM.fit`.
+        the classifier is fitted. Even then, a model that has seen fewer than 20 rows is initialized
+        anew under the same conditions as by the method `fit` of the estimator.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class RBMClassifier(
         Raises
         ------
         ValueError
-            If a parameter or the data are invalid, if there are fewer than two classes, if the
+            If a parameter or the data are invalid, if there are fewer than two classes, or if the
             estimator has `track_likelihood=True`. If `generative_weight` is positive, the
             `algorithm` of the estimator is "exact", and both layers have more than 2^25 states. The
             classifier is then unchanged.
@@ -206,8 +206,10 @@ class RBMClassifier(
         DataConversionWarning
             If `y` has shape (n_samples, 1).
         UserWarning
-            If training is interrupted, if a real-valued feature is constant, or if a column of a
-            table has no observed value or seems to consist of identifiers.
+            If training is interrupted. If the call initializes the model, also if a feature of a
+            `GaussianBernoulliRBM` or a numeric column of a table is constant. If the columns of a
+            table are not known from an earlier call, also if a column has no observed value or
+            seems to consist of identifiers.
         """
         rbm = self._new_estimator()
         resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
@@ -221,9 +223,10 @@ class RBMClassifier(
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train for one epoch over the given rows, starting from the current parameters.
 
-        If the classifier is not fitted, the model is initialized. A model of real-valued features
-        that has seen fewer than 20 rows before this call is initialized anew, with the statistics
-        of all rows so far, unless its arrays were assigned by hand. Training uses the parameters
+        If the classifier is not fitted, the model is initialized. If the estimator is a
+        `GaussianBernoulliRBM`, or a `TabularRBM` with numeric columns, it is initialized anew if it
+        has seen fewer than 20 rows before this call, unless its arrays were assigned by hand. The
+        new initialization uses the statistics of all rows so far. Training uses the parameters
         that `estimator` had at the last call of `fit` or, if `fit` was not called, at the first
         call of `partial_fit`. Later changes of `estimator` have no effect.
 
@@ -268,9 +271,10 @@ class RBMClassifier(
         DataConversionWarning
             If `y` has shape (n_samples, 1).
         UserWarning
-            If training is interrupted, or if a real-valued feature is constant in a call that
-            initializes the model. If the classifier was not fitted, also if a column of a table has
-            no observed value or seems to consist of identifiers.
+            If training is interrupted. If the call initializes the model, also if a feature of a
+            `GaussianBernoulliRBM` or a numeric column of a table is constant. If the classifier was
+            not fitted, also if a column of a table has no observed value or seems to consist of
+            identifiers.
         """
         resumes = self.__sklearn_is_fitted__()
         if not resumes and classes is None:

@@ -50,7 +50,8 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     and `max_gradient_norm` by 1/4, and `l1_squared` and `l2` by 1/16. All other parameters are
     copied. `n_iter_`, `history_`, the chains at other temperatures, the statistics of the training
     data, the state of the optimizer and the random streams are not copied. With Adam, only the
-    steps of the weights are equivalent; the steps of the biases are twice as long in `BernoulliRBM`.
+    steps of the weights are equivalent. The steps of the biases are twice as long in
+    `BernoulliRBM`.
 
     Examples
     --------

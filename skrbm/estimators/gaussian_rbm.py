@@ -27,7 +27,7 @@ NOISE_VARIANCE = {"noise_variance_": ("visible", "log_variance", _log_variance, 
 
 @inherit_docstring(BaseRBM)
 class GaussianBernoulliRBM(BaseRBM):
-    r"""Restricted Boltzmann machine with real-valued visible and binary hidden units.
+    r"""Restricted Boltzmann machine with real-valued visible and, by default, binary hidden units.
 
     With binary hidden units, the model is a mixture of :math:`2^{n\_components}` normal
     distributions with a common diagonal covariance. The energy has three published
@@ -59,7 +59,8 @@ class GaussianBernoulliRBM(BaseRBM):
     variance_rate : float
         Ratio of the learning rate of the logarithm of `noise_variance_` to the learning rate of the
         other parameters. With "sgd", it is reduced for features with a kurtosis above 3. With
-        "adam", all positive values have the same effect unless gradients are clipped. Each variance
+        "adam", whose steps do not scale with the gradient, all values of at least 0.1 have about
+        the same effect unless gradients are clipped. Each variance
         is kept between 1e-4 times and 10 times the variance of its feature. An assigned value
         outside this range extends the range.
     learning_rate : float

@@ -186,7 +186,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Impute missing values by their conditional means.
+        """Impute missing values by conditional means, or by the most probable categories.
 
         Parameters
         ----------

@@ -32,10 +32,11 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     ----------
     estimator : estimator object, default=None
         `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. If None,
-        it is ``BernoulliRBM(random_state=0)`` for `X` that is sparse, boolean or within [0, 1]. For
-        any other `X`, it is ``TabularRBM(numeric_scale="standard", random_state=0)``, which accepts
-        tables with columns of several kinds. The default `numeric_scale` of `TabularRBM` is not
-        used, because it moves extreme values closer to the others.
+        it is ``BernoulliRBM(random_state=0)`` for sparse `X`, and for `X` that NumPy converts to an
+        array of booleans or of numbers in [0, 1]. For any other `X`, it is
+        ``TabularRBM(numeric_scale="standard", random_state=0)``. Examples are data frames with
+        boolean and numeric columns, and arrays with missing values. The default `numeric_scale` of
+        `TabularRBM` is not used, because it moves extreme values closer to the others.
     contamination : float, default=0.1
         Maximum fraction of the training rows to classify as outliers, in (0, 0.5]. Rows with equal
         scores are classified alike; the fraction may therefore be smaller.
@@ -197,7 +198,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
 
 def _default(X: Any) -> Any:
-    """Default estimator, selected by the type and the range of `X`."""
+    """Default estimator, selected by the array type and the range of `X`."""
     if not issparse(X):
         values = np.asarray(X)
         is_number = values.dtype.kind in "biuf" and values.size > 0

@@ -29,8 +29,8 @@ class SpinRBM(BaseRBM):
         weights, and the learning rate of the biases is four times as large. Steps of centered
         training are then equivalent to those of `BernoulliRBM` with a learning rate 16 times as
         large, because the two states of a spin differ by two. With "adam", all parameters have the
-        same learning rate. With "adam" and binary hidden units, steps of the weights are equivalent
-        to those of `BernoulliRBM` with a learning rate four times as large.
+        same learning rate. With "adam" and binary hidden units, steps of the weights in centered
+        training are equivalent to those of `BernoulliRBM` with a learning rate four times as large.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. With binary hidden units, the norm is computed with the
@@ -39,8 +39,8 @@ class SpinRBM(BaseRBM):
         and of the visible biases are then multiplied by two, and those of the hidden biases by
         four. If None, gradients are not clipped.
     check_input : {"warn", "raise", "ignore"}
-        Treatment of values outside [-1, 1], of `X` that contains only 0 and 1, and of hidden states
-        that the units cannot take: a warning, a ValueError, or no check.
+        Treatment of values outside [-1, 1], of `X` that contains 0 and 1 but no other value, and of
+        hidden states that the units cannot take: a warning, a ValueError, or no check.
 
     See Also
     --------

@@ -20,7 +20,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     r"""Restricted Boltzmann machine for tables of categorical, binary and numeric columns.
 
     The model is a joint distribution of the columns of a table. Each column is one visible unit,
-    whose type depends on the kind of the column; a discrete column without any category is left
+    whose type depends on the kind of the column; a categorical column without any category is left
     out. With binary hidden units,
 
     .. math:: p(v) \propto \prod_{\text{columns}} e^{-A_c(v_c)}
@@ -46,13 +46,13 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     kinds : "auto" or dict
         Dictionary from names or indices of columns to their kinds. A kind is "binary",
         "categorical", "numeric", ("binary", ["no", "yes"]), ("categorical", ["a", "b"]) with all
-        categories, or ("interval", low, high) for numbers with known bounds. The kinds of columns
-        that are not in the dictionary are inferred from their data types, as are all kinds with
-        "auto". In data frames, bool is "binary"; category, object and string are "categorical";
-        numbers are "numeric". The columns of a boolean array are "binary"; the columns of any other
-        array are "numeric". Categories that are not given are the categories of the data type or,
-        if the type has none, the values found in the data. A binary column in which only 0 or only
-        1 is found has the categories 0 and 1.
+        categories, ("interval", low, high) for numbers with known bounds, or "interval" for numbers
+        in [0, 1]. The kinds of columns that are not in the dictionary are inferred from their data
+        types, as are all kinds with "auto". In data frames, bool is "binary"; category, object and
+        string are "categorical"; numbers are "numeric". The columns of a boolean array are
+        "binary"; the columns of any other array are "numeric". Categories that are not given are
+        the categories of the data type or, if the type has none, the values found in the data. A
+        binary column in which only 0 or only 1 is found has the categories 0 and 1.
     numeric_scale : {"normal", "mixture", "standard"}
         Scaling of numeric columns, learned from the rows of `fit` or of the first `partial_fit`:
 
@@ -63,7 +63,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         - "mixture": transformation by one of Johnson's functions [9]_. The distribution of the
           transformed numbers is a mixture of normal distributions and of point masses at frequent
           values, such as zeros. Given the hidden units, this mixture is tilted exponentially.
-        - "standard": standardization to mean zero and variance one.
+        - "standard": standardization to mean zero and, unless the column is constant, variance one.
     handle_unknown : {"missing", "error"}
         Treatment of unknown categories. The known categories of a column are those in `kinds` or of
         its data type. Without these, they are the values in the rows of `fit` or of the first

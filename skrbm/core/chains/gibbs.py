@@ -92,9 +92,9 @@ def posterior_draws(
     r"""Draw a hidden state for each row given its observed units, by importance resampling.
 
     State k of `h` is drawn with probability proportional to :math:`p(v_\text{observed} \mid h_k)`.
-    This is an approximate draw from the posterior distribution if `h` is a sample of the machine
-    [1]_. Chains initialized with the drawn states tend to be in modes that agree with the observed
-    units. Gibbs steps alone might not reach these modes.
+    This is an approximate draw from the posterior distribution if `h` is a sample from the
+    distribution of the machine [1]_. Chains initialized with the drawn states tend to be in modes
+    that agree with the observed units. Gibbs steps alone might not reach these modes.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def posterior_draws(
     is_observed : ndarray of bool of shape (n_samples, n_units)
         Mask of the observed visible units.
     h : ndarray of shape (n_states, n_hidden)
-        Sample of hidden states of the machine, such as the persistent chains.
+        Sample of hidden states of the machine, such as those of the persistent chains.
     rng : numpy.random.Generator
         Source of random numbers.
 

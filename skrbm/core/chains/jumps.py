@@ -37,7 +37,7 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     Parameters
     ----------
     machine : Machine or TemperedMachine
-        Machine to sample from.
+        Machine to sample from. A `TemperedMachine` must have a single inverse temperature.
     h : ndarray of shape (n_chains, n_hidden)
         Current hidden states.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
@@ -112,7 +112,7 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
     machine : Machine
         Any unit types.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Visible states.
+        Rows whose hidden states are drawn and mixed.
     n_samples : int
         Number of states.
     rng : numpy.random.Generator
@@ -121,7 +121,7 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
     Returns
     -------
     v : ndarray of shape (n_samples, n_visible)
-        Visible states.
+        Visible states, one drawn given each mixture.
     """
     h = machine.sample_hidden(v, rng)
     one = h[like(rng.integers(len(h), size=n_samples), h)]

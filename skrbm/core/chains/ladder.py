@@ -80,7 +80,7 @@ class Ladder:
         return to_host(self._accepted) / max(self._n_steps, 1)
 
     def betas_like(self, array: Array) -> Array:
-        """Inverse temperatures on the device of an array; the copy is kept until `adapt`."""
+        """Inverse temperatures on the device of `array`, cached until the next call of `adapt`."""
         if not isinstance(self._copy, type(array)):
             self._copy = like(self.betas, array)
         return self._copy

@@ -104,7 +104,7 @@ class TemperedPath:
 
     @property
     def base_log_partition(self) -> float:
-        r"""Log-partition function at :math:`\beta = 0`, in nats, without `energy_shift`."""
+        r"""Log-partition function at :math:`\beta = 0`, in nats; `energy_shift` is not added."""
         layers = (self.visible_base, self.hidden_base)
         return float(sum(layer.log_partition(layer.zero_field(1))[0] for layer in layers))
 
@@ -155,7 +155,7 @@ class TemperedPath:
         return self.visible_base.sample(self.visible_base.zero_field(n_samples), rng)
 
     def jump(self, h: Array, rng: np.random.Generator, beta: float = 1.0) -> Array:
-        """Propose jumps to the anchors, for chains at one inverse temperature.
+        """Advance chains at one inverse temperature by a step in which they may jump to anchors.
 
         Parameters
         ----------

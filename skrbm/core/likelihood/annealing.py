@@ -98,13 +98,14 @@ def annealed_log_partition(
         \log \hat Z = \log Z_0 + \log \frac1M \sum_m w_m, \qquad
         \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
 
-    where :math:`Z_0` is the partition function of the base, :math:`F_\beta` is the free energy at
-    the inverse temperature :math:`\beta` (see `PathChains.step`), :math:`v_0` is drawn from the
-    base, and :math:`v_k` is drawn from :math:`v_{k - 1}` by one Gibbs step at :math:`\beta_k`. The
-    result is :math:`\log \hat Z + c`, where :math:`c` is the `energy_shift` of the path. Every
-    ``path.annealing_jump_pause`` temperatures, jumps to the anchors of the path are proposed if it
-    has any. Since :math:`\hat Z` is unbiased, :math:`\log \hat Z` tends to be too low, and
-    likelihoods computed from it tend to be too high.
+    where :math:`Z_0` is the partition function of the base, :math:`w_m` is the weight of chain m,
+    and :math:`\beta_k` are the `inverse_temperatures`. :math:`F_\beta` is the free energy at the
+    inverse temperature :math:`\beta` (see `PathChains.step`). The states :math:`v_0` are drawn from
+    the base, and :math:`v_k` is drawn from :math:`v_{k - 1}` by one Gibbs step at :math:`\beta_k`.
+    If the path has anchors, a second Gibbs step, with proposed jumps to the anchors, follows at
+    every ``path.annealing_jump_pause``-th temperature. The result is :math:`\log \hat Z + c`, where
+    :math:`c` is the `energy_shift` of the path. Since :math:`\hat Z` is unbiased,
+    :math:`\log \hat Z` tends to be too low, and likelihoods computed from it tend to be too high.
 
     Parameters
     ----------

@@ -29,8 +29,13 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     :math:`v_i`, where :math:`m_i` is the mean of visible unit i given the mean hidden states. For
     Gaussian units, the log-density of the conditional distribution has the same gradient there. The
     conditional distribution is no wider than this normal distribution. The variance of the field
-    given the visible states is at most :math:`q_i`. For a visible unit with two bounds, the bounds
-    take the place of the normal distribution.
+    given the visible states is at most :math:`q_i`.
+
+    The range of the states of unit i ends where the log-density of this normal distribution is
+    `QUADRATURE_DEPTH` nats lower than at :math:`v_i`. For a visible unit with two bounds, the range
+    ends at the bounds. If the state changes by :math:`\delta`, the expectation of the field changes
+    by at most :math:`\sigma_i q_i |\delta|`. This gives a range of the expectation, which is
+    extended by `FIELD_MARGIN` times :math:`\sqrt{q_i}` on both sides.
 
     Parameters
     ----------
@@ -98,8 +103,8 @@ def conditional_distribution(
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
         Visible states. The states of the unit itself must be finite. They affect the result only
-        if the unit is continuous and a hidden unit lacks a bound: the range of the quadrature nodes
-        then depends on them.
+        if the unit is continuous and a hidden unit lacks a bound: the quadrature nodes may then
+        depend on them.
     number : int
         Index of the unit.
     refinement : int, default=1

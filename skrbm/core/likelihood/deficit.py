@@ -28,12 +28,14 @@ def likelihood_deficit(
     The log-partition function is replaced by the larger of two lower bounds:
 
     - The logarithm of the partition function, with its sum restricted to the hidden states of the
-      chains and to hidden states drawn given the data. It is close for few hidden units, and if the
-      chains are in a mode far from the data. For continuous hidden units, it is minus infinity.
+      chains and to hidden states drawn given the data. This bound is tight for few hidden units,
+      and if the chains are in a mode far from the data. For continuous hidden units, it is minus
+      infinity.
     - An importance sampling estimate (see `jumps.propose`) minus `N_STD_ERRORS` standard errors or,
       if the effective number of proposals is less than `MIN_EFFECTIVE_PROPOSALS`, minus
       `BOUND_MARGIN`. Hidden states are proposed given rows of the data and visible states of the
-      chains. It is close for any number of hidden units if these states are in all modes.
+      chains. This bound is tight for any number of hidden units if these rows and states cover all
+      modes.
 
     Parameters
     ----------

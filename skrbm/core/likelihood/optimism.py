@@ -18,16 +18,16 @@ def effective_parameters(
     r"""Effective number of weights that training has adjusted to the rows.
 
     Training adjusts the weights to the rows along directions in which the log-likelihood is curved.
-    The adjustment along each direction increases with the sum of the steps [1]_. The effective
-    number is
+    The adjustment along each direction increases with the sum of the step sizes [1]_, which is
+    given by `step_sum`. The effective number is
 
     .. math::
 
         \sum_k \frac{\lambda_k}{\lambda_k + \alpha} \left( 1 - e^{-(\lambda_k + \alpha)} \right)
 
     where :math:`\lambda_k` are the eigenvalues of the Fisher information of the weights, multiplied
-    by the sum of the steps, and :math:`\alpha` is the L2 penalty, multiplied by the mean of this
-    sum over the columns. The Fisher information is approximated by the Kronecker product of the
+    by `step_sum`, and :math:`\alpha` is the L2 penalty, multiplied by the mean of `step_sum` over
+    the columns. The Fisher information is approximated by the Kronecker product of the
     covariances of the visible signals and of the hidden means over the rows [2]_. Divided by the
     number of rows, the result is the expected difference between the mean log-likelihoods of
     training rows and of new rows, as in Akaike's criterion [3]_. The effect of the parameters of

@@ -106,9 +106,10 @@ class LabelObjective:
 
     .. math:: \delta \log p(y \mid v) + \gamma \log p(v, y)
 
-    is the objective of a labeled row; the objective of an unlabeled row is :math:`\gamma \log
-    p(v)`. The gradient of the conditional log-likelihood is computed exactly [1]_. The gradients of
-    the other terms require the negative phase.
+    is the objective of a row with the label :math:`y` and the other visible states :math:`v`; the
+    objective of an unlabeled row is :math:`\gamma \log p(v)`. The gradient of the conditional
+    log-likelihood is computed exactly [1]_. The gradients of the other terms require the negative
+    phase.
 
     Parameters
     ----------
@@ -147,7 +148,7 @@ class LabelObjective:
 
     @property
     def n_chains(self) -> int:
-        """Number of Markov chains per particle, one for each temperature."""
+        """Number of temperatures of the chains; 1 for all algorithms but `ParallelTempering`."""
         return self.negative_phase.n_chains
 
     def __call__(

@@ -18,8 +18,9 @@ Gradient = dict[str, Array]
 class Expectation(ABC):
     r"""Expectation of the negative gradient of the energy with respect to the parameters.
 
-    Expectations can be subtracted, and multiplied by scalars. The expectation under the data minus
-    the expectation under the model is the gradient of the mean log-likelihood [1]_, eq. 26:
+    Expectations can be subtracted, and multiplied by scalars. Let :math:`E` be the energy and
+    :math:`\theta` a parameter. The expectation under the data minus the expectation under the model
+    is the gradient of the mean log-likelihood [1]_, eq. 26:
 
     .. math::
 
@@ -65,7 +66,7 @@ class Expectation(ABC):
 
 
 class DataExpectation(Expectation):
-    """Expectation under weighted rows of data, such as the positive phase."""
+    """Expectation under weighted rows: a mini-batch, states drawn from the model, or both."""
 
     @abstractmethod
     def weighted(self, weights: Array) -> Self:
@@ -205,7 +206,7 @@ class UpdateBuffers:
     """Buffers that all updates share, with the precision in which states are stored.
 
     Parameters are stored and updated in the precision of the machine. States and their products may
-    have a lower precision: single precision takes about half the time of double precision, and its
+    have a lower precision. Single precision takes about half the time of double precision, and its
     rounding errors are smaller than the sampling noise of a gradient.
 
     Parameters
@@ -339,7 +340,7 @@ class PhaseStates:
     mean : ndarray of shape (n_data + n_model, n_hidden)
         Expected hidden states given the rows of `v`, followed by those given the rows of `model`.
     buffers : UpdateBuffers
-        Buffers that own the arrays.
+        Buffers that own the arrays, except a sparse `v`.
     """
 
     v: Any

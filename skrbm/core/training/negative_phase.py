@@ -56,7 +56,7 @@ class NegativePhase(ABC):
     @property
     @abstractmethod
     def n_chains(self) -> int:
-        """Number of Markov chains per particle, one for each temperature."""
+        """Number of temperatures of the chains; 1 for all algorithms but `ParallelTempering`."""
 
     @abstractmethod
     def finish_epoch(self) -> dict[str, float]:
@@ -95,6 +95,12 @@ class NegativePhase(ABC):
         h : ndarray of shape (n_chains * n_particles, n_hidden)
             Hidden states of the persistent chains after the update's Gibbs steps. They are
             unchanged if the algorithm has no persistent chains.
+
+        Raises
+        ------
+        ValueError
+            If the algorithm is `ParallelTempering`, and `is_tempered_exactly` of the hidden units
+            is False.
         """
 
 

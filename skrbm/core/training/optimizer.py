@@ -103,7 +103,8 @@ class SGD(Optimizer):
 
         m \leftarrow \mu m + \eta g, \qquad \theta \leftarrow \theta + m
 
-    where :math:`g` is the direction and :math:`\eta` the learning rate.
+    where :math:`\theta` is a parameter, :math:`m` its velocity, which is initially zero, :math:`g`
+    its direction and :math:`\eta` the learning rate.
 
     Parameters
     ----------
@@ -140,15 +141,17 @@ class SGD(Optimizer):
 @final
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    r"""Adam [1]_: steps do not depend on the scale of gradients far above :math:`\epsilon`.
+    r"""Adam [1]_: steps hardly change if all directions are multiplied by the same factor.
 
     .. math::
 
         m \leftarrow \mu m + (1 - \mu) g, \qquad s \leftarrow \nu s + (1 - \nu) g^2, \qquad
         \theta \leftarrow \theta + \eta \frac{m / (1 - \mu^t)}{\sqrt{s / (1 - \nu^t)} + \epsilon}
 
-    at step :math:`t`, with the direction :math:`g`, the learning rate :math:`\eta`,
-    :math:`\nu = 0.999` and :math:`\epsilon = 10^{-6}`.
+    at step :math:`t`, where :math:`\theta` is a parameter, :math:`g` its direction and :math:`\eta`
+    the learning rate. The running means :math:`m` and :math:`s` are initially zero; :math:`\nu =
+    0.999` and :math:`\epsilon = 10^{-6}`. Steps depend on the scale of the directions if these are
+    not much larger than :math:`\epsilon`.
 
     Parameters
     ----------

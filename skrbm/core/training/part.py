@@ -18,7 +18,7 @@ from skrbm.core.training.state import TrainingState
 @final
 @dataclass(slots=True)
 class Step:
-    """Data of one update, passed to the hooks of the parts.
+    """Data of one update, passed to the hooks from `move_chains` to `after_step` of the parts.
 
     Parameters
     ----------
@@ -153,10 +153,10 @@ class Part:
         `LabelObjective`. `gradient` is an estimate of the gradient of this mean, from which the
         gradient of a penalty must be subtracted. Its keys and shapes are those of
         `Machine.parameters`, with keys such as "weights", "visible_bias" and "hidden_bias". After
-        this hook, `Preconditioner` clips the gradient and multiplies it by the metric. `machine` is
-        the machine in training, whose parameters are centered if training is centered. Do not read
-        `step.v` and `step.positive` here, because the gradient may have overwritten their arrays.
-        Read them in `observe`.
+        this hook, `Preconditioner` clips the gradient and multiplies it by the factors of the
+        metric. `machine` is the machine in training, whose parameters are centered if training is
+        centered. Do not read `step.v` and `step.positive` here, because the gradient may have
+        overwritten their arrays. Read them in `observe`.
         """
 
     def after_step(self, step: Step, machine: Machine) -> None:

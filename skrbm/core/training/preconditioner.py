@@ -1,4 +1,4 @@
-"""Conversion of the gradient to the direction of steepest ascent in a metric."""
+"""Gradient clipping and diagonal preconditioning, which define the direction of a step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from skrbm.core.units.support import Metric
 @final
 @dataclass
 class Preconditioner:
-    """Conversion of a gradient to a direction by the metrics of the layers, with gradient clipping.
+    """Conversion of a gradient to the direction of a step: clipping and preconditioning.
+
+    The preconditioner is diagonal: each entry of the gradient is multiplied by a factor. These
+    factors are the metric, which is defined by the `Metric` of each layer.
 
     Parameters
     ----------
@@ -29,8 +32,9 @@ class Preconditioner:
         weights between spin units is 1/16. With a factor of 16, their direction is the gradient.
     max_norm : float or None, default=None
         Largest norm of the gradient of all parameters together; longer gradients are scaled down to
-        this norm [1]_. The norm is computed in the metric, so it does not depend on the units of
-        measurement of the data. If None, gradients are not clipped.
+        this norm [1]_. In the norm, each squared entry is multiplied by its factor in the metric.
+        The norm therefore does not depend on the units of measurement of the data. If None,
+        gradients are not clipped.
 
     References
     ----------
@@ -46,14 +50,15 @@ class Preconditioner:
     _hidden_variance: Array | None = field(default=None, init=False)
 
     def scale_hidden(self, variance: Array) -> None:
-        """Set the variances of the hidden states, of shape (n_hidden,).
+        """Set the variances, of shape (n_hidden,), that define the metric of the hidden layer.
 
-        The metric of `RealUnits` decreases with these variances; variances below 1 count as 1.
+        The factors in the metric of `RealUnits` decrease with these variances; variances below 1
+        count as 1.
         """
         self._hidden_variance, self._fixed = variance, None
 
     def direction(self, machine: Machine, gradient: Gradient) -> Gradient:
-        """Compute the direction of the step: clip the gradient, and multiply it by the metric.
+        """Compute the direction of the step: clip the gradient, then precondition it.
 
         Parameters
         ----------

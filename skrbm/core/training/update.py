@@ -132,7 +132,8 @@ class Trainer:
         ValueError
             If training is centered and the offsets of `state` are None. If `phases` is a
             `LabelObjective`, and the last visible unit does not have one column for each of its
-            values.
+            values. If chains are sampled by `ParallelTempering`, and `is_tempered_exactly` of the
+            hidden units is False.
         TooManyStatesError
             If `is_exact` of `phases` is True, and both layers have more than `exact.MAX_STATES`
             states.

@@ -52,8 +52,9 @@ class Units(ABC):
         Values that every column can take. For `Composite` layers, whose columns may differ, it is
         the set of all real numbers.
     is_signal_fixed : bool
-        False if the signal or the `metric` can depend on a learned parameter, as in layers with
-        `Gaussian` or `Mixture` units, even if their variances are fixed. True otherwise.
+        True if neither the signal nor the `metric` can depend on a learned parameter. It is False
+        for `Gaussian` and `Mixture` units, even if their variances are fixed, and for `Composite`
+        layers that contain such units.
     is_mean_sufficient : bool
         True if `expected_moments` can be computed without the field.
     is_tempered_exactly : bool
@@ -128,7 +129,10 @@ class Units(ABC):
 
     @abstractmethod
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
-        """Draw states given the field, in the common dtype of the layer and the field."""
+        """Draw states given the field.
+
+        If the layer and the field have the same dtype, the states have it as well.
+        """
 
     @abstractmethod
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
@@ -190,12 +194,12 @@ class Units(ABC):
 
     @property
     def value_step(self) -> float | None:
-        """Distance between the two states of `TwoStateUnits`; 0 or None for other types.
+        """Distance between the two states of each unit; 0 or None if there is no such distance.
 
-        For `Gaussian` units, the result is 0 if training changes a variance, and None otherwise.
-        For a layer with parts, it is the common result of the parts, or None if their results
-        differ. For all remaining types, it is None. If it is None, initialization does not search
-        for clusters.
+        For `TwoStateUnits`, it is the distance. For `Gaussian` units, it is 0 if training changes a
+        variance, and None otherwise. For a layer with parts, it is the common result of the parts,
+        or None if their results differ. For all remaining types, it is None. If it is None,
+        initialization does not search for clusters.
         """
         return None
 
@@ -291,7 +295,7 @@ class Units(ABC):
 
     @property
     def largest_variance(self) -> Array:
-        """Upper bound on the variance of each column, which holds for every field."""
+        """Upper bound on the variance of each column, for every field; infinite if unknown."""
         low, high = self.column_bounds
         return ((high - low) / 2) ** 2
 
@@ -322,8 +326,8 @@ class Units(ABC):
         """Values over which the distribution of a layer of one unit is summed or integrated.
 
         For a discrete unit, these are all states. If the current values are fractional, such as
-        grey pixels, two-state units return these values and their mirror images, and categorical
-        units return all cyclic shifts of their columns. For a continuous unit, the values are its
+        grey pixels, two-state units return these values and their mirror images. Categorical units
+        return all cyclic shifts of their columns. For a continuous unit, the values are its
         atoms, if any, and the nodes of a quadrature. The relative error of the quadrature is below
         1e-9, apart from rounding, for every field between `low` and `high`.
 
@@ -418,10 +422,10 @@ class Units(ABC):
         return {}
 
     def has_means(self, values: Any) -> bool:
-        """Test if dense values contain a number that is not a state.
+        """Test if dense values contain NaN or a number that is not a state.
 
-        Such numbers within the range of the states are interpreted as means. The result is False
-        for sparse values, and for types that do not override this method.
+        Numbers between the states are interpreted as means. The result is False for sparse values,
+        and for types that do not override this method.
         """
         return False
 
@@ -473,8 +477,9 @@ class Units(ABC):
         """Preconditioner of the gradient.
 
         `variance` and `kurtosis`, of shape (n_columns,), are statistics of the states of each
-        column, in the data if the layer is visible. Each is None if it is unknown. The kurtosis is
-        defined such that it is 3 for a normal distribution.
+        column. For a visible layer, they are computed from the data. Each is None if it is unknown.
+        The kurtosis is defined such that it is 3 for a normal distribution. By default, all factors
+        are one.
         """
         return Metric()
 

@@ -1,4 +1,4 @@
-"""Composite layers: layers of several unit types side by side, as for a mixed table."""
+"""Composite layers of different unit types, for tables with columns of different kinds."""
 
 from __future__ import annotations
 

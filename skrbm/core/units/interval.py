@@ -29,7 +29,7 @@ class Interval(LinearUnits):
     .. math:: p(s \mid x) = \frac{x\, e^{xs}}{e^x - 1}, \qquad L(x) = \log \frac{e^x - 1}{x}
 
     where :math:`x = b + f` is the sum of the bias and the field, and :math:`L` is the log-partition
-    of a unit without an offset.
+    of a unit without an offset. At :math:`x = 0`, the formulas stand for their limits.
 
     Parameters
     ----------

@@ -87,8 +87,9 @@ class LinearUnits(Units):
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         """Find the bias for each mean by bisection; the mean increases with the bias.
 
-        In columns with two bounds, means close to a bound or beyond it are first moved inwards, to
-        a distance from the bound of half the range of the states divided by n_samples + 1.
+        In columns with two bounds, means close to a bound or beyond it are first moved inwards.
+        Their distance from the bound is then half the range of the states, divided by
+        n_samples + 1.
         """
         units = cls(np.zeros_like(mean), **options)
         low, high = units.column_bounds

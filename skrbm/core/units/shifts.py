@@ -50,10 +50,11 @@ class JointStates:
             = \sum_j \log \left( 1 - p_{nj} + p_{nj} e^{d_{mj}} \right)
 
         for every row n and every shift :math:`d_m`, where the bit :math:`u_j` of row n is one with
-        the probability :math:`p_{nj}`. The product of the factors of a group of bits equals a sum
-        over the joint states of the bits. These sums are a product of two small matrices, which
-        contain the probabilities of the joint states and the exponentials of the summed shifts of
-        the bits that are one. All terms are positive, so there is no cancellation.
+        the probability :math:`p_{nj}`. For a group of `GROUP` bits, the product of the expressions
+        in parentheses equals a sum over the joint states of the bits. The sums of a group are a
+        product of two small matrices. One contains the probabilities of the joint states. The other
+        contains the exponentials of the summed shifts of the bits that are one. All terms are
+        positive, so there is no cancellation.
 
         Parameters
         ----------

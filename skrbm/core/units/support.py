@@ -23,8 +23,9 @@ SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 class QuadratureError(ValueError):
     """The distribution of a unit cannot be integrated by the available quadratures.
 
-    Either no quadrature is implemented for the unit type, or the distribution needs too many nodes
-    or nodes too close for the dtype, or the weights are so large that the field cannot be bounded.
+    The error is raised if no quadrature is implemented for the unit type, or if the quadrature
+    would need too many nodes. It is also raised if the nodes would be too close to each other for
+    the dtype, or if the weights are so large that the field on the unit cannot be bounded.
     """
 
 
@@ -49,11 +50,12 @@ class Support:
 class Metric(NamedTuple):
     """Diagonal preconditioner of the gradient.
 
-    The factors are scalars or arrays with one entry for each column of the layer or, in
-    `parameters` of `Composite` layers, of the part. The gradient of the weights is multiplied by
-    `signal` along the axis of the layer: its rows for the visible layer, its columns for the hidden
-    layer. The gradients of the layer's parameters are multiplied by the factors of the same names
-    in `parameters`. A parameter without an entry has a factor of one.
+    Each factor is a scalar or an array with one entry for each column of the layer. In `parameters`
+    of `Composite` layers, the arrays have one entry for each column of the part. The gradient of
+    the weights is multiplied by `signal` along the axis of the layer: its rows for the visible
+    layer, its columns for the hidden layer. The gradients of the layer's parameters are multiplied
+    by the factors of the same names in `parameters`. A parameter without an entry has a factor of
+    one.
     """
 
     signal: Array | float = 1.0

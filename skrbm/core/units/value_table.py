@@ -42,7 +42,7 @@ class ValueTable:
 
     @cached_property
     def n_calls(self) -> int:
-        """Approximate number of NumPy calls of `chosen_columns`."""
+        """Approximate number of NumPy calls made by one call of `chosen_columns`."""
         return max(self.widths) + N_CALLS * (1 + len(self.shapes)) // 2
 
     @cached_property

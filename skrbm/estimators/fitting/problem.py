@@ -396,16 +396,18 @@ def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, A
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_features)
-        Data of any numeric type; NaN is a missing value.
+    X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
+        Data of any numeric type; NaN is a missing value. A sparse matrix is in canonical CSR
+        format.
     sample_weight : ndarray of shape (n_samples,) or None
         Positive weights of the rows. If None, all rows have equal weights.
 
     Returns
     -------
-    statistics : tuple of float, ndarray and ndarray of shape (n_features,)
-        Number of rows, means and variances of the observed values. With weights, the number of rows
-        is the effective number computed by `number_of_rows`.
+    statistics : tuple of float, ndarray and ndarray of shape (n_columns,)
+        Number of rows, means and variances of the observed values. A column without observed values
+        has a mean of NaN and a variance of zero. With weights, the number of rows is the effective
+        number computed by `number_of_rows`.
     """
     n_rows = X.shape[0] if sample_weight is None else number_of_rows(sample_weight)
     return (n_rows, *column_statistics(X, sample_weight))

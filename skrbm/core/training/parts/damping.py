@@ -48,8 +48,9 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
     weights : ndarray of shape (n_rows,)
         Weights of the rows in the gradient, with a sum of zero.
     gram : ndarray of shape (n_rows, n_rows)
-        Gram matrix of the rows' gradients in the metric of the preconditioner, up to an additive
-        constant.
+        Gram matrix of the rows' gradients. Each entry of a gradient is first multiplied by the
+        square root of its factor in the metric of the preconditioner. All entries of the Gram
+        matrix may contain the same additive constant.
 
     Returns
     -------
@@ -131,7 +132,8 @@ class Damping(Part):
     Parameters
     ----------
     preconditioner : Preconditioner
-        Preconditioner of the trainer, in whose metric gradients are compared.
+        Preconditioner of the trainer. In the formulas above, each entry of a gradient is multiplied
+        by the square root of its factor in the metric of this preconditioner.
     momentum_gain : float, default=1.0
         The `momentum_gain` of the optimizer. If it is 0, as for Adam, nothing is damped.
     correction : callable, default=correction
@@ -175,10 +177,11 @@ class Damping(Part):
         return difference.weighted(weights + like(change, weights))
 
     def _gram_matrix(self, machine: Machine, difference: Samples) -> Array:
-        """Gram matrix of the rows' gradients with respect to weights and biases, in the metric.
+        """Gram matrix of the rows' gradients with respect to weights and biases.
 
-        All entries also contain the constant `preconditioner.unit`, which cancels when the
-        gradients are centered.
+        The gradients are multiplied by the square roots of the factors of the metric. All entries
+        of the Gram matrix also contain the constant `preconditioner.unit`, which cancels when
+        the gradients are centered.
         """
         metrics = self.preconditioner.metrics(machine)
         v, mean = zip(*difference.blocks, strict=True)
@@ -196,7 +199,10 @@ class Damping(Part):
 def _layer_gram(
     buffers: _LayerBuffers, layer: Units, multiple: Any, blocks: tuple[Any, ...]
 ) -> Array:
-    """Gram matrix of the signals of all rows, computed in the metric of the layer."""
+    """Gram matrix of the signals of all rows.
+
+    Each signal is multiplied by the square root of its factor in the metric of the layer.
+    """
     n_rows, dtype = sum(block.shape[0] for block in blocks), blocks[-1].dtype
     signal = buffers.signals.rows((n_rows, layer.n_columns), dtype, layer.bias)
     begin = 0

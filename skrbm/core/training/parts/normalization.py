@@ -115,7 +115,7 @@ def hold_normalizable(machine: Machine) -> float:
 
 
 def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
-    """Estimate the variance of the data relative to the model along the bounded direction.
+    """Estimate the variance of hidden states under the data, relative to that under the model.
 
     Parameters
     ----------

@@ -53,7 +53,8 @@ class Clusters:
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_visible)
-        Subsample of the data, in double precision.
+        Random subsample of the data, followed by the rows of rare clusters, in double precision.
+        Missing values are imputed by `with_nearest_values`.
     weights : ndarray of shape (n_samples,)
         Share of the data that each row represents. These shares sum to one.
     centers : ndarray of shape (n_modes, n_visible)
@@ -191,7 +192,8 @@ def far_rows_by_group(
     """Find groups of one or more rare rows that are far from all other rows.
 
     A group is rare if it is not the largest group and if fewer than `MAX_RARE_ROWS` of its rows are
-    expected in a random subsample of `MAX_CLUSTERED_ROWS` rows, or of all rows if there are fewer.
+    expected in a random subsample. The subsample has `MAX_CLUSTERED_ROWS` rows, or all rows if
+    there are fewer.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Search for rows that are far from all others and unlikely to be in a random subsample.
+"""Choice of rows that are far from each other, and partition into groups that are far apart.
 
 Farthest-point traversal chooses one center after the other. The next center is the row with the
 largest distance from its nearest earlier center [1]_.

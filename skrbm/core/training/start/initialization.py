@@ -91,8 +91,8 @@ def initial_machine(
     machine : Machine
         Plain machine. If the columns of the data are independent, the log-odds of a two-state
         hidden unit have a standard deviation of about `INITIAL_FIELD` over the data. This standard
-        deviation is smaller if the data hardly vary, or if the weights are scaled down to bound the
-        coupling.
+        deviation is smaller if there are few columns, if the data hardly vary, or if the weights
+        are scaled down to bound the coupling.
 
     References
     ----------

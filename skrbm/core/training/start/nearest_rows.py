@@ -21,10 +21,10 @@ def with_nearest_values(rows: Array, donors: Array, fallback: Array) -> Array:
         Rows to impute; NaN is a missing value.
     donors : ndarray of shape (n_donors, n_visible)
         Rows from which values are taken; may be `rows` itself. Distances are computed from the
-        observed values of a row, in units of the standard deviations of the donors' columns;
-        columns in which all donors are equal do not count. A value that is missing in the donor
-        adds 2 to the squared distance: the mean squared difference of two random values of a column
-        that varies.
+        observed values of a row, in units of the standard deviations of the donors' columns.
+        Differences in columns in which all donors are equal are ignored. In any column, a value
+        that is missing in the donor adds 2 to the squared distance: the mean squared difference of
+        two random values of a column that varies.
     fallback : ndarray of shape (n_visible,) or (n_samples, n_visible)
         Values for columns that are missing in all donors.
 

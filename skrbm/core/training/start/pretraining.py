@@ -23,7 +23,8 @@ from skrbm.core.units import Units
 MAX_PRETRAINED_UNITS = 10  # hidden units, whose up to 1,024 states are enumerated in every step
 # Largest numbers of steps before and after the addition of units.
 N_LBFGS_STEPS, N_ADDED_UNITS_STEPS = 100, 300
-INITIAL_LOG_ODDS = 2.0  # nats, of a state with one active hidden unit against the state with none
+# Initial log-odds in nats: all states with one active hidden unit against the state with none.
+INITIAL_LOG_ODDS = 2.0
 # Difference in nats between the log-likelihoods of a mixture of the clusters and of the machine:
 # above the first value, hidden units are added; above the second, pretraining is discarded
 # (tests/core/training/start/test_pretraining.py).
@@ -49,13 +50,13 @@ def pretrained_machine(
     """Pretrain a machine with few hidden units, so that its modes are the clusters of the data.
 
     If there are more than two modes, each has one hidden unit. The weights of this unit are
-    initialized such that activating the unit moves the visible means from the mean of the modes to
-    this mode. If there are two modes, a single unit is used, which moves the visible means from the
-    larger mode to the smaller one. L-BFGS-B [1]_ then maximizes the exact likelihood. If the mean
-    log-likelihood is still more than `SMALL_LIKELIHOOD_LOSS` nats below that of a mixture of the
-    clusters, units are added up to a total of `n_hidden`, and L-BFGS-B is run again. A common
-    reason for the low likelihood is that states with several active units are modes without data,
-    which the added units can suppress.
+    initialized such that activating the unit moves the visible means from the mean of the modes
+    approximately to this mode. If there are two modes, a single unit is used, which moves the
+    visible means from the larger mode to the smaller one. L-BFGS-B [1]_ then maximizes the exact
+    likelihood. If the mean log-likelihood is still more than `SMALL_LIKELIHOOD_LOSS` nats below
+    that of a mixture of the clusters, units are added up to a total of `n_hidden`, and L-BFGS-B is
+    run again. A common reason for the low likelihood is that states with several active units are
+    modes without data, which the added units can suppress.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ def parameter_bounds(machine: Machine, variance: Array, n_origin: float, n_rows:
     """Compute bounds of the parameters of a machine for pretraining.
 
     The result includes `Units.bounds` of the visible layer. If the visible units are discrete, the
-    weights and the visible biases have bounds as well, which correspond to smoothed frequencies: a
+    weights and the visible biases have bounds as well. These correspond to smoothed frequencies. A
     value of a binary unit that does not occur in n rows has a probability of 1 / (2 n + 2).
 
     Parameters
@@ -296,7 +297,9 @@ def add_hidden_units(
     Returns
     -------
     machine : Machine
-        Plain machine with `n_hidden` hidden units, or `machine` itself if no units are added.
+        Plain machine with `n_hidden` hidden units, or `machine` itself if no units are added. Its
+        visible biases compensate for the mean field and the coupling of the added units, as in
+        `initial_machine`.
     """
     n_more = n_hidden - machine.hidden.n_columns
     if n_more == 0:
