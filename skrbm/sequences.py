@@ -50,7 +50,8 @@ def read_fasta(
         upper-case letters and "." to "-", for files in which they are not insertions.
     handle_unknown : {"error", "missing"}, default="error"
         Treatment of letters that are not in the alphabet, such as "X". "error" raises a ValueError.
-        "missing" replaces these letters by missing values, over which `TabularRBM` marginalizes.
+        "missing" replaces these letters by missing values, over which `TabularRBM` marginalizes by
+        default.
 
     Returns
     -------

@@ -66,7 +66,7 @@ class Model(ABC):
     @property
     @abstractmethod
     def public(self) -> dict[str, Array]:
-        """Public arrays of the owner."""
+        """Public arrays of `owner` and of `rbm`, by name."""
 
     @abstractmethod
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:

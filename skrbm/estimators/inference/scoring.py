@@ -57,7 +57,8 @@ class LikelihoodMixin(ModelMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states. With `missing="marginalize"`, NaN marks missing values.
+            Visible states. With `missing="marginalize"`, NaN and None mark missing
+            values.
 
         Returns
         -------
@@ -322,7 +323,10 @@ class LikelihoodMixin(ModelMixin):
         return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
-        """Energies for the user's values, without the constant that `log_partition` includes."""
+        """Convert energies of the states of rows to energies of the user's values, in nats.
+
+        The log-Jacobian of each row is added, without the constant that `log_partition` includes.
+        """
         row_term = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
         return np.asarray(energy + row_term, dtype=energy.dtype)
 
@@ -354,7 +358,8 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     Warns
     -----
     DomainWarning
-        If `X` has values other than the two states of the units, such as grey values.
+        If `X` has values other than the two states of the units, such as grey values. At most
+        10,000 rows are checked.
     AnnealingWarning
         If the estimate of the partition function fails a check of the methods `log_partition` or
         `log_likelihood`.

@@ -113,6 +113,8 @@ def numbers_of(column: Any) -> Array:
         If a value is text, even if the text represents a number.
     TypeError
         If a value is neither a number nor text, such as a date.
+    OverflowError
+        If an integer is too large for double precision.
     """
     dtype = np.float32 if str(column.dtype).lower() == "float32" else np.float64
     is_array = isinstance(column, np.ndarray)
