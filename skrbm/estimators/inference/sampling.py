@@ -206,7 +206,8 @@ class SamplingMixin(ModelMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states. Unobserved values are not used and may be NaN.
+            Visible states. Unobserved values are not used and may be NaN. In tables, they are
+            validated nevertheless.
         mask : array-like of bool of shape (n_samples, n_features) or (n_features,)
             True for observed values. A mask of shape (n_features,) applies to all rows.
         method : {"sample", "mean"}, default="sample"

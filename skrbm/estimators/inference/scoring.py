@@ -85,7 +85,8 @@ class LikelihoodMixin(ModelMixin):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute the mean log pseudo-likelihood, the default score of hyperparameter searches.
 
-        By default, scikit-learn's cross-validation does not shuffle the rows.
+        By default, scikit-learn's cross-validation does not shuffle the rows. If the rows are
+        sorted, pass a splitter that shuffles them as `cv`, such as ``KFold(shuffle=True)``.
 
         Parameters
         ----------
@@ -264,17 +265,17 @@ class LikelihoodMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `method` is "exact" and both layers have more than 2^25 states, if `init` is given
-            with a method other than "reverse_ais", if `init` is invalid or has a single row, if `X`
-            is invalid and the result is an estimate, or if the result is not finite.
+            If `method` is "exact" and neither layer is discrete with at most 2^25 states, if `init`
+            is given with a method other than "reverse_ais", if `init` is invalid or has a single
+            row, if `X` is invalid and the result is an estimate, or if the result is not finite.
 
         Warns
         -----
         AnnealingWarning
             If one of three checks of the estimate fails. First, the effective sample size of "ais"
             and "reverse_ais" must be at least ten or, with fewer than 20 chains, at least half the
-            number of chains. Second, the estimate must not be more than five standard errors below a lower
-            bound computed from the states to which chains may jump. Third, the estimate of
+            number of chains. Second, the estimate must not be more than five standard errors below
+            a lower bound computed from the states to which chains may jump. Third, the estimate of
             "reverse_ais" or "bar" is compared with an estimate of "ais" with a quarter of the
             temperatures. They must agree within five standard errors of the difference, where
             standard errors above 0.32 nats count as 0.32 nats.
