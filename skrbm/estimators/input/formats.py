@@ -157,7 +157,11 @@ class RowFormat(ABC):
         """
 
     def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:
-        """Sum of `log_jacobians` over the scored units in nats: a scalar, or one value per row."""
+        """Sum of `log_jacobians` over units in nats: a scalar, or one value per row.
+
+        The sum is over the units in the mask `is_scored`, of shape (n_samples, n_units), or over
+        all units if it is None.
+        """
         scored = True if is_scored is None else is_scored
         return np.asarray(np.where(scored, self.log_jacobians(rbm, v), 0).sum(axis=-1))
 

@@ -49,7 +49,10 @@ def dtype_name(column: Any) -> str:
 
 
 def kind_of(column: Any) -> str:
-    """Kind inferred from the data type of a column, or "" for unsupported types."""
+    """Kind inferred from the data type of a column, or "" for unsupported types.
+
+    Columns of arrays of text or objects are "numeric"; `numbers_of` refuses their text.
+    """
     dtype, library = column.dtype, _library_of(column)
     if library == "numpy":
         numeric = "" if dtype.kind in "cmM" else "numeric"  # neither complex numbers nor times
