@@ -241,8 +241,8 @@ class LikelihoodMixin(ModelMixin):
             Number of inverse temperatures that each chain visits. For "bar", it is the approximate
             total number of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in
             turn, until two successive estimates agree within three standard errors of their
-            difference. In addition, the standard error of the first must be at most 0.2 nats, that
-            of the second must be at most 0.05 nats, and the second must not be below the lower
+            difference. In addition, the standard error must be at most 0.2 nats for the first
+            estimate and at most 0.05 nats for the second. The second must not be below the lower
             bound (see Warns).
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances define the initial distribution, and to which chains may
@@ -265,9 +265,9 @@ class LikelihoodMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `method` is "exact" and neither layer is discrete with at most 2^25 states, if `init`
-            is given with a method other than "reverse_ais", if `init` is invalid or has a single
-            row, if `X` is invalid and the result is an estimate, or if the result is not finite.
+            If `method` is "exact" and neither layer is discrete with at most 2^25 states. If `init`
+            is given with a method other than "reverse_ais", is invalid or has a single row. If `X`
+            is invalid and the result is an estimate. If the result is not finite.
 
         Warns
         -----
