@@ -50,7 +50,8 @@ def read_fasta(
         upper-case letters and "." to "-", for files in which they are not insertions.
     handle_unknown : {"error", "missing"}, default="error"
         Treatment of letters that are not in the alphabet, such as "X". "error" raises a ValueError.
-        "missing" replaces these letters by missing values, over which `TabularRBM` marginalizes.
+        "missing" replaces these letters by missing values, over which `TabularRBM` marginalizes by
+        default.
 
     Returns
     -------
@@ -64,9 +65,9 @@ def read_fasta(
     ImportError
         If pandas is not installed.
     ValueError
-        If there is no record, if there is text before the first header, if a record has no name or
-        no letters, if a name occurs twice, if sequences differ in length, if a letter is unknown
-        and `handle_unknown` is "error", or if the value of a parameter is invalid.
+        If there is no record, or if there is text before the first header. If a record has no name
+        or no letters, or if a name occurs twice. If sequences differ in length. If a letter is
+        unknown and `handle_unknown` is "error". If the value of a parameter is invalid.
 
     Examples
     --------

@@ -81,8 +81,8 @@ class HiddenUnitDisplay(Display):
         unit : int
             Index of the hidden unit, from 0.
         n_columns : int, default=10
-            Largest number of weights to draw, in descending order of the absolute value. If None,
-            all weights are drawn.
+            Largest number of weights to draw. The weights with the largest absolute values are
+            drawn, in descending order of the absolute value. If None, all weights are drawn.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in, which are divided in two. If None, a new figure is created.
 

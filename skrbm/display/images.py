@@ -82,8 +82,9 @@ class ComponentsDisplay(Display):
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If `image_shape` is not a shape of images with one value for each feature. If it is None
-            and the number of features is not a square number, or the estimator is a `TabularRBM`.
+            If `image_shape` is not a shape of images with one value for each feature. If
+            `image_shape` is None, also if the number of features is not a square number or if the
+            estimator is a `TabularRBM`.
         """
         check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
@@ -186,10 +187,11 @@ class SamplesDisplay(Display):
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If `image_shape` is not a shape of images with one value for each feature. If it is None
-            and the number of features is not a square number. If `mask` is given without `X`. If
-            observed values of `X` are missing; without a mask, all values are observed. If `method`
-            is unknown.
+            If `image_shape` is not a shape of images with one value for each feature. If
+            `image_shape` is None and the number of features is not a square number. If `mask` is
+            given without `X`. If `mask` is given and an observed value of `X` is missing. If `mask`
+            is None, a value of `X` is missing, and the estimator does not have
+            `missing="marginalize"`. If `method` is unknown.
         """
         if X is None and mask is not None:
             raise ValueError("X expected to be rows if mask is given, got None.")

@@ -14,14 +14,14 @@ from skrbm.estimators.inference.public_couplings import effective_couplings
 
 @final
 class CouplingsDisplay(Display):
-    """Coupling strengths between the columns of a table, as a matrix.
+    """Coupling strengths between features, such as the columns of a table, as a matrix.
 
     Parameters
     ----------
-    strengths : ndarray of shape (n_columns, n_columns)
+    strengths : ndarray of shape (n_features, n_features)
         Symmetric matrix of coupling strengths, in nats.
-    names : sequence of length n_columns
-        Names of the columns.
+    names : sequence of length n_features
+        Names of the features.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class CouplingsDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or TabularRBM
             Fitted estimator.
         n_columns : int, default=None
-            Largest number of columns to draw. The columns with the largest sums of coupling
-            strengths are drawn, in the order of the table. If None, all columns are drawn.
+            Largest number of features to draw. The features with the largest sums of coupling
+            strengths are drawn, in their original order. If None, all features are drawn.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 

@@ -58,9 +58,9 @@ def anneal(
         Number of annealed chains or, for "bar", of sets of tempered chains. With `init`, it is the
         number of chains of the comparison with "ais".
     n_temperatures : int or "auto"
-        Number of temperatures or, for "bar", of steps of all chains in a set. "auto" tries the
-        numbers in `AUTO_TEMPERATURES` in turn, until two successive runs agree (see `_is_settled`)
-        or the last number is reached.
+        Number of temperatures or, for "bar", the approximate total number of steps of all chains in
+        a set. "auto" tries the numbers in `AUTO_TEMPERATURES` in turn, until two successive runs
+        agree (see `_is_settled`) or the last number is reached.
     X, init : {array-like, sparse matrix} or None
         As for the method `log_partition` of the estimators.
     rng : numpy.random.Generator

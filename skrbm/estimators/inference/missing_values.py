@@ -63,7 +63,10 @@ class ConditionalDraws:
     def _advanced(
         self, X: Array, n_gibbs_steps: int, step: Callable[..., Array] = clamped_gibbs
     ) -> Array:
-        """Copy of the rows, with the missing values that `step` returns for `n_gibbs_steps`."""
+        """Copy of the rows, with missing values replaced by the result of `n_gibbs_steps` steps.
+
+        The steps are taken by the function `step`.
+        """
         result, rows = X.copy(), self._rows
         is_observed = self.is_observed[rows]
 

@@ -66,7 +66,7 @@ class Model(ABC):
     @property
     @abstractmethod
     def public(self) -> dict[str, Array]:
-        """Public arrays of the owner."""
+        """Public arrays of `owner` and of `rbm`, by name."""
 
     @abstractmethod
     def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
@@ -81,7 +81,10 @@ class Model(ABC):
         """Kurtosis of all visible columns, given that of the columns of the features."""
 
     def fill_unobserved_means(self, statistics: Statistics) -> Statistics:
-        """Replace means of columns without observed values by the means at zero parameters."""
+        """Replace the means of columns without observed values, which are NaN.
+
+        The new means are those of a layer whose parameters are all zero.
+        """
         n_samples, mean, variance = statistics
         if not np.isnan(mean).any():
             return statistics
@@ -234,7 +237,10 @@ class ArrayModel(Model):
         return statistics if is_observed else None
 
     def chain_states(self, machine: Machine, rng: np.random.Generator) -> Array | None:
-        """Visible states drawn given `chain_hidden`, or None if `chain_hidden` returns None."""
+        """Visible states drawn given the hidden states that `chain_hidden` returns, or None.
+
+        The result is None if `chain_hidden` returns None.
+        """
         h = self.chain_hidden(machine)
         return None if h is None else machine.sample_visible(h, rng)
 
@@ -394,7 +400,7 @@ def model_of(rbm: Any) -> ArrayModel:
 
 
 def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
-    """Public arrays for the parameters of a hidden unit type, except for biases and offsets.
+    """Places of the public arrays of a hidden unit type, except for biases and offsets.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def hidden_unit_report(
     ----------
     rbm : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
         Fitted estimator, or one with public arrays assigned by hand.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X : {array-like, sparse matrix} of shape (n_rows, n_features)
         Rows without missing values.
     n_samples : int, default=500
         Number of samples drawn from the model.
@@ -112,8 +112,8 @@ def hidden_unit_report(
 def inputs_and_weights(rbm: Any, X: Any) -> tuple[Array, Array, Array]:
     """Inputs of the hidden units, their weights, and the names of the columns.
 
-    The inputs are computed from the rows of `X`. They have shape (n_samples, n_hidden) and include
-    the biases. The weights, of shape (n_hidden, n_columns), and the names are those of
+    The inputs are computed from the rows of `X`. They have shape (n_rows, n_hidden) and include the
+    biases. The weights, of shape (n_hidden, n_columns), and the names are those of
     `HiddenUnitReport`.
     """
     model = model_of(rbm)
@@ -123,7 +123,7 @@ def inputs_and_weights(rbm: Any, X: Any) -> tuple[Array, Array, Array]:
 
 
 def _hidden_field(model: ArrayModel, v: Any) -> Array:
-    """Fields on the hidden units given rows, of shape (n_samples, n_hidden)."""
+    """Fields on the hidden units given rows, of shape (n_rows, n_hidden)."""
 
     def field_of(machine: Machine, v: Any) -> Array:
         return machine.hidden_field(v)

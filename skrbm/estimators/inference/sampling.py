@@ -49,7 +49,7 @@ class SamplingMixin(ModelMixin):
         -------
         v_new : ndarray of shape (n_samples, n_features)
             Visible states after the step, of type bool for `BernoulliRBM`. A `TabularRBM` returns a
-            table.
+            table of the same type as in `fit`.
         """
         v = self._model.check_X(v)
         rng = self._model.inference_rng()
@@ -116,7 +116,7 @@ class SamplingMixin(ModelMixin):
         -------
         V : ndarray of shape (n_samples, n_features)
             Last visible states of the chains; in parallel tempering, of the chains at the lowest
-            temperature. A `TabularRBM` returns a table.
+            temperature. A `TabularRBM` returns a table of the same type as in `fit`.
 
         Raises
         ------
@@ -206,14 +206,15 @@ class SamplingMixin(ModelMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states. Unobserved values are not used and may be NaN.
+            Visible states. Unobserved values are not used and may be NaN. In tables, they are
+            validated nevertheless.
         mask : array-like of bool of shape (n_samples, n_features) or (n_features,)
             True for observed values. A mask of shape (n_features,) applies to all rows.
         method : {"sample", "mean"}, default="sample"
             "sample" draws the unobserved features from their joint conditional distribution. "mean"
             returns their conditional means, averaged over the chains and over the second half of
             their steps. For a categorical or binary column of a table, it returns the most probable
-            category.
+            category. In an integer column of a table, the means are rounded.
         n_gibbs_steps : int, default=100
             Number of Gibbs steps of each chain.
         n_chains : int, default=10
@@ -226,7 +227,8 @@ class SamplingMixin(ModelMixin):
         Returns
         -------
         V : ndarray of shape (n_samples, n_features)
-            Rows with imputed values; observed values are unchanged. A `TabularRBM` returns a table.
+            Rows with imputed values; observed values are unchanged. A `TabularRBM` returns a table
+            of the same type as in `fit`.
 
         Raises
         ------
@@ -258,16 +260,16 @@ class SamplingMixin(ModelMixin):
         n_chains: int = 10,
         random_state: Any = None,
     ) -> Any:
-        """Impute missing values, marked by NaN or, in tables, also by None.
+        """Impute missing values, marked by NaN or None.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states, with NaN or, in tables, also None for missing values.
+            Visible states, with NaN or None for missing values.
         method : {"mean", "sample"}, default="mean"
             "mean" imputes conditional means and, for a categorical or binary column of a table, the
-            most probable category. "sample" imputes draws from the joint conditional distribution
-            of the missing values.
+            most probable category. In an integer column of a table, the means are rounded. "sample"
+            imputes draws from the joint conditional distribution of the missing values.
         n_imputations : int, default=None
             Number of multiple imputations. Each imputation is a copy of the rows with independent
             draws of the missing values, so that analyses can account for the uncertainty of these
@@ -284,8 +286,8 @@ class SamplingMixin(ModelMixin):
         -------
         V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
             Rows with imputed values; observed values are unchanged. A `TabularRBM` returns a table
-            of the type to which it was fitted, a data frame or an array. With `n_imputations`, it
-            returns a list of data frames or one array.
+            of the same type as in `fit`. With `n_imputations`, data frames are returned as a list,
+            and arrays as one array.
 
         Raises
         ------

@@ -57,7 +57,8 @@ class LikelihoodMixin(ModelMixin):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states. With `missing="marginalize"`, NaN marks missing values.
+            Visible states. With `missing="marginalize"`, NaN and None mark missing
+            values.
 
         Returns
         -------
@@ -84,7 +85,8 @@ class LikelihoodMixin(ModelMixin):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Compute the mean log pseudo-likelihood, the default score of hyperparameter searches.
 
-        By default, scikit-learn's cross-validation does not shuffle the rows.
+        By default, scikit-learn's cross-validation does not shuffle the rows. If the rows are
+        sorted, pass a splitter that shuffles them as `cv`, such as ``KFold(shuffle=True)``.
 
         Parameters
         ----------
@@ -239,8 +241,8 @@ class LikelihoodMixin(ModelMixin):
             Number of inverse temperatures that each chain visits. For "bar", it is the approximate
             total number of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in
             turn, until two successive estimates agree within three standard errors of their
-            difference. In addition, the standard error of the first must be at most 0.2 nats, that
-            of the second must be at most 0.05 nats, and the second must not be below the lower
+            difference. In addition, the standard error must be at most 0.2 nats for the first
+            estimate and at most 0.05 nats for the second. The second must not be below the lower
             bound (see Warns).
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances define the initial distribution, and to which chains may
@@ -263,17 +265,17 @@ class LikelihoodMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `method` is "exact" and both layers have more than 2^25 states, if `init` is given
-            with a method other than "reverse_ais", if `init` is invalid or has a single row, if `X`
-            is invalid and the result is an estimate, or if the result is not finite.
+            If `method` is "exact" and neither layer is discrete with at most 2^25 states. If `init`
+            is given with a method other than "reverse_ais", is invalid or has a single row. If `X`
+            is invalid and the result is an estimate. If the result is not finite.
 
         Warns
         -----
         AnnealingWarning
             If one of three checks of the estimate fails. First, the effective sample size of "ais"
             and "reverse_ais" must be at least ten or, with fewer than 20 chains, at least half the
-            number of chains. Second, the estimate must not be more than five standard errors below a lower
-            bound computed from the states to which chains may jump. Third, the estimate of
+            number of chains. Second, the estimate must not be more than five standard errors below
+            a lower bound computed from the states to which chains may jump. Third, the estimate of
             "reverse_ais" or "bar" is compared with an estimate of "ais" with a quarter of the
             temperatures. They must agree within five standard errors of the difference, where
             standard errors above 0.32 nats count as 0.32 nats.
@@ -322,7 +324,10 @@ class LikelihoodMixin(ModelMixin):
         return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
     def _per_unit(self, energy: Array, X: Any) -> Array:
-        """Energies for the user's values, without the constant that `log_partition` includes."""
+        """Convert energies of the states of rows to energies of the user's values, in nats.
+
+        The log-Jacobian of each row is added, without the constant that `log_partition` includes.
+        """
         row_term = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
         return np.asarray(energy + row_term, dtype=energy.dtype)
 
@@ -354,7 +359,8 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     Warns
     -----
     DomainWarning
-        If `X` has values other than the two states of the units, such as grey values.
+        If `X` has values other than the two states of the units, such as grey values. At most
+        10,000 rows are checked.
     AnnealingWarning
         If the estimate of the partition function fails a check of the methods `log_partition` or
         `log_likelihood`.

@@ -99,7 +99,10 @@ def on_device(array: Any, place: Place | None) -> Any:
 
 
 def on_current_device(machine: Machine) -> Machine:
-    """Copy of a machine on the device of the running method; without a device, the machine."""
+    """Copy of a machine whose arrays are on the device on which the running method computes.
+
+    If the method computes on the host, the machine itself is returned.
+    """
     device = _DEVICE.get()
     return machine if device is None else machine.map_arrays(partial(like, array=device))
 

@@ -33,7 +33,7 @@ class RowFormat(ABC):
     has_tables : bool
         True if rows may contain data other than numbers.
     is_standardized : bool
-        True if `read` standardizes numbers, so that single precision is sufficient.
+        True if `read` scales numbers, so that single precision is sufficient in training.
     """
 
     learned: ClassVar[tuple[str, ...]] = ("n_features_in_", "feature_names_in_")
@@ -100,15 +100,16 @@ class RowFormat(ABC):
 
         `v` has the shape (n_samples, n_columns). `given` contains rows returned by `read`, whose
         values are kept where the mask `is_observed`, of shape (n_samples, n_units), is True. If
-        `is_averaged` is True, `v` contains means computed by the function that `expected_values`
-        returns.
+        `is_averaged` is True, `v` contains means to which the function from `expected_values`, if
+        there is one, has already been applied.
         """
 
     @abstractmethod
     def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
-        """Function that maps means and draws of states to means of the user's values.
+        """Function that replaces the means of transformed columns by means of the user's values.
 
-        It is None if no column has a transformation other than a shift and a scale.
+        Its arguments are means and draws of states, both of shape (n_samples, n_columns). It is
+        None if no column has a transformation other than a shift and a scale.
         """
 
     @abstractmethod
@@ -127,7 +128,8 @@ class RowFormat(ABC):
     def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
         """Mask of the observed units, of shape (n_samples, n_units).
 
-        If `mask` is None, a unit is observed if its value is not NaN.
+        `mask` is the user's mask of the observed features. If it is None, a unit is observed if
+        its value is not NaN.
         """
 
     @abstractmethod
@@ -149,13 +151,17 @@ class RowFormat(ABC):
         """Log-density of the states minus log-density of the user's values, per unit, in nats.
 
         Without `v`, the result is a constant for each unit, which the method `log_partition` of the
-        estimators includes. Its shape is (n_units,), or (1,) if the result is zero for all rows.
+        estimators includes. Its shape is (n_units,) or, in formats without scales, (1,).
         With rows `v`, the shape is (n_samples, n_units), unless the result is equal for all rows;
         in that case, it is the same as without `v`.
         """
 
     def log_jacobian(self, rbm: Any, v: Any = None, is_scored: Array | None = None) -> Array:
-        """Sum of `log_jacobians` over the scored units in nats: a scalar, or one value per row."""
+        """Sum of `log_jacobians` over units in nats: a scalar, or one value per row.
+
+        The sum is over the units in the mask `is_scored`, of shape (n_samples, n_units), or over
+        all units if it is None.
+        """
         scored = True if is_scored is None else is_scored
         return np.asarray(np.where(scored, self.log_jacobians(rbm, v), 0).sum(axis=-1))
 

@@ -125,15 +125,16 @@ class LabelInferenceMixin:
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Last sampled features of each chain. With a `TabularRBM`, they are a table.
+            Last sampled features of each chain. With a `TabularRBM`, they are a table of the
+            same type as in `fit`.
         y : ndarray of shape (n_samples,)
             Sampled or given labels.
 
         Raises
         ------
         ValueError
-            If a label is not in `classes_`, or if there are several labels and their number is not
-            `n_samples`.
+            If a label is not in `classes_`, or if `y` is neither a single label nor of shape
+            (n_samples,).
 
         Warns
         -----

@@ -93,9 +93,8 @@ class Table:
             alike, if a key of `kinds` is not a column, or if all columns are discrete and without
             categories.
         TypeError
-            If a numeric or interval column has a value that is neither a number nor text, if a
-            value of a discrete column is not hashable, such as a list, or if a kind is of a wrong
-            type, such as a number.
+            If a numeric or interval column has a value that is neither a number nor text, or if a
+            value of a discrete column is not hashable, such as a list.
 
         Warns
         -----

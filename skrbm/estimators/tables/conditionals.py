@@ -186,9 +186,10 @@ class ConditionalMixin(ModelMixin):
 def _mean_of_smooth_values(
     machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
 ) -> Array:
-    """Conditional means of a smooth function of one visible unit given the other visible units.
+    """Conditional means of a function of one visible unit given the other visible units.
 
-    The function `values` may have jumps at atoms. The result has the shape (n_samples, 1).
+    The function `values` is smooth, except for jumps at atoms. The result has the shape
+    (n_samples, 1).
     """
     nodes, probability = conditional.conditional_distribution(machine, v, number)
     mean = (probability * values(nodes[:, :, 0])).sum(axis=0)

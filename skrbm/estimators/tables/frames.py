@@ -49,7 +49,10 @@ def dtype_name(column: Any) -> str:
 
 
 def kind_of(column: Any) -> str:
-    """Kind inferred from the data type of a column, or "" for unsupported types."""
+    """Kind inferred from the data type of a column, or "" for unsupported types.
+
+    Columns of arrays of text or objects are "numeric"; `numbers_of` refuses their text.
+    """
     dtype, library = column.dtype, _library_of(column)
     if library == "numpy":
         numeric = "" if dtype.kind in "cmM" else "numeric"  # neither complex numbers nor times
@@ -113,6 +116,8 @@ def numbers_of(column: Any) -> Array:
         If a value is text, even if the text represents a number.
     TypeError
         If a value is neither a number nor text, such as a date.
+    OverflowError
+        If an integer is too large for double precision.
     """
     dtype = np.float32 if str(column.dtype).lower() == "float32" else np.float64
     is_array = isinstance(column, np.ndarray)

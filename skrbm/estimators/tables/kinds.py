@@ -155,7 +155,7 @@ def checked_numbers(name: Any, column: Any) -> Array:
     Raises
     ------
     ValueError
-        If a value is text or infinite.
+        If a value is text, infinite or too large for double precision.
     TypeError
         If a value is neither a number nor text, such as a date.
     """

@@ -23,8 +23,9 @@ MAX_VALUE = 1e307  # so that the difference of two values is finite
 class NormalScores:
     r"""Monotone piecewise linear map of a numeric column to approximately normal scores.
 
-    The values are divided into bins with about equal counts. A value that is frequent enough to
-    fill a bin has a separate bin. The score of an edge between two bins is the standard normal
+    The values are divided into bins. A value that is frequent enough to fill a bin has a separate
+    bin. Each run of values between such values is divided into bins with about equal counts. The
+    score of an edge between two bins is the standard normal
     quantile of :math:`F`, where :math:`F` is the fraction of the values below the edge [1]_. The
     map is linear within each bin. The first and the last bin have no outer edge. The slope of each
     is chosen so that the mean of the values in the bin is mapped to the mean of a standard normal
@@ -178,9 +179,11 @@ def is_out_of_range(x: Array) -> bool:
 
 
 def _bins(counts: Array, n_bins: int) -> Array:
-    """Divide ascending values with the given counts into about `n_bins` bins of about equal counts.
+    """Divide ascending values with the given counts into about `n_bins` bins.
 
-    The result is the bin number of each value.
+    A value with at least the mean count of a bin has a separate bin. Each run of values between
+    such values is divided into bins with about equal counts. The result is the bin number of each
+    value, of shape (n_values,).
     """
     size = counts.sum() / n_bins
     is_alone = counts >= size
