@@ -406,8 +406,8 @@ class BaseRBM(
     # Factor of the metric for which a step of the weights is the learning rate times the gradient.
     _metric_unit: ClassVar[float] = 1.0
 
-    def _unit_options(self, varying: Any) -> dict[str, Any]:
-        """Options of the visible unit type; `varying` is the mask of non-constant features."""
+    def _unit_options(self, is_varying: Any) -> dict[str, Any]:
+        """Options of the visible unit type; `is_varying` is the mask of non-constant features."""
         return {}
 
     @with_callbacks

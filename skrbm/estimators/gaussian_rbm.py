@@ -162,9 +162,9 @@ class GaussianBernoulliRBM(BaseRBM):
     ) -> None:
         store_parameters(self, locals())
 
-    def _unit_options(self, varying: Any) -> dict[str, Any]:
-        return super()._unit_options(varying) | {
+    def _unit_options(self, is_varying: Any) -> dict[str, Any]:
+        return super()._unit_options(is_varying) | {
             "parameterization": self.parameterization,
-            "learn_variance": self.learn_variance & varying,
+            "learn_variance": self.learn_variance & is_varying,
             "variance_rate": self.variance_rate,
         }

@@ -196,10 +196,10 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         has_numbers = "numeric" in getattr(self, "kinds_", ())
         return super()._layer_arrays | (NOISE_VARIANCE if has_numbers else {})
 
-    def _unit_options(self, varying: Any) -> dict[str, Any]:
+    def _unit_options(self, is_varying: Any) -> dict[str, Any]:
         table = table_of(self)
-        varying = np.broadcast_to(varying, len(self.columns_))[table.numeric_columns]
-        return super()._unit_options(varying) | {"types": table.types(varying)}
+        is_varying = np.broadcast_to(is_varying, len(self.columns_))[table.numeric_columns]
+        return super()._unit_options(is_varying) | {"types": table.types(is_varying)}
 
     def __sklearn_is_fitted__(self) -> bool:
         return super().__sklearn_is_fitted__() and self._row_format.is_known_to(self)

@@ -272,7 +272,7 @@ def test_temperatures_are_added_until_the_error_is_small(scale, size, seed):
 def test_runs_that_disagree_or_miss_known_rows_are_not_settled(run, before, bound, is_settled):
     # Slip: a small standard error alone.
     one, other = (LogPartition(*numbers, "ais", 100, 600, 90.0) for numbers in (run, before))
-    assert annealing._is_settled(one, other, bound) == is_settled
+    assert annealing._is_converged(one, other, bound) == is_settled
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ class Start:
         diverges, they become the attribute `_data` of the estimator. "first" is a tuple with the
         number of rows, the column means and the column variances from which the model was
         initialized; if its arrays were assigned by hand, these are the statistics of the first fit.
-        "all" is the same tuple for all rows. "varying" is the mask of the columns that are not
+        "all" is the same tuple for all rows. "is_varying" is the mask of the columns that are not
         constant, or True if it is unknown. "kurtosis" contains the kurtosis of each column (see
         `_kurtosis` in `start_fit.py`), and "least_kurtosis", if present, is a lower bound for all
         columns. For `TabularRBM`, "table" contains the fields of the `Table` that encodes the

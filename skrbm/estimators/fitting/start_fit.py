@@ -106,8 +106,8 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
     model, rbm = problem.model, problem.model.rbm
     statistics = model.fill_unobserved_means(statistics)
     n_samples, mean, variance = statistics
-    varying = (variance > 0) | (n_samples == 1)
-    constant = rbm._row_format.constant_features(rbm, varying)
+    is_varying = (variance > 0) | (n_samples == 1)
+    constant = rbm._row_format.constant_features(rbm, is_varying)
     if constant:
         warn_user(
             f"Features {constant[:10]} of X are constant; their "
@@ -115,11 +115,11 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
             f"sklearn.feature_selection.VarianceThreshold.",
             UserWarning,
         )
-    visible = model.base_layer(statistics, varying)
-    data = {"first": statistics, "all": statistics, "varying": varying, "least_kurtosis": 0.0}
+    visible = model.base_layer(statistics, is_varying)
+    data = {"first": statistics, "all": statistics, "is_varying": is_varying, "least_kurtosis": 0.0}
     if rbm._row_format.has_tables:
         data["table"] = rbm._data["table"]
-    found = _pretrained(problem, visible, statistics, varying, rng)
+    found = _pretrained(problem, visible, statistics, is_varying, rng)
     if found is None:
         hidden = initial_hidden_layer(rbm._hidden_layer_type, rbm.n_components)
         machine = initial_machine(visible, hidden, *model.moments(statistics), rng)
@@ -160,7 +160,7 @@ def _pretrained(
     problem: Problem,
     visible: Units,
     statistics: Statistics,
-    varying: Array,
+    is_varying: Array,
     rng: np.random.Generator,
 ) -> tuple[Machine, Clusters] | None:
     """Pretrain a machine of a few hidden units on the clusters of the data.
@@ -185,7 +185,7 @@ def _pretrained(
         modes = find_clusters(problem.X, learned, mean, variance, step, most, stream)
         if modes is None:
             return None
-        within = model.base_layer((n_samples, modes.origin, modes.variance), varying)
+        within = model.base_layer((n_samples, modes.origin, modes.variance), is_varying)
         machine = pretrained_machine(visible, within, kind, modes, n_hidden, variance, rng)
     if machine is None or not _is_allowed(rbm, machine, visible, modes):
         return None
@@ -216,10 +216,10 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
     statistics, width = problem.statistics, X.shape[1]
-    varying = before.get("varying", True)
-    is_as_wide = np.size(varying) in (1, width)
-    varying = not is_as_wide or varying | (statistics[2] > 0)  # constant columns may vary now
-    published = model.machine(varying=varying)
+    is_varying = before.get("is_varying", True)
+    is_as_wide = np.size(is_varying) in (1, width)
+    is_varying = not is_as_wide or is_varying | (statistics[2] > 0)  # constant columns may vary now
+    published = model.machine(is_varying=is_varying)
     n_hidden, n_columns = parameter_shape(rbm, "components_", 2)
     check_width(X, n_columns, rbm)
     if rbm.n_components not in (n_hidden, training.get("n_components", rbm.n_components)):
@@ -230,10 +230,10 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         )
     seen = before.get("all")
     if seen is not None and len(seen[1]) == width:
-        data = {**before, "all": merged_statistics(seen, statistics), "varying": varying}
+        data = {**before, "all": merged_statistics(seen, statistics), "is_varying": is_varying}
     else:
         known = model.fill_unobserved_means(statistics)
-        data = {**before, "first": known, "all": known, "varying": varying}
+        data = {**before, "first": known, "all": known, "is_varying": is_varying}
     is_published = training.get("fingerprint") == fingerprint(model.public)
     is_open = is_published and seen is not None and seen[0] < MIN_SCALE_ROWS
     is_open = is_open and problem.checkpoint is None

@@ -60,7 +60,7 @@ def anneal(
     n_temperatures : int or "auto"
         Number of temperatures or, for "bar", the approximate total number of steps of all chains in
         a set. "auto" tries the numbers in `AUTO_TEMPERATURES` in turn, until two successive runs
-        agree (see `_is_settled`) or the last number is reached.
+        agree (see `_is_converged`) or the last number is reached.
     X, init : {array-like, sparse matrix} or None
         As for the method `log_partition` of the estimators.
     rng : numpy.random.Generator
@@ -90,7 +90,7 @@ def anneal(
     for size in AUTO_TEMPERATURES if n_temperatures == "auto" else (n_temperatures,):
         result = _estimate(model, path, method, n_chains, int(size), init, rng)
         bound = attained_log_partition(path, rng)
-        if previous is not None and _is_settled(result, previous, bound):
+        if previous is not None and _is_converged(result, previous, bound):
             break
         previous = result
     if is_below(result, bound):
@@ -138,7 +138,7 @@ def _estimate(
     return reversed_log_partition(path, like(v, path.machine.weights), *size)
 
 
-def _is_settled(result: LogPartition, previous: LogPartition, bound: float) -> bool:
+def _is_converged(result: LogPartition, previous: LogPartition, bound: float) -> bool:
     """True if the estimates of two successive runs are reliable and agree.
 
     The previous run had fewer temperatures. A small standard error alone is not sufficient: with

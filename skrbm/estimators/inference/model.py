@@ -51,11 +51,11 @@ class Model(ABC):
     rbm: Any  # the owner or its `estimator_`, with random streams, chains and statistics
 
     @abstractmethod
-    def machine(self, X: Any = None, varying: Any = True) -> Machine:
+    def machine(self, X: Any = None, is_varying: Any = True) -> Machine:
         """Build the machine from the public arrays.
 
         The machine has the precision of `X`, or that of the weights if `X` is None or not in single
-        or double precision. `varying` is the mask of the visible columns that are not constant, or
+        or double precision. `is_varying` is the mask of the visible columns that are not constant, or
         True if none is constant.
         """
 
@@ -69,7 +69,7 @@ class Model(ABC):
         """Public arrays of `owner` and of `rbm`, by name."""
 
     @abstractmethod
-    def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
+    def base_layer(self, statistics: Statistics, is_varying: Any = True) -> Units:
         """Layer of independent visible units that `Units.start` creates from `statistics`."""
 
     @abstractmethod
@@ -114,11 +114,11 @@ class ArrayModel(Model):
     def __init__(self, rbm: Any) -> None:
         self.owner = self.rbm = rbm
 
-    def machine(self, X: Any = None, varying: Any = True) -> Machine:
+    def machine(self, X: Any = None, is_varying: Any = True) -> Machine:
         """Build the machine from the public arrays.
 
         The machine has the precision of `X`, or that of the weights if `X` is None or not in single
-        or double precision. `varying` is the mask of the visible columns that are not constant, or
+        or double precision. `is_varying` is the mask of the visible columns that are not constant, or
         True if none is constant.
 
         Raises
@@ -147,7 +147,7 @@ class ArrayModel(Model):
                 )
             layers[layer][attribute] = to_attribute(array)
         machine = Machine(
-            rbm._visible_type.from_arrays(layers["visible"], **rbm._unit_options(varying)),
+            rbm._visible_type.from_arrays(layers["visible"], **rbm._unit_options(is_varying)),
             rbm._hidden_layer_type.from_arrays(layers["hidden"]),
             weights,
         )
@@ -282,10 +282,10 @@ class ArrayModel(Model):
         v = sample_scattered(machine, N_EXPLORERS, rng)
         return v, gibbs(machine, v, N_EXPLORER_STEPS, rng)
 
-    def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
+    def base_layer(self, statistics: Statistics, is_varying: Any = True) -> Units:
         """Layer of independent visible units that `Units.start` creates from `statistics`."""
         n_samples, mean, variance = statistics
-        options = self.rbm._unit_options(varying)
+        options = self.rbm._unit_options(is_varying)
         layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)
         return layer
 

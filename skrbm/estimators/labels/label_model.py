@@ -31,7 +31,7 @@ class LabelModel(Model):
     def __init__(self, owner: Any, label_weights: Array | None = None) -> None:
         self.owner, self.rbm, self.label_weights = owner, owner.estimator_, label_weights
 
-    def machine(self, X: Any = None, varying: Any = True) -> Machine:
+    def machine(self, X: Any = None, is_varying: Any = True) -> Machine:
         """Build the machine from the public arrays.
 
         The arguments and the precision are those of `ArrayModel.machine`.
@@ -42,7 +42,7 @@ class LabelModel(Model):
             If a label array is not an array of finite numbers, if its shape does not match the
             numbers of hidden units and classes, or if `ArrayModel.machine` raises a ValueError.
         """
-        machine = self.rbm._model.machine(X, varying)
+        machine = self.rbm._model.machine(X, is_varying)
         weights = check_parameter(self.owner, "label_components_", 2)
         bias = check_parameter(self.owner, "intercept_label_", 1)
         expected = machine.hidden.n_columns, len(self.owner.classes_)
@@ -69,13 +69,13 @@ class LabelModel(Model):
         label_arrays = {name: getattr(self.owner, name) for name in LABEL_ARRAYS}
         return {**self.rbm._model.public, **label_arrays}
 
-    def base_layer(self, statistics: Statistics, varying: Any = True) -> Units:
+    def base_layer(self, statistics: Statistics, is_varying: Any = True) -> Units:
         """Layer of independent visible units that `Units.start` creates: features, and the label.
 
         `statistics` are those of the features. The statistics of the label are computed from
         `label_weights`.
         """
-        features = self.rbm._model.base_layer(statistics, varying)
+        features = self.rbm._model.base_layer(statistics, is_varying)
         frequencies, variance = self._label_moments
         n_samples: Any = statistics[0]  # a sum of weights need not be an integer
         n_categories = (len(frequencies),)
