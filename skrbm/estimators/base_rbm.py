@@ -86,9 +86,10 @@ class BaseRBM(
         - "drelu": double rectified linear units [5]_. Their energy may have different curvatures
           for positive and negative states, and a kink at zero (see `threshold_hidden_`).
 
-        Another curvature of the energy of real-valued hidden units would be equivalent to other
-        weights, biases and thresholds. For "gaussian" and "relu" units, the curvature is therefore
-        fixed at one; for "drelu" units, the mean of the two curvatures is fixed at one.
+        A common factor of the curvatures of a real-valued hidden unit would only change the scale
+        of its states, for which weights, biases and thresholds can compensate. For "gaussian" and
+        "relu" units, the curvature is therefore fixed at one; for "drelu" units, the mean of the
+        two curvatures is fixed at one.
     learning_rate : float
         Initial learning rate, which `learning_rate_schedule` may decrease.
     batch_size : int or "auto"
@@ -222,8 +223,9 @@ class BaseRBM(
         `log_partition`, and number of processes for exact sums over 2^22 states or more in
         `log_partition`. Negative numbers are interpreted as in joblib. If None, the number set by
         ``joblib.parallel_config`` is used. If none is set, one process is used, and the number of
-        threads is the default of BLAS or, for small models, one. The results do not depend on
-        `n_jobs`. It has no effect on training, sampling and imputation.
+        threads is the default of BLAS; for small models, `transform`, `inverse_transform` and
+        energies use one thread. The results do not depend on `n_jobs`. It has no effect on
+        training, sampling and imputation.
     verbose : int
         Verbosity level. If zero, nothing is printed; otherwise, one line is printed per epoch, and
         about every ten seconds within a longer epoch.
@@ -591,7 +593,7 @@ class BaseRBM(
 
     @property
     def _array_places(self) -> dict[str, Place]:
-        """Place of each public array in the machine, by name; the weights are not included."""
+        """Layer, attribute and conversions of each public array except the weights, by name."""
         return self._layer_arrays | hidden_arrays(self._hidden_layer_type)
 
     @property

@@ -19,9 +19,10 @@ class Population:
     """Population of weighted chains with resampling.
 
     The standard error is estimated from the total weights of the descendants of each initial
-    chain [1]_. It therefore includes the error due to chains that do not mix. If the fraction of
-    the initial chains that have descendants is below `MIN_ANCESTOR_SHARE`, the current chains take
-    the place of the initial chains. The variance up to this time is stored and added to later ones.
+    chain [1]_. It therefore takes account of correlations between successive weights of a chain,
+    but not of modes that no chain has reached. If the fraction of the initial chains that have
+    descendants is below `MIN_ANCESTOR_SHARE`, the current chains take the place of the initial
+    chains. The variance up to this time is stored and added to later ones.
 
     Parameters
     ----------
