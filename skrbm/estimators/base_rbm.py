@@ -27,7 +27,7 @@ from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, wi
 from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.fitting.problem import RowProblem
 from skrbm.estimators.inference.missing_values import average_over_draws
-from skrbm.estimators.inference.model import Place, hidden_arrays
+from skrbm.estimators.inference.model import LayerArray, hidden_arrays
 from skrbm.estimators.inference.sampling import SamplingMixin
 from skrbm.estimators.inference.scoring import LikelihoodMixin
 from skrbm.estimators.input.array_libraries import follows_input
@@ -393,7 +393,7 @@ class BaseRBM(
         return HIDDEN_TYPES.get(self.hidden_units, self._hidden_type)
 
     # Public arrays with one value per unit: layer, attribute of the layer, maps to it and back.
-    _layer_arrays: ClassVar[dict[str, Place]] = {
+    _layer_arrays: ClassVar[dict[str, LayerArray]] = {
         "intercept_visible_": ("visible", "bias", np.asarray, np.asarray),
         "intercept_hidden_": ("hidden", "bias", np.asarray, np.asarray),
     }
@@ -592,7 +592,7 @@ class BaseRBM(
         return int(self.components_.shape[0])
 
     @property
-    def _array_places(self) -> dict[str, Place]:
+    def _array_places(self) -> dict[str, LayerArray]:
         """Layer, attribute and conversions of each public array except the weights, by name."""
         return self._layer_arrays | hidden_arrays(self._hidden_layer_type)
 

@@ -138,10 +138,10 @@ class LabelObjective:
 
     @property
     def offers(self) -> frozenset[str]:
-        """Features that are offered to the parts of training.
+        """Capabilities that the parts of training may need (see `Part.needs`).
 
-        Row weights are not offered, because a row has one weight for each label. If the generative
-        weight is 0, no features are offered.
+        Row weights are not among them, because a row has one weight for each label. If the
+        generative weight is 0, there are none.
         """
         offers = self.negative_phase.offers if self.generative_weight > 0 else frozenset[str]()
         return offers - {ROW_WEIGHTS}

@@ -37,7 +37,7 @@ class NegativePhase(ABC):
         Whether the gradient is exact. If True, estimators keep states in the precision of the
         machine, because without sampling noise the rounding errors of a lower precision matter.
     offers : frozenset of str
-        Features that this algorithm offers to the parts of training (see `Part.needs`).
+        Capabilities of the algorithm that the parts of training may need (see `Part.needs`).
     """
 
     n_gibbs_steps: int = 1

@@ -66,8 +66,8 @@ class Part:
         Key of the part in `TrainingState.parts`. An estimator whose `_left_out` contains this name
         trains without the part, or raises a ValueError if the part cannot be left out.
     needs : frozenset of str
-        Features that the part requires, such as persistent chains. A `Trainer` with the part raises
-        a ValueError if `offers` of its phases does not contain all of them.
+        Capabilities of the algorithm that the part requires, such as persistent chains. A `Trainer`
+        with the part raises a ValueError if `offers` of its phases does not contain all of them.
     data_rows : tuple of str
         Keys under which the state of the part holds rows of the data. These rows are stored in
         checkpoints, but not in fitted estimators.

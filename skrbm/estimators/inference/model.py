@@ -39,8 +39,8 @@ N_MODE_ROWS = 100  # largest number of rows or chains that represent the modes o
 N_EXPLORERS, N_EXPLORER_STEPS, N_EXPLORER_TEMPERATURES = 50, 50, 10
 OPENING = threading.Lock()  # so that concurrent first draws create an estimator's streams once
 
-# Layer of an array, attribute of the layer, maps from the array to the attribute and back.
-Place = tuple[str, str, Callable[..., Array], Callable[..., Array]]
+# Layer and attribute that hold a public array, and conversions to the attribute and back.
+LayerArray = tuple[str, str, Callable[..., Array], Callable[..., Array]]
 Statistics = tuple[float, Array, Array]  # number of rows, mean and variance of every feature
 
 
@@ -399,8 +399,8 @@ def model_of(rbm: Any) -> ArrayModel:
     return model
 
 
-def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
-    """Places of the public arrays of a hidden unit type, except for biases and offsets.
+def hidden_arrays(kind: type[Units]) -> dict[str, LayerArray]:
+    """Public arrays of a hidden unit type, except for biases and offsets.
 
     Parameters
     ----------
@@ -409,8 +409,9 @@ def hidden_arrays(kind: type[Units]) -> dict[str, Place]:
 
     Returns
     -------
-    places : dict of str to tuple
-        Place of each public array in the machine, by the name of the array.
+    arrays : dict of str to tuple
+        Layer and attribute that hold each public array, and conversions to the attribute and back,
+        by the name of the array.
     """
     names = [f.name for f in fields(cast(Any, kind)) if f.name not in ("bias", "offset")]
     return {f"{name}_hidden_": ("hidden", name, np.asarray, np.asarray) for name in names}

@@ -24,7 +24,10 @@ class GreyValues(Part):
     name: ClassVar[str] = "grey values"
 
     def applies_to(self, machine: Machine, v: Any) -> bool:
-        """False only if `v` is an array for which `has_means` of the visible layer is False."""
+        """True for arrays with values that are not states, and for everything that is not an array.
+
+        For the latter, `draw_rows` checks each mini-batch. See `Units.has_means`.
+        """
         return not is_array(v) or machine.visible.has_means(v)
 
     def draw_rows(
