@@ -224,8 +224,8 @@ class BaseRBM(
         `log_partition`. Negative numbers are interpreted as in joblib. If None, the number set by
         ``joblib.parallel_config`` is used. If none is set, one process is used, and the number of
         threads is the default of BLAS; for small models, `transform`, `inverse_transform`,
-        energies and annealing use one thread. The results do not depend on `n_jobs`. It has no effect on
-        training, sampling and imputation.
+        energies and annealing use one thread. The results do not depend on `n_jobs`. It has no
+        effect on training, sampling and imputation.
     verbose : int
         Verbosity level. If zero, nothing is printed; otherwise, one line is printed per epoch, and
         about every ten seconds within a longer epoch.
