@@ -15,7 +15,7 @@ from scipy import special
 from skrbm.core.draws import draw_normal, draw_uniform
 from skrbm.core.numerics import Array, copy_into, dense, last_rows
 from skrbm.core.units.base import Outs
-from skrbm.core.units.linear import N_BISECTIONS, LinearUnits
+from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
 # The unwrapped ufuncs, which call the library of an array on a device. If SCIPY_ARRAY_API is set,
@@ -30,8 +30,8 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 FAR_MEAN, N_FRACTION_TERMS = -10.0, 12
 FAR_DRAW, N_FIXED_POINT_STEPS = -30.0, 5
 # Two grids of fields on which the variance of a bimodal unit is maximized; the factor covers the
-# error of the grids. The second grid is centered by bisection.
-N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN = 201, 1.01
+# error of the grids. The second grid is centered by Newton's method.
+N_VARIANCE_FIELDS, VARIANCE_GRID_MARGIN, N_NEWTON_STEPS = 201, 1.01, 3
 LARGEST_ASYMMETRY = 0.9  # learned curvatures differ by a factor of 19 at most
 
 
@@ -235,17 +235,16 @@ class DReLU(RealUnits):
             return super().largest_variance
         # The variance is largest near the field at which both sides of zero are equally probable:
         # the higher the barrier between them, the nearer, and the narrower the peak.
-        widest = np.abs(self.threshold) + 4
-        high = widest.astype(np.float64)
-        low = -high
-        for _ in range(N_BISECTIONS):
-            middle = 0.5 * (low + high)
-            up, down = self._sides(middle[None]).log_normalisers[:, 0]
-            low, high = np.where(up > down, low, middle), np.where(up > down, middle, high)
-        balanced = self._sides(low[None])
-        distance = (balanced.magnitudes / balanced.probabilities).sum(axis=0)
+        up, down = np.sqrt(1 + self.asymmetry), np.sqrt(1 - self.asymmetry)
+        field = (self.threshold * (down - up) / (up + down)).astype(np.float64)
+        for _ in range(N_NEWTON_STEPS):  # from the field at which both scores are equal
+            sides = self._sides(field[None])
+            distance = (sides.magnitudes / sides.probabilities).sum(axis=0)
+            up, down = sides.log_normalisers
+            field -= (up - down)[0] / distance[0]
         grid = np.linspace(-1, 1, N_VARIANCE_FIELDS)[:, None]
-        sides = self._sides(np.concatenate([widest * grid, low + 8 / distance * grid]))
+        near = field + 8 / distance * grid
+        sides = self._sides(np.concatenate([(np.abs(self.threshold) + 4) * grid, near]))
         up, down = sides.second_moments
         variance = up + down - np.square(sides.mean)
         largest = np.maximum(variance.max(axis=0), super().largest_variance)
