@@ -217,6 +217,13 @@ def test_dates_are_refused_with_advice(X, kinds):
     assert "onvert" in str(error.value)
 
 
+def test_integers_beyond_double_precision_are_refused_by_name():
+    """Slip: a bare OverflowError. Old versions of pandas cannot hold such integers themselves."""
+    X = np.array([[10**400]] * 4, dtype=object)
+    with pytest.raises(ValueError, match=r"Column 0 expected to have numbers, got int too large"):
+        TabularRBM(2, kinds={0: "numeric"}).fit(X)
+
+
 def test_known_whole_numbers_of_arrays_stay_as_they_are():
     """Slip: columns stacked in floating point."""
     X = np.column_stack([2**62 + 1001 * COUNTS, COUNTS])

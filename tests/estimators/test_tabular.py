@@ -460,7 +460,6 @@ NO_KIND = r"Kind of column 'age' expected to be one of .*got "
         ({}, {"kinds": {"port": ("categorical", ["S", "S", "C"])}}, r"'port' .* alike: 'S' .*'S'"),
         ({}, {"kinds": {"port": ("categorical", 3)}}, r"'port' expected to be a list, got 3"),
         ({"port": [["S"]] * 200}, {}, r"'port' expected .* hashable .*'list'"),
-        ({"age": [10**400] * 200}, {"kinds": {"age": "numeric"}}, r"'age' expected .*too large"),
         *(({}, {"kinds": {"age": kind}}, NO_KIND) for kind in (3, None, (), [["numeric"]])),
         *(
             ({}, {"kinds": {"age": ("interval", *ends)}}, r"'age' expected to have finite bounds")
