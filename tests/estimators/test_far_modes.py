@@ -159,6 +159,7 @@ def numbers(shares, rng, n_rows=1000):
 NUMBERS = {"two": (0.5, 0.5), "rare": (0.95, 0.05), "five": (0.2,) * 5}
 
 
+@pytest.mark.filterwarnings("ignore:The fit is worse than a kernel")  # one unit, five clusters
 @pytest.mark.parametrize("n_components", [1, 5, 18])
 @pytest.mark.parametrize("shares", NUMBERS.values(), ids=NUMBERS)
 def test_clusters_of_numbers(shares, n_components, rng):
@@ -278,6 +279,7 @@ def test_modes_are_looked_for(estimator, step, rng):
     assert estimator.fit(X)._model.machine().visible.value_step == step
 
 
+@pytest.mark.filterwarnings("ignore:The fit is worse than a kernel")  # and rightly so
 def test_a_start_that_weights_may_not_have_is_none(rng):
     # Slip: weights that the first update cuts to a tenth, around variances of a cluster.
     X, _ = numbers(np.array(NUMBERS["two"]), rng)
@@ -485,6 +487,26 @@ def test_a_wide_fit_that_is_worse_than_independent_features_is_warned_of():
     X = StandardScaler().fit_transform(load_wine().data)
     with pytest.warns(ConvergenceWarning, match=r"is at least [1-5]\.\d+ nats lower"):
         GaussianBernoulliRBM(256, n_iter=2, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("name", ["rings", "clusters within clusters"])
+def test_a_fit_that_misses_the_shape_of_numbers_is_warned_of(name, rng):
+    """Slip: a comparison with independent numbers alone, than which these fits are better."""
+    if name == "rings":
+        angle, radius = 2 * np.pi * rng.random(2000), rng.choice([1.0, 3.0], 2000)
+        X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+        X += 0.1 * rng.normal(size=X.shape)
+    else:
+        outer, inner = 30 * rng.normal(size=(3, 10)), 3 * rng.normal(size=(3, 3, 10))
+        i, j = rng.integers(3, size=(2, 2000))
+        X = outer[i] + inner[i, j] + 0.5 * rng.normal(size=(2000, 10))
+    rbm = GaussianBernoulliRBM(16, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="worse than a kernel density estimate"):
+        rbm.fit(X)
+    factors = rng.normal(size=(1000, 3)) @ rng.normal(size=(3, 10)) + rng.normal(size=(1000, 10))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rbm.fit(factors)
 
 
 @pytest.mark.filterwarnings("ignore:Two estimates disagree")  # annealing may miss a mode

@@ -1,10 +1,12 @@
-"""Deficit of a machine's likelihood relative to a model of independent visible units."""
+"""Deficit of a machine's likelihood relative to a simpler model of the data."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from skrbm.core.chains.jumps import propose
@@ -18,12 +20,22 @@ MAX_PROPOSED_ELEMENTS, MIN_PROPOSALS = 2**18, 20  # of the visible states of all
 N_STD_ERRORS = 3  # standard errors between an estimate and its confidence bound
 # Effective number of proposals below which their standard error is unreliable.
 MIN_EFFECTIVE_PROPOSALS = 10
+# Widths of the kernels that are tried, in standard deviations of the columns.
+KERNEL_WIDTHS = np.geomspace(0.01, 1, 9)
+MAX_KERNEL_COLUMNS = 20  # with more columns, a hundred rows are too few for kernels
+MIN_DISTINCT_SHARE = 0.9  # of the values of a column; the density of repeated values is infinite
+
+LogDensity = Callable[[Array, Array | None], Array]
 
 
 def likelihood_deficit(
-    machine: Machine, base: Units, v: Any, particles: Array, sample_weight: Array | None = None
+    machine: Machine,
+    log_density: LogDensity,
+    v: Any,
+    particles: Array,
+    sample_weight: Array | None = None,
 ) -> float:
-    """Lower confidence bound on a machine's loss of log-likelihood against independent units.
+    """Lower confidence bound on a machine's loss of log-likelihood against another model.
 
     The log-partition function is replaced by the larger of two lower bounds:
 
@@ -41,8 +53,9 @@ def likelihood_deficit(
     ----------
     machine : Machine
         Trained machine.
-    base : Units
-        Visible layer whose distribution without a field is the independent model.
+    log_density : callable
+        Function that returns the log-probabilities or log-densities of rows under the other model.
+        Its arguments are the rows and their weights, or None.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Training data, of which at most `N_DEFICIT_ROWS` rows are used. Means in place of states are
         replaced by states that are drawn with these means.
@@ -54,12 +67,12 @@ def likelihood_deficit(
     Returns
     -------
     likelihood_deficit : float
-        Mean log-likelihood of a row under the independent model, minus an upper bound on that under
-        the machine, minus `N_STD_ERRORS` standard errors of the difference, in nats. If the value
-        is positive, the machine is significantly worse than the independent model. It is minus
-        infinity for a single row, whose standard error is unknown.
+        Mean log-likelihood of a row under the other model, minus an upper bound on that under the
+        machine, minus `N_STD_ERRORS` standard errors of the difference, in nats. If the value is
+        positive, the machine is significantly worse than the other model. It is minus infinity for
+        a single row, whose standard error is unknown.
     """
-    machine, base = machine.astype(np.float64), base.astype(np.float64)
+    machine = machine.astype(np.float64)
     rng, rows = np.random.default_rng(0), every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)
     if rows.shape[0] < 2:
         return -np.inf
@@ -70,11 +83,58 @@ def likelihood_deficit(
     bound = max(
         log_partition_at_least(machine, states), _proposed_bound(machine, rows, chains, rng)
     )
-    independent = -base.energy(rows) - base.log_partition(base.zero_field(1))
-    difference = independent + machine.free_energy(rows) + bound
+    difference = log_density(rows, weight) + machine.free_energy(rows) + bound
     mean = float(np.average(difference, weights=weight))
     error = float(np.sqrt(np.average((difference - mean) ** 2, weights=weight) / len(difference)))
     return mean - N_STD_ERRORS * error
+
+
+def independent_log_density(base: Units) -> LogDensity:
+    """Log-density of independent units with the distribution of `base` without a field."""
+    base = base.astype(np.float64)
+
+    def log_density(rows: Array, sample_weight: Array | None) -> Array:
+        return -base.energy(rows) - base.log_partition(base.zero_field(1))
+
+    return log_density
+
+
+def kernel_log_density(rows: Array, sample_weight: Array | None = None) -> Array:
+    """Log-densities of rows under a kernel density estimate from all other rows.
+
+    The kernels are normal. Their width, relative to the standard deviations of the columns, is the
+    one of `KERNEL_WIDTHS` with the largest mean log-density.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_columns)
+        Rows of real numbers.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows. If None, all rows have a weight of one.
+
+    Returns
+    -------
+    log_density : ndarray of shape (n_samples,)
+        Log-densities in nats. They are minus infinity if there are more than `MAX_KERNEL_COLUMNS`
+        columns, if a value is missing, or if less than `MIN_DISTINCT_SHARE` of the values of a
+        column are distinct.
+    """
+    n_rows, n_columns = rows.shape
+    n_distinct = [len(np.unique(column)) for column in rows.T]
+    unknown = n_columns > MAX_KERNEL_COLUMNS or min(n_distinct) < MIN_DISTINCT_SHARE * n_rows
+    if unknown or n_rows < 2 or np.isnan(rows).any():
+        return np.full(n_rows, -np.inf)
+    scale = rows.std(axis=0)
+    squares = cdist(rows / scale, rows / scale, "sqeuclidean")
+    np.fill_diagonal(squares, np.inf)
+    weight = np.ones(n_rows) if sample_weight is None else sample_weight
+    estimates = [
+        logsumexp(-squares / (2 * width**2), b=weight, axis=1) - n_columns * np.log(width)
+        for width in KERNEL_WIDTHS
+    ]
+    best: Array = max(estimates, key=lambda estimate: float(np.average(estimate, weights=weight)))
+    constant = np.log(scale).sum() + n_columns * np.log(2 * np.pi) / 2
+    return best - np.log(weight.sum() - weight) - constant
 
 
 def _proposed_bound(machine: Machine, rows: Any, chains: Array, rng: np.random.Generator) -> float:

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.random import Generator
 from sklearn.exceptions import ConvergenceWarning
 
-from skrbm.core.likelihood.deficit import likelihood_deficit
+from skrbm.core.likelihood.deficit import (
+    LogDensity,
+    independent_log_density,
+    kernel_log_density,
+    likelihood_deficit,
+)
 from skrbm.core.likelihood.optimism import effective_parameters
 from skrbm.core.likelihood.pseudo import monitored_rows
 from skrbm.core.likelihood.tracking import PartitionTracker
@@ -276,8 +281,7 @@ class RowRecorder(Recorder):
 
     def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
         rows, rbm = self._scored[0], self.rbm
-        with np.errstate(all="ignore"):
-            deficit = likelihood_deficit(machine, self.base, rows.v, particles, rows.weight)
+        deficit = self._deficit(machine, independent_log_density(self.base), particles)
         if deficit > MIN_DEFICIT:
             warn_user(
                 f"The fit is worse than a model of independent features: its mean log-likelihood of X "
@@ -285,8 +289,10 @@ class RowRecorder(Recorder):
                 f"set algorithm='pt' with n_iter={rbm.n_iter} or more.",
                 ConvergenceWarning,
             )
-        elif self.held_out is None:
-            self._warn_if_overfitted(machine, step_sum)
+        else:
+            self._warn_if_shapeless(machine, particles)
+            if self.held_out is None:
+                self._warn_if_overfitted(machine, step_sum)
         ratio = variance_beyond_bound(machine, rows.v, particles)
         if ratio > MAX_VARIANCE_RATIO:
             others = "'binary'" if rbm.hidden_units == "drelu" else "'drelu' or 'binary'"
@@ -295,6 +301,29 @@ class RowRecorder(Recorder):
                 f"{ratio:.2g} times that of the model. Samples vary less and are less correlated "
                 f"than X. With hidden_units={rbm.hidden_units!r}, weights are bounded so that the "
                 f"distribution exists and the chains mix. Set hidden_units={others}.",
+                ConvergenceWarning,
+            )
+
+    def _deficit(self, machine: Machine, log_density: LogDensity, particles: Array) -> float:
+        """Certain deficit of the training rows' log-likelihood, see `likelihood_deficit`."""
+        rows = self._scored[0]
+        with np.errstate(all="ignore"):
+            return likelihood_deficit(machine, log_density, rows.v, particles, rows.weight)
+
+    def _warn_if_shapeless(self, machine: Machine, particles: Array) -> None:
+        """Warn if real-valued rows are likelier under a kernel density estimate.
+
+        Nothing is checked after a single epoch.
+        """
+        if self.history.n_iter == 1 or not np.isinf(machine.visible.column_bounds).all():
+            return
+        deficit, rbm = self._deficit(machine, kernel_log_density, particles), self.rbm
+        if deficit > MIN_DEFICIT:
+            warn_user(
+                f"The fit is worse than a kernel density estimate: its mean log-likelihood of X is at "
+                f"least {deficit:.3g} nats lower. It misses clusters or curved dependencies of X. "
+                f"Increase n_components={rbm.n_components} or n_iter={rbm.n_iter}, or use a mixture, "
+                f"for example sklearn.mixture.GaussianMixture.",
                 ConvergenceWarning,
             )
 

@@ -15,10 +15,17 @@ from core.models import (
     uncoupled_like,
     visible_layer,
 )
-from scipy import sparse
+from scipy import sparse, stats
 
 from skrbm.core.centering import recenter
-from skrbm.core.likelihood.deficit import N_STD_ERRORS, likelihood_deficit
+from skrbm.core.likelihood.deficit import (
+    KERNEL_WIDTHS,
+    MAX_KERNEL_COLUMNS,
+    N_STD_ERRORS,
+    independent_log_density,
+    kernel_log_density,
+    likelihood_deficit,
+)
 from skrbm.core.likelihood.exact import log_partition
 
 N_ROWS = 40
@@ -40,7 +47,10 @@ def test_shortfall_is_what_independent_columns_have_more(case, seed, rng):
         error = np.sqrt(np.average((difference - mean) ** 2, weights=own) / len(v))
         expected = mean - N_STD_ERRORS * error
         np.testing.assert_allclose(
-            likelihood_deficit(machine, layer, v, particles, own), expected, rtol=1e-9, atol=1e-9
+            likelihood_deficit(machine, independent_log_density(layer), v, particles, own),
+            expected,
+            rtol=1e-9,
+            atol=1e-9,
         )
 
 
@@ -57,7 +67,7 @@ def test_shortfall_is_close_however_many_hidden_units(kind, rng):
     independent = -layer.energy(rows) - layer.log_partition(layer.zero_field(1))
     difference = independent + machine.free_energy(rows) + log_partition(machine)
     expected = difference.mean() - N_STD_ERRORS * difference.std() / np.sqrt(len(rows))
-    found = likelihood_deficit(machine, layer, v, particles)
+    found = likelihood_deficit(machine, independent_log_density(layer), v, particles)
     assert expected - 1 < found < expected + 0.1
 
 
@@ -67,7 +77,9 @@ def test_grey_rows_stand_for_the_states_that_they_are_means_of(rng):
     machine, layer = machine_from(p), visible_layer(uncoupled_like(p, rng))
     states = np.round(rng.random((100, 12)))
     drawn, of_means = (
-        likelihood_deficit(machine, layer, v, np.round(rng.random((100, 30))))
+        likelihood_deficit(
+            machine, independent_log_density(layer), v, np.round(rng.random((100, 30)))
+        )
         for v in (states, np.full((100, 12), 0.5))
     )
     at_means = machine.free_energy(np.full((1, 12), 0.5)) - machine.free_energy(states).mean()
@@ -75,11 +87,42 @@ def test_grey_rows_stand_for_the_states_that_they_are_means_of(rng):
     assert of_means == pytest.approx(drawn, abs=5)
 
 
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_kernels_are_those_of_the_other_rows(is_weighted, rng):
+    # Slips: the row's own kernel, which makes narrow kernels best; the scale of the columns; weights.
+    rows = rng.normal(size=(30, 2)) * [1.0, 5.0]
+    weight = rng.uniform(0.5, 2, 30) if is_weighted else None
+    scale, all_weights = rows.std(axis=0), np.ones(30) if weight is None else weight
+    means = []
+    for width in KERNEL_WIDTHS:
+        density = np.empty(30)
+        for i in range(30):
+            others = np.arange(30) != i
+            kernels = stats.norm.pdf(rows[i], rows[others], width * scale).prod(axis=1)
+            density[i] = np.average(kernels, weights=all_weights[others])
+        with np.errstate(divide="ignore"):
+            means.append((np.average(np.log(density), weights=all_weights), np.log(density)))
+    best = max(means, key=lambda pair: pair[0])[1]
+    np.testing.assert_allclose(kernel_log_density(rows, weight), best)
+
+
+def test_kernels_need_distinct_values_and_few_columns(rng):
+    rows = rng.normal(size=(100, 3))
+    assert np.isfinite(kernel_log_density(rows)).all()
+    repeated, missing = rows.copy(), rows.copy()
+    repeated[:20, 1], missing[0, 0] = 0.0, np.nan
+    for other in (repeated, missing, rng.normal(size=(100, MAX_KERNEL_COLUMNS + 1)), rows[:1]):
+        assert (kernel_log_density(other) == -np.inf).all()
+
+
 def test_a_single_row_has_no_standard_error(rng):
     p = oracles.random_parameters("bernoulli", 6, 3, rng)
     machine = machine_from(p)
     v, particles = np.ones((1, 6)), np.ones((5, 3))
-    assert likelihood_deficit(machine, machine.visible, v, particles) == -np.inf
+    assert (
+        likelihood_deficit(machine, independent_log_density(machine.visible), v, particles)
+        == -np.inf
+    )
 
 
 def test_shortfall_of_wide_rows_takes_little_memory(rng):
@@ -87,7 +130,9 @@ def test_shortfall_of_wide_rows_takes_little_memory(rng):
     p = oracles.random_parameters("bernoulli", 50_000, 20, rng, scale=0.01)
     machine, v = recenter(machine_from(p), None, None), sparse.csr_array((100, 50_000))
     tracemalloc.start()
-    likelihood_deficit(machine, machine.visible, v, rng.choice([0.0, 1.0], (100, 20)))
+    likelihood_deficit(
+        machine, independent_log_density(machine.visible), v, rng.choice([0.0, 1.0], (100, 20))
+    )
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 30e6
