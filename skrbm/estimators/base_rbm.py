@@ -464,10 +464,10 @@ class BaseRBM(
             has unknown categories.
         ConvergenceWarning
             If the mean log-likelihood of `X` is significantly lower than under a model of
-            independent features, or than under a kernel density estimate of at most 20 real-valued
-            features: a lower bound of the difference exceeds 0.2 nats plus three standard errors.
-            Also if the features and the hidden units are real-valued, and the model cannot reach
-            the variance of `X` along a strong factor.
+            independent features or, after at least ten epochs, under a kernel density estimate of
+            at most 20 real-valued features: a lower bound of the difference exceeds 0.2 nats plus
+            three standard errors. Also if the features and the hidden units are real-valued, and
+            the model cannot reach the variance of `X` along a strong factor.
         OverfittingWarning
             If most of the gain over independent features, and at least one nat per row, is expected
             to be lost on new rows. The expected loss is the effective number of weights divided by

@@ -33,6 +33,7 @@ from skrbm.estimators.input.validation import OverfittingWarning, warn_user
 MAX_RECORDED_ROWS = 1000  # largest number of training rows that are scored if rows are held out
 # A fit warns if a model of independent features has a log-likelihood larger by this number of nats.
 MIN_DEFICIT = 0.2
+MIN_SHAPE_EPOCHS = 10  # the default; shorter fits are compared with independent features alone
 # A fit warns if the expected loss of log-likelihood on new rows is at least this number of nats and
 # at least this share of the gain of the pseudo-likelihood.
 # Losses on new rows: benchmarks/results/overfitting.json.
@@ -313,9 +314,10 @@ class RowRecorder(Recorder):
     def _warn_if_shapeless(self, machine: Machine, particles: Array) -> None:
         """Warn if real-valued rows are likelier under a kernel density estimate.
 
-        Nothing is checked after a single epoch.
+        Nothing is checked after fewer than `MIN_SHAPE_EPOCHS` epochs.
         """
-        if self.history.n_iter == 1 or not np.isinf(machine.visible.column_bounds).all():
+        is_real = np.isinf(machine.visible.column_bounds).all()
+        if self.history.n_iter < MIN_SHAPE_EPOCHS or not is_real:
             return
         deficit, rbm = self._deficit(machine, kernel_log_density, particles), self.rbm
         if deficit > MIN_DEFICIT:
