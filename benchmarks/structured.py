@@ -33,6 +33,7 @@ DISTANCE = 40.0  # deviations, in every column
 FAR, N_FAR = 100.0, 3  # deviations, of one number; rows of 1,000
 NEAREST, FARTHEST, N_SCATTERED = 30.0, 60.0, 6  # deviations, in every column; rows of 1,000
 MEDIAN_LENGTH, LOG_SPREAD = 5.0, 1.2  # words of a document, and deviation of their logarithm
+RADII, RING_NOISE = (1.0, 3.0), 0.1  # of two rings, and deviation from them
 LENGTHS = np.linspace(-6, 6, 1001)  # deviations of the log-length, where its density is summed
 
 
@@ -169,8 +170,21 @@ def rare_groups() -> Iterator[DataSet]:
     yield from _of_numbers(f"scattered, {N_SCATTERED} of {N_ROWS}", numbers, None, is_rare)
 
 
+def shapes() -> Iterator[DataSet]:
+    """Numbers on two rings, and in clusters within clusters."""
+    rng = np.random.default_rng(0)
+    angle, radius = 2 * np.pi * rng.random(N_MANY_ROWS), rng.choice(RADII, N_MANY_ROWS)
+    rings = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    yield from _of_numbers("rings", rings + RING_NOISE * rng.normal(size=rings.shape), None, None)
+    outer, inner = 30 * rng.normal(size=(3, 10)), 3 * rng.normal(size=(3, 3, 10))
+    centers = (outer[:, None] + inner).reshape(-1, 10)
+    X = centers[rng.integers(9, size=N_MANY_ROWS)] + 0.5 * rng.normal(size=(N_MANY_ROWS, 10))
+    density = logsumexp(stats.norm.logpdf(X[:, None], centers, 0.5).sum(axis=2), axis=1) - np.log(9)
+    yield from _of_numbers("clusters within clusters", X, density, None)
+
+
 def _of_numbers(
-    name: str, X: np.ndarray, density: np.ndarray | None, is_rare: np.ndarray
+    name: str, X: np.ndarray, density: np.ndarray | None, is_rare: np.ndarray | None
 ) -> Iterator[DataSet]:
     """Numbers for the Gaussian class, and for tables in the scale that outlier detection takes."""
     yield DataSet(f"numbers, {name}", GaussianBernoulliRBM, X, density, is_rare)

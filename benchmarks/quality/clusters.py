@@ -6,9 +6,10 @@ and scikit-learn's BernoulliRBM by its defaults (which sees spins as 0 and 1). F
 also the area under the ROC curve of `RBMOutlierDetector` over these fits. Counts fits that are
 below independent features, with and without a warning, rows of likelihood above one, and annealed partition
 functions that are off by more than five of their standard errors. Sizes "rare" and "rare, quick" are
-the rare groups alone. Run from the repository:
+the rare groups alone; "shapes" are two rings and clusters within clusters, beside a mixture of 16
+normals. Run from the repository:
 
-    python -m benchmarks.quality.clusters [--size {quick,wide,full,rare,rare-quick}] [--n-jobs 1]
+    python -m benchmarks.quality.clusters [--size {quick,wide,full,rare,rare-quick,shapes}] [--n-jobs 1]
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
+from sklearn.mixture import GaussianMixture
 from sklearn.neural_network import BernoulliRBM as TheirRBM
 
 from benchmarks import machine as where
@@ -43,7 +45,9 @@ SIZES: dict[str, dict[str, Any]] = {
     },
     "rare": {"n_components": (5, 18, 64, 256, 1024), "n_iter": (10, 50), "n_seeds": 8},
     "rare-quick": {"n_components": (18, 256), "n_iter": (10,), "n_seeds": 8},
+    "shapes": {"n_components": (16, 64), "n_iter": (10, 50), "n_seeds": 4},
 }
+N_NORMALS = 16  # components of the mixture beside "shapes"
 WIDE, N_SEEDS_WIDE = 1024, 4  # hidden units; seeds of a fit of so many, which takes long
 N_EXACT = 25  # hidden units whose states are summed over
 N_TEMPERATURES = 2000
@@ -57,6 +61,8 @@ def data_sets(size: str) -> Iterator[DataSet]:
     """Kinds of data of a size of this benchmark."""
     if size.startswith("rare"):
         return structured.rare_groups()
+    if size == "shapes":
+        return structured.shapes()
     return chain(
         structured.clusters(),
         structured.lattices(),
@@ -147,6 +153,8 @@ def run(data: DataSet, size: dict[str, Any], n_jobs: int) -> dict[str, Any]:
         bits = data.X if data.estimator is BernoulliRBM else (data.X + 1) / 2
         theirs = as_skrbm(TheirRBM(min(size["n_components"]), random_state=0).fit(bits))
         row["scikit-learn"] = float(theirs.log_likelihood(bits, theirs.log_partition()).mean())
+    if size is SIZES["shapes"]:
+        row["mixture"] = float(GaussianMixture(N_NORMALS, random_state=0).fit(data.X).score(data.X))
     settings = [
         (n_components, n_iter, seed)
         for n_components, n_iter in product(size["n_components"], size["n_iter"])
@@ -161,12 +169,14 @@ def show(name: str, row: dict[str, Any]) -> None:
     means = [f["mean"] for f in row["fits"] if f["mean"] is not None]
     low = [f for f in row["fits"] if f["mean"] is None or f["mean"] < row["independent"]]
     n_silent = sum(not f["is_warned"] for f in low)
+    n_warned = sum(f["is_warned"] for f in row["fits"])
     truth = "-" if row["truth"] is None else f"{row['truth']:.2f}"
     areas = [f["area"] for f in row["fits"] if "area" in f]
     print(
         f"{name:36} truth {truth:>7}  independent {row['independent']:8.2f}  scikit-learn "
         f"{row.get('scikit-learn', np.nan):8.2f}  skrbm {min(means):8.2f} to {max(means):8.2f}  "
         f"below independent {len(low)}, {n_silent} in silence, of {len(row['fits'])}"
+        + (f"  mixture {row['mixture']:.2f}, warned {n_warned}" if "mixture" in row else "")
         + (
             f"  area {min(areas):.3f} to {max(areas):.3f}, true {row.get('true area', np.nan):.3f}"
             if areas
@@ -196,7 +206,8 @@ def main() -> None:
     print(
         f"annealed values off by {MANY_ERRORS} standard errors: {len(off)}, {n_silent} in silence"
     )
-    name = "clusters_rare" if arguments.size.startswith("rare") else "clusters"
+    names = {"rare": "clusters_rare", "rare-quick": "clusters_rare", "shapes": "clusters_shapes"}
+    name = names.get(arguments.size, "clusters")
     path = where.write(name, __doc__.splitlines()[0], results, size=arguments.size)
     print(path.relative_to(where.ROOT))
 
