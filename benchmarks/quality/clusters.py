@@ -45,9 +45,8 @@ SIZES: dict[str, dict[str, Any]] = {
     },
     "rare": {"n_components": (5, 18, 64, 256, 1024), "n_iter": (10, 50), "n_seeds": 8},
     "rare-quick": {"n_components": (18, 256), "n_iter": (10,), "n_seeds": 8},
-    "shapes": {"n_components": (16, 64), "n_iter": (10, 50), "n_seeds": 4},
+    "shapes": {"n_components": (16, 64), "n_iter": (10, 50), "n_seeds": 4, "n_normals": 16},
 }
-N_NORMALS = 16  # components of the mixture beside "shapes"
 WIDE, N_SEEDS_WIDE = 1024, 4  # hidden units; seeds of a fit of so many, which takes long
 N_EXACT = 25  # hidden units whose states are summed over
 N_TEMPERATURES = 2000
@@ -153,8 +152,9 @@ def run(data: DataSet, size: dict[str, Any], n_jobs: int) -> dict[str, Any]:
         bits = data.X if data.estimator is BernoulliRBM else (data.X + 1) / 2
         theirs = as_skrbm(TheirRBM(min(size["n_components"]), random_state=0).fit(bits))
         row["scikit-learn"] = float(theirs.log_likelihood(bits, theirs.log_partition()).mean())
-    if size is SIZES["shapes"]:
-        row["mixture"] = float(GaussianMixture(N_NORMALS, random_state=0).fit(data.X).score(data.X))
+    if "n_normals" in size:
+        mixture = GaussianMixture(size["n_normals"], random_state=0).fit(data.X)
+        row["mixture"] = float(mixture.score(data.X))
     settings = [
         (n_components, n_iter, seed)
         for n_components, n_iter in product(size["n_components"], size["n_iter"])

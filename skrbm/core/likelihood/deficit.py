@@ -11,12 +11,13 @@ from scipy.special import logsumexp
 
 from skrbm.core.chains.jumps import propose
 from skrbm.core.likelihood.partition import BOUND_MARGIN, log_partition_at_least
+from skrbm.core.likelihood.weighted_chains import Population
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row
 from skrbm.core.units import Units
 
 N_DEFICIT_ROWS = 100  # largest number of rows of the data, and of chains
-MAX_PROPOSED_ELEMENTS, MIN_PROPOSALS = 2**18, 20  # of the visible states of all proposals
+MAX_PROPOSED_ELEMENTS, MIN_PROPOSALS = 2**18, 14  # of the visible states of all proposals
 N_STD_ERRORS = 3  # standard errors between an estimate and its confidence bound
 # Effective number of proposals below which their standard error is unreliable.
 MIN_EFFECTIVE_PROPOSALS = 10
@@ -77,13 +78,16 @@ def likelihood_deficit(
     if rows.shape[0] < 2:
         return -np.inf
     rows = machine.visible.draw_states_of_means(rows, rng)
-    chains = every_kth_row(particles, N_DEFICIT_ROWS).astype(np.float64)
     weight = None if sample_weight is None else every_kth_row(sample_weight, N_DEFICIT_ROWS)
+    reference = log_density(rows, weight)
+    if np.isneginf(reference).all():  # unknown
+        return -np.inf
+    chains = every_kth_row(particles, N_DEFICIT_ROWS).astype(np.float64)
     states = np.concatenate([chains, machine.sample_hidden(rows, rng)])
     bound = max(
         log_partition_at_least(machine, states), _proposed_bound(machine, rows, chains, rng)
     )
-    difference = log_density(rows, weight) + machine.free_energy(rows) + bound
+    difference = reference + machine.free_energy(rows) + bound
     mean = float(np.average(difference, weights=weight))
     error = float(np.sqrt(np.average((difference - mean) ** 2, weights=weight) / len(difference)))
     return mean - N_STD_ERRORS * error
@@ -143,10 +147,6 @@ def _proposed_bound(machine: Machine, rows: Any, chains: Array, rng: np.random.G
     n_proposals = min(most, 2 * N_DEFICIT_ROWS)
     rows, chains = (every_kth_row(x, n_proposals // 2) for x in (rows, chains))
     v = np.concatenate([dense(rows), machine.sample_visible(chains, rng)])
-    _, log_weights = propose(machine, v, n_proposals, rng)
-    log_sum = logsumexp(log_weights)
-    inverse_size = float(np.exp(logsumexp(2 * log_weights) - 2 * log_sum))
-    margin = BOUND_MARGIN
-    if inverse_size * MIN_EFFECTIVE_PROPOSALS < 1:
-        margin = N_STD_ERRORS * np.sqrt(max(0.0, inverse_size - 1 / n_proposals))
-    return float(log_sum - np.log(n_proposals) - margin)
+    draws = Population(*propose(machine, v, n_proposals, rng))
+    is_reliable = draws.effective_sample_size > MIN_EFFECTIVE_PROPOSALS
+    return draws.value - (N_STD_ERRORS * draws.std_error if is_reliable else BOUND_MARGIN)

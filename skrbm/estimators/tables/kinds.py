@@ -162,8 +162,8 @@ def checked_numbers(name: Any, column: Any) -> Array:
     try:
         numbers = numbers_of(column)
     except (TypeError, ValueError, OverflowError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(
+        category = TypeError if isinstance(error, TypeError) else ValueError
+        raise category(
             f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit "
             f"with kinds={{{name!r}: 'categorical'}}."
         ) from error

@@ -135,4 +135,4 @@ def test_shortfall_of_wide_rows_takes_little_memory(rng):
     )
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 30e6
+    assert peak < 20e6
