@@ -217,6 +217,12 @@ def test_dates_are_refused_with_advice(X, kinds):
     assert "onvert" in str(error.value)
 
 
+def test_values_that_cannot_be_hashed_are_refused_by_name():
+    """Slip: a bare TypeError of pandas or of a dict."""
+    with pytest.raises(TypeError, match=r"Column 'port' expected .* hashable .*'list'"):
+        TabularRBM(2).fit(pd.DataFrame({"port": [["S"]] * 4}))
+
+
 def test_integers_beyond_double_precision_are_refused_by_name():
     """Slip: a bare OverflowError. Old versions of pandas cannot hold such integers themselves."""
     X = np.array([[10**400]] * 4, dtype=object)

@@ -459,7 +459,6 @@ NO_KIND = r"Kind of column 'age' expected to be one of .*got "
         ),
         ({}, {"kinds": {"port": ("categorical", ["S", "S", "C"])}}, r"'port' .* alike: 'S' .*'S'"),
         ({}, {"kinds": {"port": ("categorical", 3)}}, r"'port' expected to be a list, got 3"),
-        ({"port": [["S"]] * 200}, {}, r"'port' expected .* hashable .*'list'"),
         *(({}, {"kinds": {"age": kind}}, NO_KIND) for kind in (3, None, (), [["numeric"]])),
         *(
             ({}, {"kinds": {"age": ("interval", *ends)}}, r"'age' expected to have finite bounds")
@@ -472,7 +471,7 @@ def test_bad_columns_are_refused_by_name_and_leave_no_trace(change, params, mess
     X = mixed().assign(**change)
     rbm = TabularRBM(2, n_iter=1, **params)
     before = set(vars(rbm))
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises(ValueError, match=message):
         rbm.fit(X)
     assert set(vars(rbm)) == before
 
