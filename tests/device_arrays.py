@@ -4,13 +4,17 @@ A `DeviceArray` runs NumPy code by NumPy's protocols (NEP 13 and 18). It refuses
 silent conversion to a NumPy array, mixtures with NumPy arrays, and the few ufunc methods and
 keywords that CuPy lacks. It also refuses copies to the device that CuPy would make silently, as
 for an index that is a NumPy array. `transfers` counts the copies that remain.
+
+On a machine with a GPU, `SKRBM_TEST_DEVICE=cupy` runs the tests with arrays of CuPy instead.
 """
 
+import os
 from collections import Counter
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 REDUCTIONS = {
     "reduce": ("add", "multiply"),
@@ -178,3 +182,11 @@ class _Generator:
 
 
 random = SimpleNamespace(default_rng=_Generator)
+
+
+HAS_GPU = os.environ.get("SKRBM_TEST_DEVICE") == "cupy"
+stand_in_only = pytest.mark.skipif(HAS_GPU, reason="CuPy does not count transfers.")
+if HAS_GPU:
+    import cupy
+
+    DeviceArray, to_device = cupy.ndarray, cupy.array

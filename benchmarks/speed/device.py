@@ -1,10 +1,11 @@
 """Do fits, samples and annealing take less time on a GPU than on the host?
 
-BernoulliRBM with 784 x 500 and 4,000 x 2,000 units and 2,000 chains, single precision: seconds of an
-epoch of 10,000 rows in batches of 2,000 (a fit of six epochs minus a fit of one), of 100 Gibbs steps of
-2,000 samples, and of 1,000 temperatures of annealing with 1,000 chains. Arrays of the library given, by
-default CuPy's, in turn with NumPy's on the same machine; medians of seven rounds. Needs a GPU, CuPy, and
-scikit-learn's array API support; run from the repository:
+BernoulliRBM in single precision, with as many chains as rows in a batch: 64 x 64 units and 10 chains,
+784 x 500 with 100 and with 2,000, 4,000 x 2,000 with 2,000. Seconds of an epoch of 10,000 rows, or of 100
+batches if these are fewer rows (a fit of six epochs minus a fit of one), of 100 Gibbs steps of as many
+samples as chains, and of annealing over 100 temperatures with half as many chains. Arrays of the library
+given, by default CuPy's, in turn with NumPy's on the same machine; medians of seven rounds. Needs a GPU,
+CuPy, and scikit-learn's array API support; run from the repository:
 
     SCIPY_ARRAY_API=1 python -m benchmarks.speed.device
 
@@ -27,8 +28,10 @@ from benchmarks import machine as where
 from benchmarks.timing import ratio, seconds, take_turns
 from skrbm import BernoulliRBM
 
-SIZES, SMALL_SIZES = ((784, 500), (4000, 2000)), ((30, 20),)
-N_CHAINS, N_EPOCHS, N_STEPS, N_TEMPERATURES = 2_000, 5, 100, 1_000
+# Visible units, hidden units, chains.
+SIZES = (64, 64, 10), (784, 500, 100), (784, 500, 2_000), (4_000, 2_000, 2_000)
+SMALL_SIZES = ((30, 20, 20),)
+N_ROWS, MAX_BATCHES, N_EPOCHS, N_STEPS, N_TEMPERATURES = 10_000, 100, 5, 100, 100
 N_REPEATS = 7
 
 
@@ -53,7 +56,8 @@ def compare(
 ) -> dict[str, dict[str, float]]:
     """Median seconds of every task with both libraries, and their ratio."""
     rng = np.random.default_rng(0)
-    X = (rng.random((5 * n_chains, n_visible)) < 0.3).astype(np.float32)
+    n_rows = min(N_ROWS, MAX_BATCHES * n_chains)
+    X = (rng.random((n_rows, n_visible)) < 0.3).astype(np.float32)
     rows = {"numpy": X, "device": asarray(X)}
     fitted = {name: fit(each, n_hidden, n_chains, 1) for name, each in rows.items()}
     sizes = {"n_chains": n_chains // 2, "n_temperatures": N_TEMPERATURES}
@@ -84,11 +88,11 @@ def main() -> None:
     arguments = parser.parse_args()
     question = where.begin(__doc__)
     library = import_module(arguments.library)
-    n_chains, n_repeats = (20, 1) if arguments.small else (N_CHAINS, N_REPEATS)
+    sizes, n_repeats = (SMALL_SIZES, 1) if arguments.small else (SIZES, N_REPEATS)
     results = {}
     with config_context(array_api_dispatch=True):
-        for n_visible, n_hidden in SMALL_SIZES if arguments.small else SIZES:
-            case = f"{n_visible} x {n_hidden}"
+        for n_visible, n_hidden, n_chains in sizes:
+            case = f"{n_visible} x {n_hidden}, {n_chains} chains"
             results[case] = compare(library.asarray, n_visible, n_hidden, n_chains, n_repeats)
             print(f"\n{case}")
             for name, found in results[case].items():

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from device_arrays import DeviceArray, counted, to_device
+from device_arrays import DeviceArray, counted, stand_in_only, to_device
 from sklearn import config_context
 from sklearn.base import clone
 
@@ -129,6 +129,7 @@ def test_fits_and_draws_run_on_a_device_to_their_end(kind, algorithm):
         assert np.isfinite(effective_couplings(rbm).pairs).all()  # computed on the host
 
 
+@stand_in_only
 def test_rows_are_not_copied_to_the_device_again(seed):
     X = rows_for(BernoulliRBM, 600)
     sizes = []
@@ -147,7 +148,9 @@ def test_results_that_cannot_follow_are_refused_by_name(strict):
     X = rows_for(BernoulliRBM)
     with dispatched():
         rbm = BernoulliRBM(3, n_iter=1, random_state=0).fit(strict.asarray(X))
-        for rows, place in ((X, "NumPy"), (to_device(X), "device_arrays")):
+        on_device = to_device(X)
+        library = type(on_device).__module__.partition(".")[0]
+        for rows, place in ((X, "NumPy"), (on_device, library)):
             with pytest.raises(ValueError, match=rf"transform\(\) must use the same .* {place}"):
                 rbm.transform(rows)
         rbm.fit(X)
@@ -167,3 +170,26 @@ def test_a_failed_fit_leaves_arrays_where_they_are():
 def test_tables_say_that_they_do_not_take_arrays_of_other_libraries():
     assert not TabularRBM().__sklearn_tags__().array_api_support
     assert all(kind().__sklearn_tags__().array_api_support for kind in ESTIMATORS)
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_tensors_on_a_gpu_are_computed_there_and_stay_there(kind):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("No GPU here.")
+    X = rows_for(kind)
+    options = {"algorithm": "exact", "shuffle": False, "random_state": 0, "n_iter": 3}
+    options |= {} if kind is GaussianBernoulliRBM else {"draw_states": False}
+    expected = kind(3, **options).fit(X)
+    with dispatched():
+        rbm = kind(3, **options).fit(torch.asarray(X, device="cuda"))
+        results = same_results(rbm, X, partial(torch.asarray, device="cuda"))
+        results |= {name: getattr(rbm, name) for name in PUBLIC}
+        drawn = rbm.sample(4, n_gibbs_steps=3)
+    numbers = same_results(expected, X, np.asarray) | {n: getattr(expected, n) for n in PUBLIC}
+    for name, array in results.items():
+        if torch.is_tensor(array):
+            assert array.device.type == "cuda", name
+            array = array.cpu().numpy()
+        np.testing.assert_allclose(array, numbers[name], atol=1e-8, err_msg=name)
+    assert drawn.device.type == "cuda"
