@@ -6,7 +6,8 @@ Likelihoods are exact where one layer can be summed over, and else the lowest of
 annealing in reverse and Bennett's ratio. Beside them a mixture of independent bits and scikit-learn's
 BernoulliRBM, chosen on the same rows, the likeliest tree, and independent columns. The rows are read from
 the folder ``datasets`` of github.com/arranger1044/DEBD, or packed from the folder SKRBM_DATA. A set is
-written when it is done, and one that was written is not run again. Run from the repository:
+written when it is done. What was written is not run again: a run with more seeds or a longer grid adds
+what is missing. Run from the repository:
 
     python -m benchmarks.quality.density [SET ...] [--folder datasets] [--seeds 5]
     python -m benchmarks.quality.density --table
@@ -103,7 +104,7 @@ FIRST = (
 )
 MORE_PASSES = 4  # times as many, for the best of each start
 # Then factors of the settings of the best of all, tried in turn; one that helps is kept.
-FACTORS: tuple[dict[str, float], ...] = ({"l1": 2.0, "l2": 3.0}, {"n_free": 3})
+FACTORS: tuple[dict[str, float], ...] = ({"l1": 2.0, "l2": 3.0}, {"n_free": 3}, {"n_iter": 4})
 
 
 def log_partitions(
@@ -146,20 +147,29 @@ def standard_error(values: np.ndarray) -> float:
 
 
 def search(
-    rows: dict[str, np.ndarray], n_iter: int, max_seconds: float
+    rows: dict[str, np.ndarray], n_iter: int, max_seconds: float, before: list[dict[str, Any]]
 ) -> tuple[Recipe, list[dict[str, Any]]]:
-    """Recipe that is likeliest on the validation rows, and all that were tried."""
+    """Recipe that is likeliest on the validation rows, and all that were tried, now or before."""
+    measured = "seconds", "valid"
+    known = {
+        Recipe(**{key: value for key, value in old.items() if key not in measured}): {
+            key: old[key] for key in measured
+        }
+        for old in before
+    }
     tried: dict[Recipe, dict[str, float]] = {}
 
     def attempt(recipe: Recipe) -> None:
-        try:
-            rbm, seconds = recipe.fit(rows["train"], seed=0)
-        except DivergenceError:
-            return
-        size = METHODS[:2], N_SEARCH_TEMPERATURES
-        valid = measure(rbm, rows["train"], rows["valid"], *size)["mean"]
-        tried[recipe] = {"seconds": round(seconds, 1), "valid": valid}
-        print("  ", *asdict(recipe).values(), tried[recipe], flush=True)
+        if recipe not in known:
+            try:
+                rbm, seconds = recipe.fit(rows["train"], seed=0)
+            except DivergenceError:
+                return
+            size = METHODS[:2], N_SEARCH_TEMPERATURES
+            valid = measure(rbm, rows["train"], rows["valid"], *size)["mean"]
+            known[recipe] = {"seconds": round(seconds, 1), "valid": valid}
+            print("  ", *asdict(recipe).values(), known[recipe], flush=True)
+        tried[recipe] = known[recipe]
 
     def best_of(recipes: Iterable[Recipe]) -> Recipe:
         return max(recipes, key=lambda recipe: tried[recipe]["valid"])
@@ -178,7 +188,8 @@ def search(
     for factors in FACTORS:
         best = best_of(tried)
         attempt_changed(best, **{name: getattr(best, name) * by for name, by in factors.items()})
-    return best_of(tried), [asdict(recipe) | found for recipe, found in tried.items()]
+    likeliest = max(known, key=lambda recipe: known[recipe]["valid"])
+    return likeliest, [asdict(recipe) | found for recipe, found in known.items()]
 
 
 def peers(rows: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -203,13 +214,17 @@ def peers(rows: dict[str, np.ndarray]) -> dict[str, Any]:
     }
 
 
-def run(rows: dict[str, np.ndarray], settings: dict[str, Any]) -> dict[str, Any]:
-    """Search, fits and peers of a set."""
-    found = peers(rows)
+def run(
+    rows: dict[str, np.ndarray], settings: dict[str, Any], before: dict[str, Any]
+) -> dict[str, Any]:
+    """Search, fits and peers of a set, without what was found before."""
+    found = before.get("peers") or peers(rows)
     print("  ", {name: round(own["mean"], 3) for name, own in found.items()}, flush=True)
-    recipe, tried = search(rows, settings["n_iter"], settings["max_seconds"])
-    fits = []
-    for seed in range(settings["seeds"]):
+    recipe, tried = search(
+        rows, settings["n_iter"], settings["max_seconds"], before.get("tried", [])
+    )
+    fits = before["fits"] if before.get("recipe") == asdict(recipe) else []
+    for seed in range(len(fits), settings["seeds"]):
         rbm, seconds = recipe.fit(rows["train"], seed)
         values = measure(rbm, rows["train"], rows["test"], METHODS, settings["n_temperatures"])
         fits.append({"seed": seed, "seconds": seconds} | values)
@@ -271,10 +286,8 @@ def main() -> None:
     names = "seeds", "n_temperatures", "n_iter", "max_seconds"
     settings = {name: getattr(arguments, name) for name in names}
     for name in arguments.sets or PUBLISHED:
-        if name in written():
-            continue
         print(name, flush=True)
-        found = run(binary_rows(name, arguments.folder), settings)
+        found = run(binary_rows(name, arguments.folder), settings, written().get(name, {}))
         # Another process may have finished a set meanwhile.
         results = written() | {name: {"settings": settings} | found}
         ordered = {key: results[key] for key in PUBLISHED if key in results}
