@@ -211,13 +211,13 @@ class BaseRBM(
         Treatment of values that the units cannot take: a warning, a ValueError, or no check.
     missing : {"raise", "marginalize"}
         Treatment of missing values (NaN or None) in `fit`, `partial_fit`, `transform`,
-        `score_samples` and `score`: raise a ValueError, or marginalize over them. Missing values in
-        a sparse `X` always raise a ValueError. In training, the missing values of a mini-batch are
-        redrawn before the update by one Gibbs step given the observed values. The step starts from
-        the values drawn in the previous epoch; in the first epoch, it starts from values of similar
-        rows. In the first epoch of a call that continues training (`partial_fit`, or `fit` with
-        `warm_start`, except from a `Checkpoint`), ten steps are used, because no earlier draws are
-        kept.
+        `score_samples`, `score` and `log_likelihood`: raise a ValueError, or marginalize over them.
+        Missing values in a sparse `X` always raise a ValueError. In training, the missing values of
+        a mini-batch are redrawn before the update by one Gibbs step given the observed values. The
+        step starts from the values drawn in the previous epoch; in the first epoch, it starts from
+        values of similar rows. In the first epoch of a call that continues training (`partial_fit`,
+        or `fit` with `warm_start`, except from a `Checkpoint`), ten steps are used, because no
+        earlier draws are kept.
     n_jobs : int or None
         Number of threads for `transform`, `inverse_transform`, energies, scores and
         `log_partition`, and number of processes for exact sums over 2^22 states or more in

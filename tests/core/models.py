@@ -293,6 +293,28 @@ def wide_nodes(kind, own):
     return values, np.ones(len(values))
 
 
+def clamped_log_partition(p, v, is_observed):
+    """Log of the sum or integral of exp(-F) over the missing units of a visible state."""
+    rows, log_measure = v[None], np.zeros(1)
+    for (kind, own), observed in zip(p.units, is_observed, strict=True):
+        if not observed:
+            values, measure = wide_nodes(kind, own)
+            if kind in oracles.GAUSSIAN_ENERGIES:
+                measure = measure * (values[1] - values[0])
+            n_rows = len(rows)
+            rows = np.repeat(rows, len(values), axis=0)
+            rows[:, own] = np.tile(values, (n_rows, 1))
+            log_measure = np.repeat(log_measure, len(values)) + np.tile(np.log(measure), n_rows)
+    return float(oracles.log_sum_exp(log_measure - oracles.free_energy(p, rows)))
+
+
+def masks(p, n_samples, rng):
+    """Masks of observed units: any units are missing if all are discrete, else one of each row."""
+    if p.is_discrete:
+        return rng.random((n_samples, len(p.units))) < 0.5
+    return np.arange(len(p.units)) != rng.integers(len(p.units), size=(n_samples, 1))
+
+
 def draw_states(states, law, n_samples, rng):
     """Independent draws of states."""
     return states[rng.choice(len(states), n_samples, p=law)]

@@ -51,6 +51,7 @@ def same_results(estimator, X, like):
         "free_energy": estimator.free_energy(rows),
         "energy": estimator.energy(rows, H),
         "log_likelihood": estimator.log_likelihood(rows),
+        "std_error": estimator.log_likelihood(rows, return_std=True)[1],
         "log_partition": np.array(float(estimator.log_partition())),
         "score": np.array(estimator.score(rows, sample_weight=like(np.ones(len(X))))),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -183,6 +184,62 @@ def reversed_log_partition(
     return _estimate("reverse_ais", path, _with_streams(path, v, rng), betas, n_jobs)
 
 
+def clamped_log_partitions(
+    path: TemperedPath,
+    v: Array,
+    is_observed: Array,
+    n_chains: int,
+    n_temperatures: int,
+    rng: np.random.Generator,
+    n_jobs: int | None = None,
+) -> list[LogPartition]:
+    r"""Estimate the partition function of a machine with clamped visible units, for every row.
+
+    .. math:: Z(v_o) = \sum_{v_m} e^{-F(v_o, v_m)}, \qquad p(v_o) = Z(v_o) / Z
+
+    where :math:`v_o` are the states of the observed units, which are clamped, and :math:`v_m` those
+    of the missing units. The chains are annealed as by `annealed_log_partition`, but the clamped
+    states are restored after every step, and no chain jumps to the anchors of the path.
+
+    Parameters
+    ----------
+    path : TemperedPath
+        Path to the machine.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states. Those of the missing units are ignored.
+    is_observed : ndarray of bool of shape (n_samples, n_units)
+        Mask of the observed units.
+    n_chains : int
+        Number of independent chains for each row.
+    n_temperatures : int
+        Number of inverse temperatures, both ends included, at least two.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    n_jobs : int, default=None
+        Number of threads that process the rows, as in `map_blocks`; the results do not depend on
+        it.
+
+    Returns
+    -------
+    log_partitions : list of LogPartition
+        Estimates of the partition functions :math:`Z(v_o)` with their standard errors.
+    """
+    path, betas = replace(path, anchors=None), inverse_temperatures(n_temperatures).tolist()
+    is_held = path.visible_base.by_column(is_observed)
+    streams = new_streams(rng, len(v))
+    starts = [
+        np.where(held, row, path.sample_base(n_chains, stream)).astype(path.machine.dtype)
+        for row, held, stream in zip(v, is_held, streams, strict=True)
+    ]
+    blocks = zip([path] * len(v), starts, [betas] * len(v), streams, is_held, strict=True)
+    n_products = n_chains * path.machine.weights.size
+    log_weights = map_blocks(_anneal, blocks, n_jobs, n_products=n_products)
+    return [
+        _average("ais", _clamped_base(path, start[:1], observed), own, n_temperatures, 1)
+        for start, observed, own in zip(starts, is_observed, log_weights, strict=True)
+    ]
+
+
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
     """Lower bound on the log-partition function, from hidden states drawn given the anchors.
 
@@ -261,14 +318,38 @@ def _estimate(
     return _average(method, base, log_weights, len(betas), direction)
 
 
-def _anneal(path: TemperedPath, v: Array, betas: list[float], rng: np.random.Generator) -> Array:
-    """Anneal chains and return their log-weights in double precision."""
+def _anneal(
+    path: TemperedPath,
+    v: Array,
+    betas: list[float],
+    rng: np.random.Generator,
+    is_held: Array | None = None,
+) -> Array:
+    """Anneal chains and return their log-weights in double precision.
+
+    The states of the columns in the mask `is_held`, of shape (n_visible,), are kept.
+    """
     chains, log_weights = PathChains(path, v), np.zeros(len(v), like=v)
     for number, (current, target) in enumerate(pairwise(map(path.at, betas)), 1):
         if number % path.annealing_jump_pause == 0:
             chains.v[...] = current.jump(chains.v, rng)
         log_weights -= chains.step(current, target, rng)
+        if is_held is not None:
+            chains.v[:, is_held] = v[:, is_held]
     return to_host(log_weights)
+
+
+def _clamped_base(path: TemperedPath, v: Array, is_observed: Array) -> float:
+    """Log-partition of the base of a path if the observed units of the state `v` are clamped.
+
+    The energy shift of the path is added. `v` has the shape (1, n_visible).
+    """
+    base, hidden = path.visible_base.astype(np.float64), path.hidden_base
+    total = hidden.log_partition(hidden.zero_field(1)) - base.energy(v)
+    for index in np.flatnonzero(~is_observed):
+        unit, state = base.take(index), v[:, base.unit_columns(index)]
+        total = total + unit.energy(state) + unit.log_partition(unit.zero_field(1))
+    return float(total[0]) + path.energy_shift
 
 
 def _average(

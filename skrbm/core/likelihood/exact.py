@@ -69,6 +69,59 @@ def log_partition(
     return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
 
+def n_completions(units: Units, is_observed: Array) -> Array:
+    """Number of joint states of the missing units of each row, which may be infinite.
+
+    Parameters
+    ----------
+    units : Units
+        Layer to which the rows belong.
+    is_observed : ndarray of bool of shape (n_samples, n_units)
+        Mask of the observed units.
+
+    Returns
+    -------
+    n_states : ndarray of shape (n_samples,)
+        Numbers of states, in double precision.
+    """
+    values: list[Any] = [units.unit_values(index) for index in range(units.n_units)]
+    n_values = np.array([np.inf if own is None else len(own) for own in values])
+    with np.errstate(over="ignore"):
+        return np.where(is_observed, 1.0, n_values).prod(axis=1)
+
+
+def clamped_log_partition(machine: Machine, v: Array, is_observed: Array) -> float:
+    r"""Exact log-partition function of a machine with clamped visible units.
+
+    .. math:: \log Z(v_o) = \log \sum_{v_m} e^{-F(v_o, v_m)}
+
+    where :math:`v_o` are the states of the observed units, which are clamped. The sum is over the
+    joint states :math:`v_m` of the missing units.
+
+    Parameters
+    ----------
+    machine : Machine
+        Machine whose missing units are discrete; `n_completions` returns the number of their
+        states.
+    v : ndarray of shape (n_visible,)
+        Visible state. The values of the missing units are ignored.
+    is_observed : ndarray of bool of shape (n_units,)
+        Mask of the observed units.
+
+    Returns
+    -------
+    log_partition : float
+        In nats.
+    """
+    states = v[None]
+    for index in np.flatnonzero(~is_observed).tolist():
+        values: Any = machine.visible.unit_values(index)
+        n_states = len(states)
+        states = np.repeat(states, len(values), axis=0)
+        states[:, machine.visible.unit_columns(index)] = np.tile(values, (n_states, 1))
+    return float(logsumexp(-machine.free_energy(states).astype(np.float64)))
+
+
 def expected_gradient(
     machine: Machine, *, marginal: Machine | None = None, blocks: tuple[int, int] = BLOCKS
 ) -> dict[str, Array]:

@@ -327,7 +327,8 @@ class RowProblem(Problem):
         if self.model.rbm.track_likelihood:
             raise ValueError(
                 "track_likelihood=True expected complete rows, got missing values: the likelihood of "
-                "the observed values is not a free energy. Set track_likelihood=False."
+                "the observed values is not a free energy. Set track_likelihood=False, and call "
+                "log_likelihood after the fit."
             )
         n_first_steps = N_FIRST_STEPS if self.resumes else 1
         return ImputedRows(self.X, start.base.astype(self.X.dtype), n_first_steps, rng)

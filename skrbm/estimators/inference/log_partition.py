@@ -101,7 +101,7 @@ def anneal(
             AnnealingWarning,
         )
     if method != "bar":
-        _warn_if_few(result)
+        warn_if_few(result)
     if method != "ais":  # chains that start in known modes may miss others
         n_steps = max(2, int(size) // FORWARD_PART)
         warn_if_ends_differ(
@@ -160,7 +160,7 @@ def is_below(result: float | LogPartition, bound: float) -> bool:
     return float(result) < bound - slack
 
 
-def _warn_if_few(result: LogPartition) -> None:
+def warn_if_few(result: LogPartition) -> None:
     """Warn if few annealed chains contribute to an estimate.
 
     The effective sample size is then below `MIN_EFFECTIVE_CHAINS` and below half the number of
@@ -201,8 +201,8 @@ def warn_if_too_likely(
     """Warn if a log-partition is below the lower bound computed from rows (see `is_below`).
 
     The effective sample size does not reveal modes that no chain has visited, but the free energies
-    of rows in these modes do. Rows with values other than the states of the units have no
-    probability and are ignored.
+    of rows in these modes do. Rows with missing values, and rows with values other than the states
+    of the units, which have no probability, are ignored.
     """
     bound = attained_by_rows(X, free_energy, values)
     if is_below(log_partition, bound):
@@ -246,9 +246,13 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
 def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
     """Warn if rows have values other than the states of the units, and thus no probability.
 
-    At most `MAX_BOUND_ROWS` rows are checked. Nothing is checked if `values` is empty.
+    At most `MAX_BOUND_ROWS` rows are checked. Missing values, which are NaN, are ignored. Nothing
+    is checked if `values` is empty.
     """
-    if values and not np.isin(dense(every_kth_row(X, MAX_BOUND_ROWS)), values).all():
+    if not values:
+        return
+    v = dense(every_kth_row(X, MAX_BOUND_ROWS))
+    if not (np.isin(v, values) | np.isnan(v)).all():
         low, high = values[0], values[-1]
         warn_user(
             f"X has values other than {low:g} and {high:g}: its scores are then no "

@@ -9,15 +9,20 @@ from typing import Any, final
 import numpy as np
 
 from skrbm.core.chains.gibbs import clamped_gibbs, clamped_mean, posterior_draws
+from skrbm.core.chains.path import TemperedPath
+from skrbm.core.likelihood.annealing import clamped_log_partitions
+from skrbm.core.likelihood.exact import clamped_log_partition, n_completions
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.core.units import Units
+from skrbm.estimators.inference.log_partition import warn_if_few
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import check_domain
 
 # Draws and Gibbs steps per draw in transform and scores. On digits and wines with half of the
 # values missing, more steps change the features by less than the Monte Carlo error of ten draws.
 N_IMPUTED_DRAWS, N_IMPUTATION_STEPS = 10, 20
+MAX_COMPLETIONS = 2**12  # joint states of a row's missing values; a sum takes milliseconds
 
 
 @final
@@ -156,3 +161,61 @@ def average_over_draws(
     if len(complete):
         result[complete] = answer(X[complete], complete)
     return result
+
+
+def observed_free_energy(
+    model: ArrayModel,
+    X: Any,
+    is_observed: Array,
+    n_chains: int,
+    n_temperatures: int,
+    random_state: Any,
+) -> tuple[Array, Array]:
+    """Free energy of the observed values of each row: minus the log-sum over the missing values.
+
+    The sum is exact if the missing values have at most `MAX_COMPLETIONS` joint states; otherwise,
+    it is estimated by annealing.
+
+    Parameters
+    ----------
+    model : ArrayModel
+        Model of the estimator.
+    X : {ndarray, EncodedTable} of shape (n_samples, n_columns)
+        Checked rows.
+    is_observed : ndarray of bool of shape (n_samples, n_units)
+        Mask from `observed_units`.
+    n_chains, n_temperatures : int
+        Number of annealed chains for each row, and number of temperatures.
+    random_state : int, RandomState instance, Generator or None
+        Seed of the chains. If None, calls with the same model use the same random numbers.
+
+    Returns
+    -------
+    free_energy, std_error : ndarray of shape (n_samples,)
+        Free energies and their standard errors, in nats.
+
+    Warns
+    -----
+    AnnealingWarning
+        If the effective sample size of the chains of some row is too small.
+    """
+    is_complete = is_observed.all(axis=1)
+    free_energy, error = np.empty(len(is_observed)), np.zeros(len(is_observed))
+    if is_complete.any():
+        free_energy[is_complete] = model.map_rows(Machine.free_energy, X[is_complete])
+    machine = model.machine().astype(np.float64)
+    n_states = n_completions(machine.visible, is_observed)
+    few = np.flatnonzero(~is_complete & (n_states <= MAX_COMPLETIONS))
+    for index, row in zip(few, dense(X[few]).astype(np.float64), strict=True):
+        free_energy[index] = -clamped_log_partition(machine, row, is_observed[index])
+    many = np.flatnonzero(n_states > MAX_COMPLETIONS)
+    if len(many):
+        rng = model.annealing_rng(random_state)
+        path = TemperedPath.to(machine, model.base(machine, rng))
+        estimates = clamped_log_partitions(
+            path, dense(X[many]), is_observed[many], n_chains, n_temperatures, rng, model.rbm.n_jobs
+        )
+        free_energy[many] = [-estimate.value for estimate in estimates]
+        error[many] = [estimate.std_error for estimate in estimates]
+        warn_if_few(min(estimates, key=lambda estimate: estimate.effective_sample_size or np.inf))
+    return free_energy, error

@@ -22,7 +22,7 @@ from skrbm.estimators.inference.log_partition import (
     warn_if_grey,
     warn_if_too_likely,
 )
-from skrbm.estimators.inference.missing_values import average_over_draws
+from skrbm.estimators.inference.missing_values import average_over_draws, observed_free_energy
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.array_libraries import follows_input
 from skrbm.estimators.input.formats import RowFormat, observed_units
@@ -146,42 +146,88 @@ class LikelihoodMixin(ModelMixin):
         return self._per_unit(self._model.map_rows(Machine.energy, X, H), X)
 
     @follows_input
-    def log_likelihood(self, X: Any, log_partition: float | LogPartition | None = None) -> Array:
+    @validate_params(
+        {
+            "n_chains": [Interval(Integral, 2, None, closed="left")],
+            "n_temperatures": [Interval(Integral, 2, None, closed="left")],
+            "return_std": ["boolean"],
+            "random_state": RANDOM_STATE,
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def log_likelihood(
+        self,
+        X: Any,
+        log_partition: float | LogPartition | None = None,
+        *,
+        n_chains: int = 100,
+        n_temperatures: int = 1000,
+        return_std: bool = False,
+        random_state: Any = None,
+    ) -> Any:
         r"""Compute the log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
 
         For real-valued visible units, the result is a log-density. Values between the states of
         discrete units, such as grey pixels, have an energy but no probability.
 
+        For a row with missing values, the result is the log-likelihood of its observed values,
+        :math:`\log p(v_o) = \log \sum_{v_m} p(v_o, v_m)`. The sum over the missing values is exact
+        if they have at most 4096 joint states, for example 12 missing bits. Otherwise, it is
+        estimated by annealed importance sampling for each row, which takes as long as a call of
+        `log_partition` with the same `n_chains` and `n_temperatures`.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Visible states.
+            Visible states. With `missing="marginalize"`, NaN and None mark missing values.
         log_partition : float or LogPartition, default=None
             Log-partition function in nats. If None, it is computed by the method `log_partition`.
             For large models, the computation takes seconds to minutes. The result is not cached.
+        n_chains : int, default=100
+            Number of annealed chains for each row with missing values.
+        n_temperatures : int, default=1000
+            Number of temperatures for rows with missing values.
+        return_std : bool, default=False
+            If True, the standard errors of the annealed sums over missing values are also returned.
+        random_state : int, RandomState instance, Generator or None, default=None
+            Seed of the annealed chains of rows with missing values. If None, repeated calls give
+            the same result.
 
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples,)
             Log-likelihood in nats. An error of `log_partition` changes the results of all rows by
             the same amount.
+        std_error : ndarray of shape (n_samples,)
+            Standard error of each row in nats, without the error of `log_partition`. It is 0 for
+            complete rows, and for exact sums over the missing values. It is only returned if
+            `return_std` is True.
 
         Warns
         -----
         AnnealingWarning
-            If the probabilities of the distinct rows sum to more than one, and the logarithm of
-            their sum exceeds five standard errors of `log_partition`. In that case, `log_partition`
-            is too low: if it was estimated, the chains missed modes of the model. The sum is over
-            at most 10,000 rows of `X`, and rows with grey values are ignored. It is not computed
-            for tables and real numbers. If `log_partition` is None, the method `log_partition` may
-            also warn.
+            If the probabilities of the distinct complete rows sum to more than one, and the
+            logarithm of their sum exceeds five standard errors of `log_partition`. In that case,
+            `log_partition` is too low: if it was estimated, the chains missed modes of the model.
+            The sum is over at most 10,000 rows of `X`, and rows with grey values are ignored. It is
+            not computed for tables and real numbers. If `log_partition` is None, the method
+            `log_partition` may also warn. Also if few of the annealed chains of a row with missing
+            values contribute to its estimate.
         """
-        X = self._model.check_X(X)
-        free_energy = self._model.map_rows(Machine.free_energy, X)
+        model = self._model
+        X = model.check_X(X, missing=True)
+        is_observed = observed_units(self, X)
+        if is_observed is None:
+            free_energy, error = model.map_rows(Machine.free_energy, X), np.zeros(X.shape[0])
+        else:
+            sizes = n_chains, n_temperatures
+            free_energy, error = observed_free_energy(model, X, is_observed, *sizes, random_state)
         normalizer = self.log_partition() if log_partition is None else log_partition
         if self._visible_type.support.values:
             warn_if_too_likely(X, free_energy, normalizer, self._visible_type.support.values)
-        return np.asarray(-self._per_unit(free_energy, X) - float(normalizer))
+        energy = self._per_unit(free_energy, X, is_observed)
+        log_likelihood = np.asarray(-energy - float(normalizer))
+        return (log_likelihood, error) if return_std else log_likelihood
 
     @follows_input
     @validate_params(
@@ -323,12 +369,14 @@ class LikelihoodMixin(ModelMixin):
             check(np.array([result.value, result.std_error]))
         return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 
-    def _per_unit(self, energy: Array, X: Any) -> Array:
+    def _per_unit(self, energy: Array, X: Any, is_observed: Array | None = None) -> Array:
         """Convert energies of the states of rows to energies of the user's values, in nats.
 
-        The log-Jacobian of each row is added, without the constant that `log_partition` includes.
+        The log-Jacobian of the observed values of each row is added, without the constant that
+        `log_partition` includes.
         """
-        row_term = self._row_format.log_jacobian(self, X) - self._row_format.log_jacobian(self)
+        row_format = self._row_format
+        row_term = row_format.log_jacobian(self, X, is_observed) - row_format.log_jacobian(self)
         return np.asarray(energy + row_term, dtype=energy.dtype)
 
 
@@ -347,7 +395,8 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
         Fitted estimator, or a Pipeline that ends in one. With a Pipeline, densities are those of
         the transformed features.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Held-out rows. Values between the states of discrete units have no probability.
+        Held-out rows. Values between the states of discrete units have no probability. With
+        `missing="marginalize"`, rows may have missing values, as in the method `log_likelihood`.
     y : object, default=None
         Ignored.
 
@@ -383,6 +432,6 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
         if len(estimator) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
-    warn_if_grey(estimator._model.check_X(X), estimator._visible_type.support.values)
+    warn_if_grey(estimator._model.check_X(X, missing=True), estimator._visible_type.support.values)
     log_partition = estimator.log_partition(n_temperatures="auto")
     return float(estimator.log_likelihood(X, log_partition).mean(dtype=np.float64))

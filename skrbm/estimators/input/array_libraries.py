@@ -44,7 +44,12 @@ class Place:
     example: Any = field(default=None, compare=False, repr=False)
 
     def back(self, values: Any) -> Any:
-        """Convert a NumPy array to the user's library and device; other objects are unchanged."""
+        """Convert NumPy arrays, also in a tuple, to the user's library and device.
+
+        Other objects are unchanged.
+        """
+        if isinstance(values, tuple):
+            return tuple(map(self.back, values))
         if not isinstance(values, np.ndarray):
             return values
         if isinstance(self.library, str):

@@ -406,10 +406,13 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
         if "contains NaN" in message:
             advice = "Impute them with impute or skrbm.RBMImputer"
             if getattr(estimator, "missing", None) != "marginalize":
-                advice += ", or set missing='marginalize' for fit, transform and score_samples"
+                advice += (
+                    ", or set missing='marginalize' for fit, transform, score_samples and "
+                    "log_likelihood"
+                )
             raise ValueError(
                 f"{message.splitlines()[0]}\n{name} does not accept missing values encoded as NaN "
-                f"here: free_energy, log_likelihood, draws and sparse X need complete rows. {advice}."
+                f"here: free_energy, draws and sparse X need complete rows. {advice}."
             ) from None
         if "could not convert" in message or "bytes/strings" in message:
             raise ValueError(

@@ -59,9 +59,9 @@ class TableRows(RowFormat):
             raise ValueError(
                 f"Input X contains NaN, None or an unknown category in columns "
                 f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} "
-                f"needs complete rows here. Impute them with impute, or call score_samples, which "
-                f"accepts incomplete rows, as RBMOutlierDetector(criterion='pseudo_likelihood') "
-                f"does."
+                f"needs complete rows here. Impute them with impute, or call score_samples or "
+                f"log_likelihood, which accept incomplete rows, as "
+                f"RBMOutlierDetector(criterion='pseudo_likelihood') does."
             )
         return rows
 

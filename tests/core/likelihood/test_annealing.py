@@ -11,7 +11,9 @@ from core.models import (
     assert_mean,
     balanced_model,
     case_id,
+    clamped_log_partition,
     machine_from,
+    masks,
     model,
     sized,
     started_layer,
@@ -24,6 +26,7 @@ from skrbm.core.draws import new_streams
 from skrbm.core.likelihood import annealing
 from skrbm.core.likelihood.annealing import (
     annealed_log_partition,
+    clamped_log_partitions,
     inverse_temperatures,
     reversed_log_partition,
     tempered_states,
@@ -101,6 +104,23 @@ def test_estimates_agree_with_enumeration_within_their_errors(balanced, rng):
     ):
         assert 0 < result.std_error < 0.2
         assert abs(result.value - exact) < stats.norm.isf(1e-6) * result.std_error
+
+
+@pytest.mark.every_kind
+def test_clamped_estimates_agree_with_sums_over_missing_units_within_their_errors(balanced, rng):
+    # Slips: observed states that a step replaces; a base that counts the observed units, or the
+    # hidden ones not; one stream for all rows; jumps, which leave the observed states.
+    path = path_to(balanced)
+    v, _ = oracles.sample_exact(balanced, 6, rng)
+    is_observed = masks(balanced, len(v), rng)
+    is_held = path.visible_base.by_column(is_observed)
+    rows = np.where(is_held, v, np.nan)
+    results = clamped_log_partitions(path, rows, is_observed, 500, 100, rng)
+    for row, observed, result in zip(v, is_observed, results, strict=True):
+        exact = clamped_log_partition(balanced, row, observed)
+        slack = stats.norm.isf(1e-6) * result.std_error + 1e-9
+        assert result.std_error < 0.2
+        assert abs(result.value - exact) < slack
 
 
 @pytest.mark.slow
