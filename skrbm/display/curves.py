@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self, final
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.numerics import Array
 from skrbm.display.axes import Display
@@ -211,9 +211,11 @@ class FreeEnergyDisplay(Display):
         return float(self.held_out.mean() - self.train.mean())
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._begin(ax)
-        rows = [np.asarray(energies, dtype=np.float64) for energies in (self.train, self.held_out)]
-        edges = _edges(rows)
+        rows = [
+            check_array(getattr(self, name), ensure_2d=False, dtype=np.float64, input_name=name)
+            for name in ("train", "held_out")
+        ]
+        ax, edges = self._begin(ax), _edges(rows)
         self.histograms_, self.line_ = [], None
         for kind, energies in zip(("training", "held out"), rows, strict=True):
             inside = np.clip(energies, edges[0], edges[-1])

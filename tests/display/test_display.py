@@ -242,6 +242,15 @@ def test_outliers_neither_flatten_nor_fill_the_picture(train, held_out, seen, n_
         assert np.diff(edges).max() < 1
 
 
+@pytest.mark.parametrize(
+    ("held_out", "message"), [([1.0, np.nan], "held_out contains NaN"), ([], "minimum of 1")]
+)
+def test_free_energies_must_be_finite(held_out, message):
+    # Slip: an IndexError of the bins.
+    with pytest.raises(ValueError, match=message):
+        FreeEnergyDisplay(np.ones(3), np.array(held_out)).plot()
+
+
 def test_images_have_a_pixel_for_each_feature(rbm):
     assert ComponentsDisplay.from_estimator(rbm, image_shape=(4, 16)).images.shape == (9, 4, 16)
     with pytest.raises(ValueError, match=r"image_shape of 64 pixels.*got \(5, 5\)"):
