@@ -184,9 +184,9 @@ class _Generator:
 random = SimpleNamespace(default_rng=_Generator)
 
 
-HAS_GPU = os.environ.get("SKRBM_TEST_DEVICE") == "cupy"
-stand_in_only = pytest.mark.skipif(HAS_GPU, reason="CuPy does not count transfers.")
-if HAS_GPU:
+USES_CUPY = os.environ.get("SKRBM_TEST_DEVICE") == "cupy"
+stand_in_only = pytest.mark.skipif(USES_CUPY, reason="CuPy does not count transfers.")
+if USES_CUPY:
     import cupy
 
     DeviceArray, to_device = cupy.ndarray, cupy.array

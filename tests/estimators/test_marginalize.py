@@ -9,7 +9,7 @@ from estimators.instances import KINDS, assert_same_arrays, draw, new
 from estimators.test_tabular import ROWS, discrete, fitted, law, mixed
 from scipy.special import logsumexp
 
-from skrbm import BernoulliRBM, TabularRBM, log_likelihood_scorer
+from skrbm import AnnealingWarning, BernoulliRBM, TabularRBM, log_likelihood_scorer
 from skrbm.estimators.input.formats import ArrayRows
 
 
@@ -216,10 +216,11 @@ def test_sparse_rows_train_as_they_did():
         other.fit(broken)
 
 
-def test_log_likelihood_of_observed_values_sums_over_missing_ones(kind):
-    # Slips: the free energy at some filled value; the missing unit's Jacobian or energy counted.
+@pytest.mark.parametrize("n_components", [3, 13])
+def test_log_likelihood_of_observed_values_sums_over_missing_ones(kind, n_components):
+    """The states of 3 hidden units are summed over; of 13, those of bits, and numbers are annealed."""
     X = draw(kind, n_samples=8)
-    rbm = new(kind, n_iter=3, random_state=0, missing="marginalize").fit(X)
+    rbm = new(kind, n_components, n_iter=3, random_state=0, missing="marginalize").fit(X)
     holes, exact = X.copy(), rbm.log_partition("exact")
     holes[1:, 2] = np.nan
     is_real = kind in oracles.GAUSSIAN_ENERGIES
@@ -232,7 +233,7 @@ def test_log_likelihood_of_observed_values_sums_over_missing_ones(kind):
     actual, error = rbm.log_likelihood(holes, exact, return_std=True)
     np.testing.assert_array_equal(actual[0], rbm.log_likelihood(X[:1], exact)[0])
     assert error[0] == 0
-    assert (error[1:] > 0).all() == is_real
+    assert (error[1:] > 0).all() == (is_real and n_components == 13)
     assert (np.abs(actual[1:] - expected) < 5 * error[1:] + 1e-9).all()
 
 
@@ -240,7 +241,7 @@ def test_log_likelihood_of_observed_values_sums_over_missing_ones(kind):
 def test_many_missing_bits_are_annealed_and_few_are_summed_over(n_missing):
     X = (np.random.default_rng(0).random((60, 15)) < 0.4).astype(float)
     X[::2, :6] = 1
-    rbm = BernoulliRBM(5, n_iter=20, random_state=0, missing="marginalize").fit(X)
+    rbm = BernoulliRBM(13, n_iter=20, random_state=0, missing="marginalize").fit(X)
     holes, exact = X[:2].copy(), rbm.log_partition("exact")
     holes[:, 1 : 1 + n_missing] = np.nan
     states = oracles.states((0, 1), n_missing)
@@ -257,24 +258,54 @@ def test_many_missing_bits_are_annealed_and_few_are_summed_over(n_missing):
     assert (others[0] == others[1]).all() == (n_missing == 12)
 
 
+@pytest.mark.parametrize("n_components", [4, 13])
 @pytest.mark.parametrize("scale", ["normal", "standard", "mixture"])
-def test_log_likelihood_of_incomplete_rows_of_a_table(scale):
-    """Against a sum over categories, and an integral over the logarithm of a skewed number."""
+def test_log_likelihood_of_incomplete_rows_of_a_table(scale, n_components):
+    """Against a sum over categories, and an integral over a skewed number on a stretched grid."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.choice(["x", "y", "z"], 200), "b": rng.normal(0, 1, 200)})
     X["b"] = np.exp(X["b"] + (X["a"] == "y"))
-    rbm = TabularRBM(4, n_iter=20, numeric_scale=scale, random_state=0).fit(X)
+    rbm = TabularRBM(n_components, n_iter=20, numeric_scale=scale, random_state=0).fit(X)
     exact = rbm.log_partition("exact")
     holes = X[:2].copy()
     holes.loc[0, "a"], holes.loc[1, "b"] = None, np.nan
     actual, error = rbm.log_likelihood(holes, exact, return_std=True)
     every = pd.concat([X[:1]] * 3).assign(a=["x", "y", "z"])
     np.testing.assert_allclose(actual[0], logsumexp(rbm.log_likelihood(every, exact)), atol=1e-9)
-    nodes = np.linspace(-30, 30, 60_001) if scale == "standard" else np.linspace(-12, 12, 60_001)
-    numbers, slopes = (nodes, 0) if scale == "standard" else (np.exp(nodes), nodes)
+    nodes = np.linspace(-12, 12, 60_001)
+    numbers, slopes = np.sinh(nodes), np.log(np.cosh(nodes))
     every = pd.concat([X[1:2]] * len(nodes)).assign(b=numbers)
     terms = rbm.log_likelihood(every, exact) + slopes + np.log(nodes[1] - nodes[0])
+    assert (error[1] > 0) == (n_components == 13)
     assert abs(actual[1] - logsumexp(terms)) < 5 * error[1] + 1e-3
+    unknown = X[:1].assign(a="unknown")
+    np.testing.assert_array_equal(rbm.log_likelihood(unknown, exact), actual[:1])
+    nothing = rbm.log_likelihood(X[:1].assign(a=None, b=np.nan), exact, return_std=True)
+    np.testing.assert_array_equal(nothing, 0)
+
+
+def test_log_likelihood_of_incomplete_rows_keeps_the_precision_and_refuses_infinity():
+    # Slips: double precision if one value is missing; inf, and a bare RuntimeWarning.
+    X = draw("bernoulli").astype(np.float32)
+    rbm = BernoulliRBM(13, n_iter=1, random_state=0, missing="marginalize").fit(X)
+    holes = with_holes(X).astype(np.float32)
+    for result in rbm.log_likelihood(holes, 100.0, return_std=True):
+        assert result.dtype == np.float32
+    rbm.components_ = np.full_like(rbm.components_, 3e38)
+    with pytest.raises(ValueError, match="finite"):
+        rbm.log_likelihood(holes, 100.0)
+
+
+def test_few_effective_chains_of_incomplete_rows_warn():
+    X = (np.random.default_rng(0).random((60, 20)) < 0.4).astype(float)
+    rbm = BernoulliRBM(13, n_iter=1, random_state=0, missing="marginalize").fit(X)
+    rbm.components_ = np.where(np.arange(20) % 2, 8.0, -8.0) * np.ones((13, 1))
+    holes = X[:3].copy()
+    holes[1:, 2:] = np.nan
+    with pytest.warns(
+        AnnealingWarning, match=r"of 2 of 2 annealed rows .* is row 1: .*Increase n_"
+    ):
+        rbm.log_likelihood(holes, 1e4, n_chains=30, n_temperatures=2)
 
 
 def test_scorer_accepts_missing_values_of_a_model_that_sums_over_them():

@@ -184,60 +184,49 @@ def reversed_log_partition(
     return _estimate("reverse_ais", path, _with_streams(path, v, rng), betas, n_jobs)
 
 
-def clamped_log_partitions(
+def clamped_log_partition(
     path: TemperedPath,
     v: Array,
     is_observed: Array,
     n_chains: int,
     n_temperatures: int,
     rng: np.random.Generator,
-    n_jobs: int | None = None,
-) -> list[LogPartition]:
-    r"""Estimate the partition function of a machine with clamped visible units, for every row.
+) -> LogPartition:
+    r"""Estimate the partition function of a machine with clamped visible units.
 
     .. math:: Z(v_o) = \sum_{v_m} e^{-F(v_o, v_m)}, \qquad p(v_o) = Z(v_o) / Z
 
     where :math:`v_o` are the states of the observed units, which are clamped, and :math:`v_m` those
     of the missing units. The chains are annealed as by `annealed_log_partition`, but the clamped
-    states are restored after every step, and no chain jumps to the anchors of the path.
+    states are restored after every step, and no chain jumps to the anchors of the path. The
+    estimate tends to be too low.
 
     Parameters
     ----------
     path : TemperedPath
         Path to the machine.
-    v : ndarray of shape (n_samples, n_visible)
-        Visible states. Those of the missing units are ignored.
-    is_observed : ndarray of bool of shape (n_samples, n_units)
+    v : ndarray of shape (n_visible,)
+        Visible state. The values of the missing units are ignored.
+    is_observed : ndarray of bool of shape (n_units,)
         Mask of the observed units.
     n_chains : int
-        Number of independent chains for each row.
+        Number of independent chains.
     n_temperatures : int
         Number of inverse temperatures, both ends included, at least two.
     rng : numpy.random.Generator
         Source of random numbers.
-    n_jobs : int, default=None
-        Number of threads that process the rows, as in `map_blocks`; the results do not depend on
-        it.
 
     Returns
     -------
-    log_partitions : list of LogPartition
-        Estimates of the partition functions :math:`Z(v_o)` with their standard errors.
+    log_partition : LogPartition
+        Estimate of :math:`\log Z(v_o)` with its standard error.
     """
-    path, betas = replace(path, anchors=None), inverse_temperatures(n_temperatures).tolist()
-    is_held = path.visible_base.by_column(is_observed)
-    streams = new_streams(rng, len(v))
-    starts = [
-        np.where(held, row, path.sample_base(n_chains, stream)).astype(path.machine.dtype)
-        for row, held, stream in zip(v, is_held, streams, strict=True)
-    ]
-    blocks = zip([path] * len(v), starts, [betas] * len(v), streams, is_held, strict=True)
-    n_products = n_chains * path.machine.weights.size
-    log_weights = map_blocks(_anneal, blocks, n_jobs, n_products=n_products)
-    return [
-        _average("ais", _clamped_base(path, start[:1], observed), own, n_temperatures, 1)
-        for start, observed, own in zip(starts, is_observed, log_weights, strict=True)
-    ]
+    path, is_held = replace(path, anchors=None), path.visible_base.by_column(is_observed)
+    start = np.where(is_held, v, path.sample_base(n_chains, rng)).astype(path.machine.dtype)
+    betas = inverse_temperatures(n_temperatures).tolist()
+    log_weights = _anneal(path, start, betas, rng, is_held)
+    base = _clamped_base(path, start[:1], is_observed)
+    return _average("ais", base, log_weights, n_temperatures, 1)
 
 
 def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:

@@ -69,7 +69,7 @@ def log_partition(
     return float(logsumexp(map_blocks(_log_sum, tasks, n_jobs, processes=is_long)))
 
 
-def n_completions(units: Units, is_observed: Array) -> Array:
+def n_missing_states(units: Units, is_observed: Array) -> Array:
     """Number of joint states of the missing units of each row, which may be infinite.
 
     Parameters
@@ -85,24 +85,23 @@ def n_completions(units: Units, is_observed: Array) -> Array:
         Numbers of states, in double precision.
     """
     values: list[Any] = [units.unit_values(index) for index in range(units.n_units)]
-    n_values = np.array([np.inf if own is None else len(own) for own in values])
+    n_values = np.array([np.inf if states is None else len(states) for states in values])
     with np.errstate(over="ignore"):
         return np.where(is_observed, 1.0, n_values).prod(axis=1)
 
 
-def clamped_log_partition(machine: Machine, v: Array, is_observed: Array) -> float:
-    r"""Exact log-partition function of a machine with clamped visible units.
+def log_sum_over_missing(machine: Machine, v: Array, is_observed: Array) -> float:
+    r"""Log-partition function with clamped visible units, by a sum over the missing units.
 
     .. math:: \log Z(v_o) = \log \sum_{v_m} e^{-F(v_o, v_m)}
 
     where :math:`v_o` are the states of the observed units, which are clamped. The sum is over the
-    joint states :math:`v_m` of the missing units.
+    joint states :math:`v_m` of the missing units, whose number is that of `n_missing_states`.
 
     Parameters
     ----------
     machine : Machine
-        Machine whose missing units are discrete; `n_completions` returns the number of their
-        states.
+        Machine whose missing units are discrete.
     v : ndarray of shape (n_visible,)
         Visible state. The values of the missing units are ignored.
     is_observed : ndarray of bool of shape (n_units,)
@@ -120,6 +119,49 @@ def clamped_log_partition(machine: Machine, v: Array, is_observed: Array) -> flo
         states = np.repeat(states, len(values), axis=0)
         states[:, machine.visible.unit_columns(index)] = np.tile(values, (n_states, 1))
     return float(logsumexp(-machine.free_energy(states).astype(np.float64)))
+
+
+def log_sum_over_hidden(machine: Machine, v: Array, is_observed: Array) -> Array:
+    r"""Log-partition functions with clamped visible units, by a sum over the hidden states.
+
+    .. math::
+
+        \log Z(v_o) = \log \sum_h e^{-E(v_o, f, h)} / p(f \mid h)
+
+    where :math:`v_o` are the states of the observed units, which are clamped, and :math:`f` is any
+    state of the missing units: the quotient does not depend on it.
+
+    Parameters
+    ----------
+    machine : Machine
+        Machine with discrete hidden units.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states. Those of the missing units are ignored.
+    is_observed : ndarray of bool of shape (n_samples, n_units)
+        Mask of the observed units.
+
+    Returns
+    -------
+    log_partitions : ndarray of shape (n_samples,)
+        In nats.
+    """
+    visible, h = machine.visible, machine.hidden.states(0, int(machine.hidden.n_states))
+    field = machine.visible_field(h)
+    (fill,) = visible.sample(visible.zero_field(1), np.random.default_rng(0))
+    log_fill = np.empty((len(h), visible.n_units))  # log p(f | h) of each unit
+    for index in range(visible.n_units):
+        unit, columns = visible.take(index), visible.unit_columns(index)
+        state = fill[None, columns]
+        log_fill[:, index] = field[:, columns] @ unit.signal(state)[0] - unit.energy(state)
+        log_fill[:, index] -= unit.log_partition(field[:, columns])
+    v = np.where(visible.by_column(is_observed), v, fill)
+    total, n_rows = np.empty(len(v)), max(1, MAX_SUMMED_ELEMENTS // len(h))
+    for begin in range(0, len(v), n_rows):
+        rows = slice(begin, begin + n_rows)
+        terms = visible.signal(v[rows]) @ field.T - visible.energy(v[rows])[:, None]
+        terms -= machine.hidden.energy(h) + (~is_observed[rows]).astype(terms.dtype) @ log_fill.T
+        total[rows] = logsumexp(terms, axis=1)
+    return total
 
 
 def expected_gradient(

@@ -101,7 +101,7 @@ def anneal(
             AnnealingWarning,
         )
     if method != "bar":
-        warn_if_few(result)
+        _warn_if_few(result)
     if method != "ais":  # chains that start in known modes may miss others
         n_steps = max(2, int(size) // FORWARD_PART)
         warn_if_ends_differ(
@@ -160,7 +160,7 @@ def is_below(result: float | LogPartition, bound: float) -> bool:
     return float(result) < bound - slack
 
 
-def warn_if_few(result: LogPartition) -> None:
+def _warn_if_few(result: LogPartition) -> None:
     """Warn if few annealed chains contribute to an estimate.
 
     The effective sample size is then below `MIN_EFFECTIVE_CHAINS` and below half the number of

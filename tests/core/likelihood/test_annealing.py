@@ -26,7 +26,6 @@ from skrbm.core.draws import new_streams
 from skrbm.core.likelihood import annealing
 from skrbm.core.likelihood.annealing import (
     annealed_log_partition,
-    clamped_log_partitions,
     inverse_temperatures,
     reversed_log_partition,
     tempered_states,
@@ -109,14 +108,14 @@ def test_estimates_agree_with_enumeration_within_their_errors(balanced, rng):
 @pytest.mark.every_kind
 def test_clamped_estimates_agree_with_sums_over_missing_units_within_their_errors(balanced, rng):
     # Slips: observed states that a step replaces; a base that counts the observed units, or the
-    # hidden ones not; one stream for all rows; jumps, which leave the observed states.
+    # hidden ones not; jumps, which leave the observed states.
     path = path_to(balanced)
     v, _ = oracles.sample_exact(balanced, 6, rng)
     is_observed = masks(balanced, len(v), rng)
     is_held = path.visible_base.by_column(is_observed)
     rows = np.where(is_held, v, np.nan)
-    results = clamped_log_partitions(path, rows, is_observed, 500, 100, rng)
-    for row, observed, result in zip(v, is_observed, results, strict=True):
+    for row, clamped, observed in zip(v, rows, is_observed, strict=True):
+        result = annealing.clamped_log_partition(path, clamped, observed, 500, 100, rng)
         exact = clamped_log_partition(balanced, row, observed)
         slack = stats.norm.isf(1e-6) * result.std_error + 1e-9
         assert result.std_error < 0.2

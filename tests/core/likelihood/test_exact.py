@@ -61,10 +61,22 @@ def test_clamped_log_partition_sums_over_the_missing_units(case, seed, rng):
     agree = [
         (every == row)[:, held].all(axis=1).sum() for row, held in zip(v, is_held, strict=True)
     ]
-    np.testing.assert_array_equal(exact.n_completions(machine.visible, is_observed), agree)
+    np.testing.assert_array_equal(exact.n_missing_states(machine.visible, is_observed), agree)
     for row, observed, held in zip(v, is_observed, is_held, strict=True):
-        actual = exact.clamped_log_partition(machine, np.where(held, row, np.nan), observed)
+        actual = exact.log_sum_over_missing(machine, np.where(held, row, np.nan), observed)
         np.testing.assert_allclose(actual, clamped_log_partition(p, row, observed), atol=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_sum_over_hidden_states_is_that_over_the_missing_units(case, seed, rng):
+    # Slips: the probability of one unit's filled state for all; fields without the hidden energy.
+    p = model(case, seed)
+    machine, v = machine_from(p), visible_states(p, rng)
+    is_observed = masks(p, len(v), rng)
+    rows = np.where(machine.visible.by_column(is_observed), v, np.nan)
+    actual = exact.log_sum_over_hidden(machine, rows, is_observed)
+    expected = [clamped_log_partition(p, *pair) for pair in zip(v, is_observed, strict=True)]
+    np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
 @pytest.mark.every_kind
