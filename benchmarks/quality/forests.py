@@ -5,8 +5,8 @@ three splits. "skrbm" is TabularRBM() by defaults, "skrbm, mixture" the same wit
 numeric_scale="mixture". Peers by their defaults: arfpy (adversarial random forests), utrees (unmasking
 trees), miceforest (2 iterations, 19 imputations), MissForest of the registry, and scikit-learn's
 IterativeImputer over random forests. ForestDiffusion is left out: on penguins, the smallest table, a fit
-takes three minutes. Unmasking trees and MissForest, which are slow as well, get the splits of
-`N_SPLITS_OF` alone.
+takes three minutes. Unmasking trees, which are slow as well, learn the first splits alone of the tables
+in `N_SPLITS_OF_TREES`.
 
 (a) synthetic rows: two thirds of the rows are learned, and as many rows are drawn as are left for the
     test. "detection": area under the ROC curve of gradient boosting that tells them from the test rows,
@@ -74,12 +74,8 @@ N_SPLITS, N_ROWS, N_ROWS_WITH_HOLES, N_ITERATIONS, N_TEMPERATURES = 3, 1000, 500
 SCALES = {"skrbm": "normal", "skrbm, mixture": "mixture"}
 FOREST, TREES, COPULA, REAL = "arfpy", "utrees", "Gaussian copula", "real rows"
 ROWS = *SCALES, FOREST, TREES, COPULA, REAL
-MISS = "MissForest"
-HOLES = *SCALES, "random forests", "miceforest", MISS
-N_SPLITS_OF = {
-    TREES: {"credits": 1, "saratoga": 1, "mortgages": 1, "attrition": 0},
-    MISS: {"penguins": 1, "wages": 1, "sacramento": 1, "hawks": 1},
-}
+HOLES = *SCALES, "random forests", "miceforest", "MissForest"
+N_SPLITS_OF_TREES = {"credits": 1, "saratoga": 1, "mortgages": 1, "attrition": 0}
 PSEUDOCOUNTS = 0.01, 0.1, 1.0
 # Largest area that is wanted; on other tables the least of the forests plus `MARGIN`.
 LARGEST = {"penguins": 0.55, "wages": 0.58, "credits": 0.60}
@@ -99,7 +95,7 @@ def synthesis(name: str, X: pd.DataFrame, seed: int) -> dict[str, Measures]:
         COPULA: lambda: (lambda n_samples: gaussian_copula(train, n_samples, seed), None),
         REAL: lambda: (lambda n_samples: train.sample(n_samples, random_state=seed), None),
     }
-    if seed >= N_SPLITS_OF[TREES].get(name, N_SPLITS):
+    if seed >= N_SPLITS_OF_TREES.get(name, N_SPLITS):
         del fits[TREES]
     found, known, models = {}, np.ones(len(test), dtype=bool), {}
     for method, fit in fits.items():
@@ -147,7 +143,7 @@ def forest_likelihood(leaves: Leaves, train: pd.DataFrame, test: pd.DataFrame) -
     return {"likelihood": float(means[best]), "pseudocount": best}
 
 
-def imputation(name: str, X: pd.DataFrame, seed: int) -> dict[str, Measures]:
+def imputation(X: pd.DataFrame, seed: int) -> dict[str, Measures]:
     """Hidden cells against what the methods make of them."""
     rng = np.random.default_rng(seed)
     is_hidden = pd.DataFrame(rng.random(X.shape) < HIDDEN, columns=X.columns)
@@ -159,10 +155,8 @@ def imputation(name: str, X: pd.DataFrame, seed: int) -> dict[str, Measures]:
     peers: dict[str, Callable[[], list[pd.DataFrame]]] = {
         "random forests": partial(random_forests, holes, seed),
         "miceforest": partial(mice_forest, holes, seed, N_IMPUTATIONS, N_ITERATIONS),
-        MISS: partial(miss_forest, holes),
+        "MissForest": partial(miss_forest, holes),
     }
-    if seed >= N_SPLITS_OF[MISS].get(name, 0):
-        del peers[MISS]
     for method, peer in peers.items():
         fills[method] = partial(imputed_by, peer, X, holes, is_hidden)
     found = {}
@@ -299,7 +293,7 @@ def main() -> None:
         for seed in range(N_SPLITS):
             own["rows"].append(synthesis(name, X, seed))
             some = X.sample(frac=1, random_state=seed)[:N_ROWS_WITH_HOLES]
-            own["holes"].append(imputation(name, some.reset_index(drop=True), seed))
+            own["holes"].append(imputation(some.reset_index(drop=True), seed))
         # Another process may have finished a table meanwhile.
         results = written() | {name: own}
         ordered = {key: results[key] for key in SOURCES if key in results}
