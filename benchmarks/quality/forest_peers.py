@@ -273,7 +273,11 @@ def miss_forest(holes: pd.DataFrame) -> list[pd.DataFrame]:
 def mice_forest(
     holes: pd.DataFrame, seed: int, n_imputations: int, n_iterations: int
 ) -> list[pd.DataFrame]:
-    """Tables filled by miceforest by defaults."""
+    """Tables filled by miceforest by defaults.
+
+    Where it predicts a share of zero, its matching of categories fails; they are then drawn by their
+    shares, its strategy "fast".
+    """
     import miceforest
 
     codes = Codes(holes)
@@ -281,6 +285,12 @@ def mice_forest(
     for name, categories in codes.categories.items():
         places = encoded[name].astype("Int64")
         encoded[name] = places.astype(pd.CategoricalDtype(range(len(categories))))
-    kernel = miceforest.ImputationKernel(encoded, num_datasets=n_imputations, random_state=seed)
-    kernel.mice(n_iterations, verbose=False, num_threads=1)
+    options: dict[str, Any] = {"num_datasets": n_imputations, "random_state": seed}
+    try:
+        kernel = miceforest.ImputationKernel(encoded, **options)
+        kernel.mice(n_iterations, verbose=False, num_threads=1)
+    except ValueError:
+        strategy = {n: "fast" if n in codes.categories else "normal" for n in encoded}
+        kernel = miceforest.ImputationKernel(encoded, mean_match_strategy=strategy, **options)
+        kernel.mice(n_iterations, verbose=False, num_threads=1)
     return [codes.decode(kernel.complete_data(i).astype(float)) for i in range(n_imputations)]
