@@ -262,11 +262,14 @@ def random_forests(holes: pd.DataFrame, seed: int) -> list[pd.DataFrame]:
 
 
 def miss_forest(holes: pd.DataFrame) -> list[pd.DataFrame]:
-    """Table filled by MissForest by defaults, which are boosted trees of LightGBM."""
+    """Table filled by MissForest by defaults, boosted trees of LightGBM, in one thread."""
+    from lightgbm import LGBMClassifier, LGBMRegressor
     from missforest import MissForest
 
     codes = Codes(holes)
-    imputer = MissForest(categorical=list(codes.categories), verbose=0)
+    options: dict[str, Any] = {"verbosity": -1, "linear_tree": True, "n_jobs": 1}
+    models = LGBMClassifier(**options), LGBMRegressor(**options)
+    imputer = MissForest(*models, categorical=list(codes.categories), verbose=0)
     return [codes.decode(imputer.fit_transform(codes.encode(holes)))]
 
 
