@@ -86,6 +86,7 @@ SOURCES = {
 }
 NAMES = "penguins", "wages", "credits"
 CODES = {"penguins": ["year"], "hawks": ["Month"]}  # numbers that are names
+SINGLE_PRECISION = {"mortgages"}  # 0.221 is stored as 0.2210000038
 
 Found = dict[str, dict[str, float]]
 
@@ -97,6 +98,8 @@ def table(name: str, n_rows: int, seed: int) -> tuple[pd.DataFrame, str]:
     package, item, without, target = SOURCES[name]
     X = data(package, item).drop(columns=without).dropna().reset_index(drop=True)
     X = X.astype(dict.fromkeys(CODES.get(name, []), str))
+    if name in SINGLE_PRECISION:
+        X = X.round(6)
     numbers = X.select_dtypes("number")
     whole = [column for column in numbers if (numbers[column] % 1 == 0).all()]
     X = X.astype(dict.fromkeys(whole, int)).sample(frac=1, random_state=seed)
