@@ -73,39 +73,69 @@ def loaded(name: str, seed: int) -> pd.DataFrame:
     return X.sample(frac=1, random_state=seed).iloc[:N_ROWS].reset_index(drop=True)
 
 
-def atom_cells(table: Any, train: pd.DataFrame) -> dict[tuple[int, float], tuple[float, float]]:
-    """Scaled ends of the interval that stands for an atom, by unit and value, of scales without."""
+def ends_of_atoms(values: np.ndarray) -> dict[float, tuple[float, float]]:
+    """Ends of the interval that stands for each atom of a column, infinite at its own ends."""
+    x = np.unique(values)
+    ends = np.concatenate([[-np.inf], (x[:-1] + x[1:]) / 2, [np.inf]])
+    places = np.searchsorted(x, MixtureScale.of(values, np.ones(len(values))).atoms)
+    return {float(x[k]): (float(ends[k]), float(ends[k + 1])) for k in places}
+
+
+def ends_of_integers(values: np.ndarray) -> dict[float, tuple[float, float]]:
+    """Ends of the interval that stands for each integer."""
+    return {float(x): (float(x) - 0.5, float(x) + 0.5) for x in np.unique(values)}
+
+
+def value_cells(
+    table: Any, train: pd.DataFrame, test: pd.DataFrame, *, with_integers: bool
+) -> dict[tuple[int, float], tuple[float, float]]:
+    """Scaled ends of the intervals that stand for values, by unit and value.
+
+    Those of atoms for scales without atoms and, if wanted, those of the other integers of columns
+    of integers for all scales.
+    """
     cells = {}
     for unit, j in enumerate(table.order):
-        scale = table.maps[j]
-        if table.categories[j] is not None or isinstance(scale, MixtureScale):
+        if table.categories[j] is not None:
             continue
-        values = train.iloc[:, j].to_numpy(float)
-        x = np.unique(values)
-        if scale is None:
-            z = (x - table.origin[j]) / table.scale[j]
-            middles = (z[:-1] + z[1:]) / 2
-        else:
-            z, middles = scale.forward(x), scale.forward((x[:-1] + x[1:]) / 2)
-        ends = np.concatenate([z[:1] - 4, middles, z[-1:] + 4])
-        for atom in MixtureScale.of(values, np.ones(len(values))).atoms:
-            k = np.searchsorted(x, atom)
-            cells[unit, float(atom)] = float(ends[k]), float(ends[k + 1])
+        scale, name = table.maps[j], train.columns[j]
+        own = ends_of_atoms(train[name].to_numpy(float))
+        if with_integers and pd.api.types.is_integer_dtype(train[name]):
+            own = ends_of_integers(test[name].to_numpy(float)) | own
+        if isinstance(scale, MixtureScale):
+            own = {value: ends for value, ends in own.items() if value not in scale.atoms}
+        for value, ends in own.items():
+            x = np.array([value, *ends])
+            z = (x - table.origin[j]) / table.scale[j] if scale is None else scale.forward(x)
+            low = z[1] if np.isfinite(ends[0]) else z[0] - 4
+            high = z[2] if np.isfinite(ends[1]) else z[0] + 4
+            cells[unit, value] = float(low), float(high)
     return cells
 
 
-def likelihoods(rbm: TabularRBM, train: pd.DataFrame, test: pd.DataFrame) -> np.ndarray:
-    """Log-likelihoods of rows, atoms by their probability."""
+def likelihoods(
+    rbm: TabularRBM,
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    *,
+    with_integers: bool = False,
+    **annealing: Any,
+) -> np.ndarray:
+    """Log-likelihoods of rows; atoms and, if wanted, all integers have a probability.
+
+    Further parameters are those of `log_partition`.
+    """
     table, rows = table_of(rbm), rbm._model.check_X(test)
     machine = rbm._model.machine().astype(np.float64)
     log_jacobians = np.array(rbm._row_format.log_jacobians(rbm, rows))
     log_jacobians = np.broadcast_to(log_jacobians, (len(test), len(table.order))).copy()
-    log_partition = rbm.log_partition().value - float(rbm._row_format.log_jacobian(rbm))
+    log_partition = rbm.log_partition(**annealing).value - float(rbm._row_format.log_jacobian(rbm))
     v = np.repeat(np.asarray(rows[:]).astype(np.float64)[None], N_NODES, axis=0)
     log_width, rng = np.zeros(len(test)), np.random.default_rng(0)
     nodes, ends = (np.arange(N_NODES) + 0.5) / N_NODES, np.cumsum(table.widths) - 1
-    for (unit, atom), (low, high) in atom_cells(table, train).items():
-        for row in np.flatnonzero(test.iloc[:, table.order[unit]].to_numpy() == atom):
+    cells = value_cells(table, train, test, with_integers=with_integers)
+    for (unit, value), (low, high) in cells.items():
+        for row in np.flatnonzero(test.iloc[:, table.order[unit]].to_numpy() == value):
             v[:, row, ends[unit]] = low + (high - low) * rng.permutation(nodes)
             log_jacobians[row, unit] = 0
             log_width[row] += np.log(high - low)
