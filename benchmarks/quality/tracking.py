@@ -42,10 +42,10 @@ def noted(passes: set[int] | None) -> Iterator[list[tuple[Machine, Any]]]:
     """Context in which chains are never replaced by exact sums; models with their results."""
     follow, notes, n_calls = tracking.PartitionTracker.follow, [], 0
 
-    def noting(self: Any, machine: Machine, max_steps: int) -> Any:
+    def noting(self: Any, machine: Machine, *arguments: Any) -> Any:
         nonlocal n_calls
         n_calls += 1
-        result = follow(self, machine, max_steps)
+        result = follow(self, machine, *arguments)
         if passes is None or n_calls in passes:
             notes.append((machine.astype(machine.dtype, copy=True), result))
         return result
