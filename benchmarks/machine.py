@@ -60,6 +60,23 @@ def print_description() -> None:
         print(f"{name:12} {value}")
 
 
+def written(name: str) -> dict[str, Any]:
+    """Results that a benchmark wrote before, or an empty dictionary.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file in benchmarks/results, without suffix.
+
+    Returns
+    -------
+    results : dict of str
+        Results by name of what was measured.
+    """
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text())["results"] if path.exists() else {}
+
+
 def write(name: str, question: str, results: Any, **settings: Any) -> Path:
     """Write what a benchmark found, with where it ran.
 

@@ -13,7 +13,6 @@ at most 8,000 rows of each. A table is written when it is done, and not run agai
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 import warnings
@@ -87,12 +86,6 @@ def areas(X: np.ndarray, y: np.ndarray) -> dict[str, dict[str, dict[str, float]]
     return found
 
 
-def written() -> dict[str, Any]:
-    """Tables that were finished before."""
-    path = where.RESULTS / "adbench.json"
-    return json.loads(path.read_text())["results"] if path.exists() else {}
-
-
 def show_means(results: dict[str, Any]) -> None:
     """Print the mean area of each detector by protocol."""
     for protocol in ("clean", "mixed"):
@@ -113,17 +106,19 @@ def main() -> None:
     question = where.begin(__doc__)
     warnings.simplefilter("ignore")
     for name, X, y in tables(arguments.folder):
-        if name in written() or (arguments.tables and name not in arguments.tables):
+        if name in where.written("adbench") or (arguments.tables and name not in arguments.tables):
             continue
         found = areas(X.astype(np.float64), y)
-        where.write("adbench", question, written() | {name: found}, max_rows=MAX_ROWS)
+        where.write(
+            "adbench", question, where.written("adbench") | {name: found}, max_rows=MAX_ROWS
+        )
         for protocol, own in found.items():
             print(
                 f"{name:20} {protocol}",
                 {k: round(v["area"], 3) for k, v in own.items()},
                 flush=True,
             )
-    show_means(written())
+    show_means(where.written("adbench"))
 
 
 if __name__ == "__main__":

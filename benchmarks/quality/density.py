@@ -16,7 +16,6 @@ what is missing. Run from the repository:
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterable
@@ -233,12 +232,6 @@ def run(
     return {"mean": mean, "recipe": asdict(recipe), "fits": fits, "tried": tried, "peers": found}
 
 
-def written() -> dict[str, Any]:
-    """Sets that were finished before."""
-    path = where.RESULTS / "density.json"
-    return json.loads(path.read_text())["results"] if path.exists() else {}
-
-
 def tables(results: dict[str, Any]) -> str:
     """Values, and how they came about, as the guide has them in Markdown."""
     peers = "mixture", "tree", "scikit-learn", "independent columns"
@@ -280,20 +273,22 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if arguments.table:
-        print(tables(written()))
+        print(tables(where.written("density")))
         return
     question = where.begin(__doc__)
     names = "seeds", "n_temperatures", "n_iter", "max_seconds"
     settings = {name: getattr(arguments, name) for name in names}
     for name in arguments.sets or PUBLISHED:
         print(name, flush=True)
-        found = run(binary_rows(name, arguments.folder), settings, written().get(name, {}))
+        found = run(
+            binary_rows(name, arguments.folder), settings, where.written("density").get(name, {})
+        )
         # Another process may have finished a set meanwhile.
-        results = written() | {name: {"settings": settings} | found}
+        results = where.written("density") | {name: {"settings": settings} | found}
         ordered = {key: results[key] for key in PUBLISHED if key in results}
         path = where.write("density", question, ordered, published=PUBLISHED)
         print(path.relative_to(where.ROOT), flush=True)
-    print(tables(written()))
+    print(tables(where.written("density")))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401, importi
 from sklearn.impute import IterativeImputer
 from sklearn.utils.validation import validate_data
 
+from benchmarks.quality.table_peers import categories_of
+
 Draw = Callable[[int], pd.DataFrame]
 Interval = tuple[float, float]
 SMALLEST_DEVIATION = 1e-9  # of leaves of one value, in ranges of the column: a point mass
@@ -33,9 +35,7 @@ class Codes:
     """
 
     def __init__(self, X: pd.DataFrame) -> None:
-        self.dtypes = X.dtypes
-        is_text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
-        self.categories = {name: np.sort(X[name].dropna().unique()) for name in is_text}
+        self.dtypes, self.categories = X.dtypes, categories_of(X)
         numbers = [name for name in X if name not in self.categories]
         self.decimals = {name: _decimals(X[name].dropna()) for name in numbers}
 
@@ -219,7 +219,7 @@ def adversarial_forest(X: pd.DataFrame, seed: int) -> tuple[Draw, Leaves]:
     numbered = pd.DataFrame(
         {j: pd.Categorical(X[n]) if n in codes.categories else X[n] for j, n in enumerate(X)}
     )
-    np.random.seed(seed)  # noqa: NPY002, of arfpy
+    np.random.seed(seed)  # noqa: NPY002, arfpy draws from NumPy's global stream
 
     # NumPy 2.4 has no in1d, which arfpy 0.1.1 calls.
     with patch.object(np, "in1d", np.isin, create=True):

@@ -32,7 +32,6 @@ MissForest lightgbm==4.6.0 pyarrow``, for some of the tables if they are named:
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -210,12 +209,6 @@ def rounded(found: Measures) -> Measures:
     return {measure: round(value, 3) for measure, value in found.items()}
 
 
-def written() -> dict[str, Any]:
-    """Tables that were finished before."""
-    path = where.RESULTS / "forests.json"
-    return json.loads(path.read_text())["results"] if path.exists() else {}
-
-
 def median(own: list[dict[str, Measures]], method: str, measure: str) -> float:
     """Median over the splits in which it was measured; NaN if there are none."""
     values = [split[method][measure] for split in own if measure in split.get(method, {})]
@@ -283,7 +276,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if arguments.table:
-        print(page(written()))
+        print(page(where.written("forests")))
         return
     question = where.begin(__doc__)
     warnings.simplefilter("ignore")
@@ -297,7 +290,7 @@ def main() -> None:
         "n_temperatures": N_TEMPERATURES,
     }
     for name in arguments.names or SOURCES:
-        if name in written():
+        if name in where.written("forests"):
             continue
         X, _ = table(name, N_ROWS, seed=0)
         print(name, X.shape, flush=True)
@@ -307,11 +300,11 @@ def main() -> None:
             some = X.sample(frac=1, random_state=seed)[:N_ROWS_WITH_HOLES]
             own["holes"].append(imputation(some.reset_index(drop=True), seed))
         # Another process may have finished a table meanwhile.
-        results = written() | {name: own}
+        results = where.written("forests") | {name: own}
         ordered = {key: results[key] for key in SOURCES if key in results}
         path = where.write("forests", question, ordered, **settings)
         print(path.relative_to(where.ROOT), flush=True)
-    print(page(written()))
+    print(page(where.written("forests")))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ Results are merged into those of earlier runs. Run from the repository:
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Iterator
@@ -212,8 +211,7 @@ def main() -> None:
     parser.add_argument("--n-jobs", type=int, default=1)
     arguments = parser.parse_args()
     where.begin(__doc__)
-    path = where.RESULTS / "leave_one_out.json"
-    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    results: dict[str, Any] = where.written("leave_one_out")
     pool = Parallel(n_jobs=arguments.n_jobs)
 
     def keep(name: str, row: dict[str, list[dict[str, Any]]]) -> None:
@@ -239,7 +237,7 @@ def main() -> None:
     for name, measure in SPEED.items():
         if name in arguments.only:
             keep(name, speed(*measure))
-    print(path.relative_to(where.ROOT))
+    print((where.RESULTS / "leave_one_out.json").relative_to(where.ROOT))
 
 
 if __name__ == "__main__":

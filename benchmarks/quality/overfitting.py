@@ -13,7 +13,6 @@ repository, for some data sets if they are named; needs ``pip install --no-deps 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import warnings
 from pathlib import Path
@@ -180,8 +179,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, nargs="*", default=[10])
     arguments = parser.parse_args()
     question = where.begin(__doc__)
-    path = where.ROOT / "benchmarks" / "results" / "overfitting.json"
-    results = json.loads(path.read_text())["results"] if path.exists() else {}
+    results: dict[str, Any] = where.written("overfitting")
     for width in arguments.widths:
         for n_iter in arguments.epochs:
             for name in arguments.names or (*MADE, *TABLES, *SETS):

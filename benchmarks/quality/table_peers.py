@@ -13,6 +13,12 @@ SMALLEST_PROBABILITY = 0.01  # of shares that are no probabilities
 MIXTURES = (1, 2, 3, 5, 8, 12, 20)
 
 
+def categories_of(X: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Categories of each column of text in the order of names; missing values count for nothing."""
+    is_text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
+    return {name: np.sort(X[name].dropna().unique()) for name in is_text}
+
+
 class Encoding:
     """One-hot columns of categories, and numbers in standard deviations.
 
@@ -24,8 +30,7 @@ class Encoding:
 
     def __init__(self, X: pd.DataFrame) -> None:
         self.names, self.dtypes = list(X), X.dtypes
-        is_text = [name for name in X if not pd.api.types.is_numeric_dtype(X[name])]
-        self.categories = {name: np.sort(X[name].dropna().unique()) for name in is_text}
+        self.categories = categories_of(X)
         self.numbers = [name for name in X if name not in self.categories]
         self.mean, self.scale = X[self.numbers].mean(), X[self.numbers].std(ddof=0)
         ends = np.cumsum([len(self.categories.get(name, [0])) for name in X])

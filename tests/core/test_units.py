@@ -503,6 +503,26 @@ def test_discrete_states_are_counted_and_listed_once(units):
         assert own == {tuple(row) for row in nodes(units.take(i))[0]}
 
 
+def test_sums_over_units_are_those_of_the_layer(units, field, rng):
+    # Slips: units of a group in the order of the rows; columns of other units.
+    states = units.sample(field, rng)
+    energies, log_partitions = units.unit_energies(states), units.unit_log_partitions(field)
+    for parts, expected in (
+        (energies, units.energy(states)),
+        (log_partitions, units.log_partition(field)),
+    ):
+        assert parts.shape == (len(field), units.n_units)
+        np.testing.assert_allclose(parts.sum(axis=1), expected, rtol=1e-12, atol=1e-12)
+    for i in range(units.n_units):
+        columns = units.unit_columns(i)
+        actual = units.take(i).energy(states[:, columns])
+        np.testing.assert_allclose(energies[:, i], actual, rtol=1e-12, atol=1e-12)
+        others = states.copy()
+        others[:, columns] = np.nan
+        rest = np.delete(units.unit_energies(others), i, axis=1)
+        np.testing.assert_array_equal(rest, np.delete(energies, i, axis=1))
+
+
 def test_gauge_takes_out_what_no_probability_depends_on(units, field, rng):
     # Slips: a mean over all columns in place of the unit's; weights that are not equal in number.
     rows = rng.normal(size=(units.n_columns, 4))

@@ -296,6 +296,16 @@ def test_log_likelihood_of_incomplete_rows_keeps_the_precision_and_refuses_infin
         rbm.log_likelihood(holes, 100.0)
 
 
+def test_rows_without_values_are_not_annealed():
+    # Slip: a warning of row 0, whose likelihood is one whatever its chains do.
+    X = (np.random.default_rng(0).random((60, 20)) < 0.4).astype(float)
+    rbm = BernoulliRBM(13, n_iter=1, random_state=0, missing="marginalize").fit(X)
+    rbm.components_ = np.where(np.arange(20) % 2, 8.0, -8.0) * np.ones((13, 1))
+    holes = np.where(np.arange(3)[:, None] == 0, np.nan, X[:3])
+    actual, error = rbm.log_likelihood(holes, 1e4, n_chains=30, n_temperatures=2, return_std=True)
+    assert actual[0] == error[0] == 0
+
+
 def test_few_effective_chains_of_incomplete_rows_warn():
     X = (np.random.default_rng(0).random((60, 20)) < 0.4).astype(float)
     rbm = BernoulliRBM(13, n_iter=1, random_state=0, missing="marginalize").fit(X)

@@ -120,14 +120,8 @@ def posterior_draws(
        Statistics 3, 395-402.
     """
     visible, field = machine.visible, machine.visible_field(h)
-    log_normalisers = np.empty((visible.n_units, len(h)), field.dtype)
-    for group in visible.unit_groups:
-        columns = visible.unit_columns(group)
-        pairs = field.T[columns].transpose(0, 2, 1).reshape(-1, columns.shape[1])
-        units = visible.take(np.repeat(group, len(h)))
-        log_normalisers[group] = units.log_partition(pairs).reshape(len(group), -1)
     signal = np.where(visible.by_column(is_observed), visible.signal(v), 0)
-    log_weights = signal @ field.T - is_observed @ log_normalisers
+    log_weights = signal @ field.T - is_observed @ visible.unit_log_partitions(field).T
     chosen: Array = h[np.argmax(log_weights + rng.gumbel(size=log_weights.shape), axis=1)]
     return chosen
 

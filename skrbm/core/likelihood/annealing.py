@@ -225,7 +225,7 @@ def clamped_log_partition(
     start = np.where(is_held, v, path.sample_base(n_chains, rng)).astype(path.machine.dtype)
     betas = inverse_temperatures(n_temperatures).tolist()
     log_weights = _anneal(path, start, betas, rng, is_held)
-    base = _clamped_base(path, start[:1], is_observed)
+    base = _clamped_base(path, v, is_observed)
     return _average("ais", base, log_weights, n_temperatures, 1)
 
 
@@ -329,16 +329,15 @@ def _anneal(
 
 
 def _clamped_base(path: TemperedPath, v: Array, is_observed: Array) -> float:
-    """Log-partition of the base of a path if the observed units of the state `v` are clamped.
+    """Log-partition of the base of a path if the observed units of a visible state are clamped.
 
-    The energy shift of the path is added. `v` has the shape (1, n_visible).
+    The energy shift of the path is added.
     """
     base, hidden = path.visible_base.astype(np.float64), path.hidden_base
-    total = hidden.log_partition(hidden.zero_field(1)) - base.energy(v)
-    for index in np.flatnonzero(~is_observed):
-        unit, state = base.take(index), v[:, base.unit_columns(index)]
-        total = total + unit.energy(state) + unit.log_partition(unit.zero_field(1))
-    return float(total[0]) + path.energy_shift
+    (energies,) = base.unit_energies(v[None].astype(np.float64))
+    (log_partitions,) = base.unit_log_partitions(base.zero_field(1))
+    visible = np.where(is_observed, -energies, log_partitions).sum()
+    return float(visible + hidden.log_partition(hidden.zero_field(1))[0]) + path.energy_shift
 
 
 def _average(

@@ -126,10 +126,11 @@ def log_sum_over_hidden(machine: Machine, v: Array, is_observed: Array) -> Array
 
     .. math::
 
-        \log Z(v_o) = \log \sum_h e^{-E(v_o, f, h)} / p(f \mid h)
+        \log Z(v_o) = \log \sum_h \sum_{v_m} e^{-E(v_o, v_m, h)}
 
-    where :math:`v_o` are the states of the observed units, which are clamped, and :math:`f` is any
-    state of the missing units: the quotient does not depend on it.
+    where :math:`v_o` are the states of the observed units, which are clamped. Given the hidden
+    state, the missing units are independent: their sum or integral over :math:`v_m` is a product of
+    partition functions.
 
     Parameters
     ----------
@@ -147,20 +148,16 @@ def log_sum_over_hidden(machine: Machine, v: Array, is_observed: Array) -> Array
     """
     visible, h = machine.visible, machine.hidden.states(0, int(machine.hidden.n_states))
     field = machine.visible_field(h)
-    (fill,) = visible.sample(visible.zero_field(1), np.random.default_rng(0))
-    log_fill = np.empty((len(h), visible.n_units))  # log p(f | h) of each unit
-    for index in range(visible.n_units):
-        unit, columns = visible.take(index), visible.unit_columns(index)
-        state = fill[None, columns]
-        log_fill[:, index] = field[:, columns] @ unit.signal(state)[0] - unit.energy(state)
-        log_fill[:, index] -= unit.log_partition(field[:, columns])
-    v = np.where(visible.by_column(is_observed), v, fill)
+    log_partitions = visible.unit_log_partitions(field)
     total, n_rows = np.empty(len(v)), max(1, MAX_SUMMED_ELEMENTS // len(h))
     for begin in range(0, len(v), n_rows):
         rows = slice(begin, begin + n_rows)
-        terms = visible.signal(v[rows]) @ field.T - visible.energy(v[rows])[:, None]
-        terms -= machine.hidden.energy(h) + (~is_observed[rows]).astype(terms.dtype) @ log_fill.T
-        total[rows] = logsumexp(terms, axis=1)
+        observed = is_observed[rows]
+        energy = np.where(observed, visible.unit_energies(v[rows]), 0).sum(axis=1)
+        signal = np.where(visible.by_column(observed), visible.signal(v[rows]), 0)
+        log_weights = signal @ field.T + ~observed @ log_partitions.T
+        log_weights -= energy[:, None] + machine.hidden.energy(h)
+        total[rows] = logsumexp(log_weights, axis=1)
     return total
 
 

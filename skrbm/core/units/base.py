@@ -241,6 +241,31 @@ class Units(ABC):
         columns = self.unit_columns(index)
         return self.map_arrays(lambda array: array[columns])
 
+    def unit_energies(self, states: Array) -> Array:
+        """Energies of each unit of dense states, of shape (n_samples, n_units), in nats.
+
+        Their sum over the units is `energy`. A state of a unit that is NaN affects only its own
+        energy.
+        """
+        return self._of_units(states, lambda units, own: units.energy(own))
+
+    def unit_log_partitions(self, field: Array) -> Array:
+        """Log-partitions of each unit given the field, of shape (n_samples, n_units), in nats.
+
+        Their sum over the units is `log_partition`.
+        """
+        return self._of_units(field, lambda units, own: units.log_partition(own))
+
+    def _of_units(self, rows: Array, function: Callable[[Units, Array], Array]) -> Array:
+        """Apply a function, which returns one number per row, to each unit and its columns."""
+        result = np.empty((self.n_units, len(rows)), rows.dtype)
+        for group in self.unit_groups:
+            columns = self.unit_columns(group)
+            own = rows.T[columns].transpose(0, 2, 1).reshape(-1, columns.shape[1])
+            units = self.take(np.repeat(group, len(rows)))
+            result[group] = function(units, own).reshape(len(group), -1)
+        return result.T
+
     def unit_values(self, index: int) -> Array | None:
         """Array (n_values, width) of all states of a unit, or None for a continuous unit."""
         values = np.array(self.support.values, dtype=self.bias.dtype)

@@ -183,7 +183,8 @@ def observed_free_energy(
     """Free energy of the observed values of each row: minus the log-sum over the missing values.
 
     The sum is exact if the hidden units, or the missing values of the row, have at most
-    `MAX_SUMMED_STATES` joint states; otherwise, it is estimated by annealing.
+    `MAX_SUMMED_STATES` joint states; otherwise, it is estimated by annealing. A row without observed
+    values is not annealed, because its likelihood is one: its result is then 0.
 
     Parameters
     ----------
@@ -214,19 +215,20 @@ def observed_free_energy(
         If the effective number of chains of some row is too small.
     """
     is_complete = is_observed.all(axis=1)
-    free_energy, error = np.empty(len(is_observed)), np.zeros(len(is_observed))
+    free_energy, error = np.zeros((2, len(is_observed)))
     if is_complete.any():
         free_energy[is_complete] = model.map_rows(Machine.free_energy, X[is_complete])
     with finite_results() as check:
         given = model.machine(X)
         machine, n_jobs = given.astype(np.float64), model.rbm.n_jobs
-        is_few = exact.n_missing_states(machine.visible, is_observed) <= MAX_SUMMED_STATES
         if machine.hidden.n_states <= MAX_SUMMED_STATES:
             rows = np.flatnonzero(~is_complete)
             log_sums = exact.log_sum_over_hidden(machine, dense(X[rows]), is_observed[rows])
             free_energy[rows] = -log_sums
         else:
-            rows, annealed = np.flatnonzero(is_few & ~is_complete), np.flatnonzero(~is_few)
+            is_few = exact.n_missing_states(machine.visible, is_observed) <= MAX_SUMMED_STATES
+            rows = np.flatnonzero(is_few & ~is_complete)
+            annealed = np.flatnonzero(~is_few & is_observed.any(axis=1))
             v = dense(X[rows]).astype(np.float64)
             blocks = zip([machine] * len(rows), v, is_observed[rows], strict=True)
             free_energy[rows] = -np.array(map_blocks(exact.log_sum_over_missing, blocks, n_jobs))
