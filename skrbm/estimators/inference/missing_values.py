@@ -239,8 +239,9 @@ def observed_free_energy(
                 free_energy[annealed] = [-estimate.value for estimate in estimates]
                 error[annealed] = [estimate.std_error for estimate in estimates]
                 _warn_of_few_chains(annealed, estimates)
+        free_energy, error = free_energy.astype(given.dtype), error.astype(given.dtype)
         check(free_energy)
-    return free_energy.astype(given.dtype), error.astype(given.dtype)
+    return free_energy, error
 
 
 def _annealed(
