@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 from scipy.special import expit, logsumexp
-from sklearn.datasets import load_sample_images
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_sample_images
 from sklearn.feature_extraction.image import extract_patches_2d
 from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
 
 from skrbm import BernoulliRBM, GaussianBernoulliRBM, SpinRBM, TabularRBM
 
@@ -139,6 +140,35 @@ def one_factor() -> Iterator[DataSet]:
         odds = rng.normal(1.5, 0.5, n_columns) * rng.normal(size=(N_ROWS, 1))
         X = (rng.random((N_ROWS, n_columns)) < expit(odds)).astype(float)
         yield DataSet(f"one factor, {n_columns} columns", BernoulliRBM, X)
+
+
+def factors() -> Iterator[DataSet]:
+    """Numbers that have common factors, with clusters or heavy tails beside them or without."""
+    rng = np.random.default_rng(0)
+    loadings, noise = rng.normal(size=(5, 30)), rng.normal(size=(N_MANY_ROWS, 30)) / 2
+    X = rng.normal(size=(N_MANY_ROWS, 5)) @ loadings + noise
+    density = stats.multivariate_normal(cov=loadings.T @ loadings + np.eye(30) / 4).logpdf(X)
+    yield DataSet("numbers, five factors", GaussianBernoulliRBM, X, density)
+    X = rng.normal(size=(N_MANY_ROWS, 1)) + 0.3 * rng.normal(size=(N_MANY_ROWS, 20))
+    density = stats.multivariate_normal(cov=1 + 0.09 * np.eye(20)).logpdf(X)
+    yield DataSet("numbers, one factor", GaussianBernoulliRBM, X, density)
+    centres, loadings = 2 * rng.normal(size=(5, 30)), 0.7 * rng.normal(size=(5, 3, 30))
+    group, noise = rng.integers(5, size=N_MANY_ROWS), rng.normal(size=(N_MANY_ROWS, 30)) / 2
+    latent = rng.normal(size=(N_MANY_ROWS, 3))
+    X = centres[group] + np.einsum("nk,nkj->nj", latent, loadings[group]) + noise
+    laws = [
+        stats.multivariate_normal(c, w.T @ w + np.eye(30) / 4)
+        for c, w in zip(centres, loadings, strict=True)
+    ]
+    density = logsumexp([law.logpdf(X) for law in laws], axis=0) - np.log(5)
+    yield DataSet("numbers, clusters of factors", GaussianBernoulliRBM, X, density)
+    loadings = rng.normal(size=(3, 20))
+    law = stats.multivariate_t(shape=loadings.T @ loadings + np.eye(20) / 4, df=3)
+    X = law.rvs(N_MANY_ROWS, random_state=rng)
+    yield DataSet("numbers, heavy tails", GaussianBernoulliRBM, X, law.logpdf(X))
+    for name, rows in ("breast cancer", load_breast_cancer()), ("diabetes", load_diabetes()):
+        X = StandardScaler().fit_transform(rows.data)
+        yield DataSet(f"numbers, {name}", GaussianBernoulliRBM, X)
 
 
 def photographs(sides: tuple[int, ...]) -> Iterator[DataSet]:

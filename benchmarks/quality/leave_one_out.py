@@ -38,9 +38,12 @@ from benchmarks.structured import DataSet
 from benchmarks.timing import take_turns
 from skrbm import BernoulliRBM, GaussianBernoulliRBM
 
-PARTS = "jumps", "mixed rows", "anchors", "damping", "clusters", "kurtosis", "average"
+PARTS = (
+    *("jumps", "mixed rows", "anchors", "damping"),
+    *("clusters", "factors", "kurtosis", "average"),
+)
 ALL, NONE = "all parts", "no parts"
-FOR_NUMBERS = {"kurtosis"}  # parts that act on log-variances alone
+FOR_NUMBERS = {"factors", "kurtosis"}  # parts that need learned variances
 N_SEEDS, N_ITER, N_ROUNDS = 8, 10, 7
 N_TEMPERATURES = 600  # errors of 0.02 to 0.5 nats a fit, which the mean over seeds divides by 2.8
 WIDTHS = {
@@ -69,6 +72,12 @@ WIDTHS = {
     "numbers, one far number, 3 of 1000": (18,),
     "numbers, scattered, 6 of 1000": (18,),
     "MNIST, 5,000 rows": (100,),
+    "numbers, five factors": (16, 100),
+    "numbers, one factor": (16, 100),
+    "numbers, clusters of factors": (16, 100),
+    "numbers, heavy tails": (16, 100),
+    "numbers, breast cancer": (16, 100),
+    "numbers, diabetes": (16, 100),
 }
 N_PASSES = {"numbers, one far number, 3 of 1000": 100, "tables, three": 30}
 N_PASSES_TIMED = 5
@@ -97,6 +106,7 @@ def data_sets() -> Iterator[DataSet]:
             structured.one_factor(),
             structured.photographs((16,)),
             structured.rare_groups(),
+            structured.factors(),
         )
         if data.name in WIDTHS
     )

@@ -203,6 +203,11 @@ class Units(ABC):
         """
         return None
 
+    @property
+    def learns_variance(self) -> Array:
+        """Mask of the columns whose variance given the field is learned, of shape (n_columns,)."""
+        return np.zeros(self.n_columns, dtype=bool)
+
     # Columns, units and states.
 
     @property

@@ -255,6 +255,10 @@ class Composite(WideUnits):
         steps = {part.value_step for part in self.parts}
         return steps.pop() if len(steps) == 1 else None
 
+    @property
+    def learns_variance(self) -> Array:
+        return self._join([part.learns_variance for part in self.parts])
+
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
         return _named(part.bounds(part_variance) for part, part_variance in self._split(variance))
 

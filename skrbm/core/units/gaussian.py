@@ -218,8 +218,12 @@ class Gaussian(Units):
 
     @property
     def value_step(self) -> float | None:
-        is_learned = "log_variance" in self.parameters and np.any(self.variance_rate)
-        return 0.0 if is_learned else None
+        return 0.0 if self.learns_variance.any() else None
+
+    @property
+    def learns_variance(self) -> Array:
+        is_learned = np.not_equal(self.variance_rate, 0) & self.learn_variance
+        return np.broadcast_to(is_learned, self.n_columns)
 
     def heated(self, temperature: float) -> Self:
         return replace(self, log_variance=self.log_variance + math.log(temperature))

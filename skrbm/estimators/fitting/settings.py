@@ -32,9 +32,11 @@ MAX_DOUBLE_WEIGHTS, MAX_DOUBLE_ELEMENTS = 2**12, 2**13
 
 
 # Names that experiments may leave out: parts, the mixed rows and anchors of `JumpToData`, the
-# pretraining on clusters in `start_fit`, and the kurtosis in the metric of `Preconditioner`.
+# pretraining on clusters and the factors in `start_fit`, and the kurtosis in the metric of
+# `Preconditioner`.
 LEAVABLE = frozenset(
-    {"guard", "jumps", "mixed rows", "anchors", "damping", "average", "clusters", "kurtosis"}
+    {"guard", "jumps", "mixed rows", "anchors", "damping", "average"}
+    | {"clusters", "factors", "kurtosis"}
 )
 
 

@@ -11,16 +11,18 @@ import numpy as np
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.draws import new_streams
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, dense, every_kth_row
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.start.clusters import Clusters, find_clusters
+from skrbm.core.training.start.factors import factor_machine
 from skrbm.core.training.start.initialization import (
     initial_hidden_layer,
     initial_machine,
     initial_particles,
 )
+from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.training.start.pretraining import (
     add_hidden_units,
     log_likelihood,
@@ -45,6 +47,9 @@ from skrbm.estimators.input.validation import (
 # fields of the training state; and the machine of the public arrays, or None if training does not
 # resume from them.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
+MAX_FACTOR_ROWS = (
+    2000  # rows from which factors are estimated; missing values of more take a second
+)
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 
 
@@ -120,14 +125,20 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
     if rbm._row_format.has_tables:
         data["table"] = rbm._data["table"]
     found = _pretrained(problem, visible, statistics, is_varying, rng)
-    if found is None:
+    factors = _with_factors(problem, visible, statistics, is_varying) if found is None else None
+    n_chains = rbm.n_particles or problem.n_batch
+    if factors is not None:
+        narrow, noise, rows, weights = factors
+        machine = add_hidden_units(narrow, rbm.n_components, mean, noise, rng)
+        rows = rng.choice(rows, n_chains, p=weights)
+        state: dict[str, Any] = {"particles": machine.sample_hidden(rows, rng)}
+    elif found is None:
         hidden = initial_hidden_layer(rbm._hidden_layer_type, rbm.n_components)
         machine = initial_machine(visible, hidden, *model.moments(statistics), rng)
-        state: dict[str, Any] = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
+        state = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
     else:
         narrow, modes = found
         machine = add_hidden_units(narrow, rbm.n_components, mean, variance, rng)
-        n_chains = rbm.n_particles or problem.n_batch
         rows = rng.choice(modes.rows, n_chains, p=modes.weights)
         state = {
             "particles": machine.sample_hidden(rows, rng),
@@ -187,23 +198,62 @@ def _pretrained(
             return None
         within = model.base_layer((n_samples, modes.origin, modes.variance), is_varying)
         machine = pretrained_machine(visible, within, kind, modes, n_hidden, variance, rng)
-    if machine is None or not _is_allowed(rbm, machine, visible, modes):
+    if machine is None:
         return None
-    return machine, modes
+    v, weights = modes.rows, modes.weights
+    alone = -weights @ visible.energy(v) - visible.log_partition(visible.zero_field(1))
+    is_allowed = _is_allowed(rbm, machine, log_likelihood(machine, v, weights) - alone[0])
+    return (machine, modes) if is_allowed else None
 
 
-def _is_allowed(rbm: Any, machine: Machine, independent: Units, modes: Clusters) -> bool:
+def _with_factors(
+    problem: Problem, visible: Units, statistics: Statistics, is_varying: Array
+) -> tuple[Machine, Array, Array, Array | None] | None:
+    """Machine of the leading factors of the numeric columns.
+
+    The result is the machine and the variances of its noise, which `factor_machine` returns, and
+    training rows with their shares of the data. The shares are None if all are equal. It is None if the hidden units do not have two states, if `_left_out`
+    contains "factors", if the rows have labels, if `factor_machine` returns None, or if
+    `_is_allowed` rejects the machine.
+    """
+    rbm, model = problem.model.rbm, problem.model
+    n_samples, mean, variance = statistics
+    kind: type[Units] = rbm._hidden_layer_type
+    is_alone = visible.n_columns == len(mean)  # without columns of labels
+    if "factors" in rbm._left_out or len(kind.support.values) != 2 or not is_alone:
+        return None
+    if not visible.learns_variance.any():
+        return None
+    learned = problem.split[0]
+    indices = np.arange(problem.X.shape[0]) if learned is None else learned
+    indices = every_kth_row(indices, MAX_FACTOR_ROWS)
+    rows = dense(problem.X[indices]).astype(np.float64)
+    rows = with_nearest_values(rows, rows, mean)
+    weights = None
+    if problem.sample_weight is not None:
+        weights = problem.sample_weight[indices] / problem.sample_weight[indices].sum()
+
+    def layer_of(within: Array) -> Units:
+        return model.base_layer((n_samples, mean, within), is_varying)
+
+    with one_blas_thread(), np.errstate(all="ignore"):  # threads slow small products down
+        found = factor_machine(layer_of, kind, rows, mean, variance, rbm.n_components, weights)
+    if found is None:
+        return None
+    machine, noise, gain = found
+    return (machine, noise, rows, weights) if _is_allowed(rbm, machine, gain) else None
+
+
+def _is_allowed(rbm: Any, machine: Machine, gain: float) -> bool:
     """True if the weights satisfy `max_norm` and do not decrease the penalized log-likelihood.
 
-    The reference is the log-likelihood of independent visible units, which have no weights.
+    `gain` is the mean log-likelihood minus that of independent visible units, which have no
+    weights.
     """
-    weights = machine.weights
-    if rbm.max_norm is not None and np.linalg.norm(weights, axis=0).max() > rbm.max_norm:
+    norms = np.linalg.norm(machine.weights, axis=0)
+    if rbm.max_norm is not None and norms.max() > rbm.max_norm:
         return False
-    cost = Penalties(rbm.l1, rbm.l1_squared, rbm.l2).of_weights(machine)
-    v, weights = modes.rows, modes.weights
-    alone = -weights @ independent.energy(v) - independent.log_partition(independent.zero_field(1))
-    return bool(log_likelihood(machine, v, weights) - alone[0] >= cost)
+    return gain >= Penalties(rbm.l1, rbm.l1_squared, rbm.l2).of_weights(machine)
 
 
 def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
