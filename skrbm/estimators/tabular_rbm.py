@@ -73,8 +73,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         Initial learning rate, which `learning_rate_schedule` may decrease. Numeric columns need not
         be standardized, because they are scaled internally.
     n_iter : int
-        Maximum number of epochs (passes over the training data) of `fit`. Tables of a thousand rows
-        need about 100 epochs; for a hundred thousand rows, 10 epochs are enough.
+        Maximum number of epochs (passes over the training data) of `fit`. Ten epochs are enough for a
+        hundred thousand rows; tables of a hundred rows of numbers may need 60.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. The norm is computed with numeric columns, and with hidden
@@ -161,7 +161,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         handle_unknown: str = "missing",
         learning_rate: float = 0.4,
         batch_size: int | str = "auto",
-        n_iter: int = 100,
+        n_iter: int = 30,
         algorithm: str = "pcd",
         n_gibbs_steps: int = 1,
         n_particles: int | None = 100,
