@@ -103,7 +103,12 @@ FIRST = (
 )
 MORE_PASSES = 4  # times as many, for the best of each start
 # Then factors of the settings of the best of all, tried in turn; one that helps is kept.
-FACTORS: tuple[dict[str, float], ...] = ({"l1": 2.0, "l2": 3.0}, {"n_free": 3}, {"n_iter": 4})
+FACTORS: tuple[dict[str, float], ...] = (
+    {"l1": 2.0, "l2": 3.0},
+    {"n_free": 3},
+    {"n_iter": 4},
+    {"n_iter": 4},
+)
 
 
 def log_partitions(

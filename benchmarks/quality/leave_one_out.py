@@ -76,7 +76,7 @@ WIDTHS = {
     "numbers, one factor": (16, 100),
     "numbers, clusters of factors": (16, 100),
     "numbers, heavy tails": (16, 100),
-    "numbers, breast cancer": (16, 100),
+    "numbers, breast cancer": (16,),
     "numbers, diabetes": (16, 100),
 }
 N_PASSES = {"numbers, one far number, 3 of 1000": 100, "tables, three": 30}
