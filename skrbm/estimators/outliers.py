@@ -14,8 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.input.validation import check_weights, present_rows, restored_on_error
+from skrbm.estimators.tables.frames import columns_of, numbers_of
+from skrbm.estimators.tables.kinds import are_numbers, columns_of_few_values
 from skrbm.estimators.tabular_rbm import TabularRBM
 
+N_HIDDEN, N_ITER = 32, 60  # of the default model of tables; benchmarks/results/adbench.json
 SHARE_ROUNDING = 1e-12  # relative rounding error of contamination times the total weight
 TIE_EPS = 1000  # machine epsilons: tolerance of equal scores, such as the scores of equal rows
 
@@ -34,9 +37,12 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. If None,
         it is ``BernoulliRBM(random_state=0)`` for sparse `X`, and for `X` that NumPy converts to an
         array of booleans or of numbers in [0, 1]. For any other `X`, it is
-        ``TabularRBM(numeric_scale="standard", random_state=0)``. Examples are data frames with
-        boolean and numeric columns, and arrays with missing values. The default `numeric_scale` of
-        `TabularRBM` is not used, because it moves extreme values closer to the others.
+        ``TabularRBM(32, kinds=kinds, numeric_scale="standard", handle_unknown="nearest",
+        n_iter=60, random_state=0)``. Examples are data frames with boolean and numeric columns,
+        and arrays with missing values. The dictionary `kinds` declares columns of numbers as
+        "categorical" if they have at most 12 distinct values and at least ten rows per value. The
+        default `numeric_scale` of `TabularRBM` is not used, because it moves extreme values closer
+        to the others.
     contamination : float, default=0.1
         Maximum fraction of the training rows to classify as outliers, in (0, 0.5]. Rows with equal
         scores are classified alike; the fraction may therefore be smaller.
@@ -44,7 +50,9 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         Score of a row: its negative free energy, or its log pseudo-likelihood. The log
         pseudo-likelihood takes longer to compute, since every term of its sum over the features is
         normalized separately. It gives more weight to features that predict each other. The free
-        energy needs complete rows; impute missing values first, by `RBMImputer` in a Pipeline.
+        energy needs complete rows; impute missing values first, by `RBMImputer` in a Pipeline. With
+        both criteria, each number that a `TabularRBM` with ``handle_unknown="nearest"`` replaces by
+        a category lowers the score by :math:`\log(n + 1)`, where n is the number of training rows.
 
     Attributes
     ----------
@@ -130,7 +138,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
             self.estimator_ = rbm.fit(X, sample_weight=weights)
             if missing != "raise":
                 rbm.set_params(missing=missing)
-            scores = self._scores(X)
+            scores = self._model_scores(X)  # the values of these rows are all known
+            self._log_rows = np.log1p(len(scores))
             self.offset_ = _quantile(scores, weights, self.contamination)
         return self
 
@@ -183,6 +192,18 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def _scores(self, X: Any) -> Array:
+        scores = self._model_scores(X)
+        if getattr(self.estimator_, "handle_unknown", "") != "nearest":
+            return scores
+        n_unknown = np.zeros(len(scores))
+        columns = columns_of(X if hasattr(X, "columns") else np.asarray(X))
+        for column, categories in zip(columns, self.estimator_.categories_, strict=True):
+            if categories is not None and are_numbers(categories):
+                numbers = numbers_of(column)
+                n_unknown += ~(np.isin(numbers, categories.astype(float)) | np.isnan(numbers))
+        return scores - self._log_rows * n_unknown
+
+    def _model_scores(self, X: Any) -> Array:
         if self.criterion == "pseudo_likelihood":
             return np.asarray(self.estimator_.score_samples(X))
         return np.asarray(-self.estimator_.free_energy(X))
@@ -203,8 +224,21 @@ def _default(X: Any) -> Any:
         values = np.asarray(X)
         is_number = values.dtype.kind in "biuf" and values.size > 0
         if not (is_number and values.min() >= 0 and values.max() <= 1):
-            return TabularRBM(numeric_scale="standard", random_state=0)
+            return _default_table(X if hasattr(X, "columns") else values)
     return BernoulliRBM(random_state=0)
+
+
+def _default_table(X: Any) -> TabularRBM:
+    """Model of numbers, of which those of few values are categories."""
+    kinds = dict.fromkeys(columns_of_few_values(X), "categorical")
+    return TabularRBM(
+        N_HIDDEN,
+        kinds=kinds,
+        numeric_scale="standard",
+        handle_unknown="nearest",
+        n_iter=N_ITER,
+        random_state=0,
+    )
 
 
 def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:

@@ -64,11 +64,13 @@ class TabularRBM(ConditionalMixin, BaseRBM):
           transformed numbers is a mixture of normal distributions and of point masses at frequent
           values, such as zeros. Given the hidden units, this mixture is tilted exponentially.
         - "standard": standardization to mean zero and, unless the column is constant, variance one.
-    handle_unknown : {"missing", "error"}
+    handle_unknown : {"missing", "nearest", "error"}
         Treatment of unknown categories. The known categories of a column are those in `kinds` or of
         its data type. Without these, they are the values in the rows of `fit` or of the first
         `partial_fit`. With "missing", unknown categories are treated as missing values; in
-        training, a warning is issued. With "error", they raise a ValueError.
+        training, a warning is issued. With "nearest", unknown numbers are replaced by the nearest
+        category if all categories are numbers; other unknown categories are treated as with
+        "missing". With "error", unknown categories raise a ValueError.
     learning_rate : float
         Initial learning rate, which `learning_rate_schedule` may decrease. Numeric columns need not
         be standardized, because they are scaled internally.
@@ -148,7 +150,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         **BaseRBM._parameter_constraints,
         "kinds": [StrOptions({"auto"}), dict],
         "numeric_scale": [StrOptions({"normal", "mixture", "standard"})],
-        "handle_unknown": [StrOptions({"missing", "error"})],
+        "handle_unknown": [StrOptions({"missing", "nearest", "error"})],
     }
 
     def __init__(

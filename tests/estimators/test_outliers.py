@@ -76,6 +76,54 @@ def test_model_is_chosen_by_the_values(X, expected):
     assert getattr(rbm, "numeric_scale", "standard") == "standard"
 
 
+@pytest.fixture
+def rng(seed):
+    return np.random.default_rng(seed)
+
+
+def table_of_few_values(rng, n_rows=400):
+    """Two columns of few values that are equal but for rare rows, and a number."""
+    few = rng.choice([-0.4, 0.0, 2.5], n_rows)
+    return np.column_stack([few, few, rng.standard_normal(n_rows)])
+
+
+@pytest.mark.parametrize("container", [np.asarray, list, pd.DataFrame])
+def test_numbers_of_few_values_are_categories(container, rng):
+    """Slip: three values as numbers, under which a rare combination looks like a common one."""
+    X = table_of_few_values(rng)
+    rbm = RBMOutlierDetector().fit(container(X)).estimator_
+    assert rbm.kinds_ == ["categorical", "categorical", "numeric"]
+    numbers = RBMOutlierDetector().fit(container(X[:30])).estimator_
+    assert numbers.kinds_ == ["categorical", "categorical", "numeric"]
+    assert RBMOutlierDetector().fit(container(X[:29])).estimator_.kinds_ == ["numeric"] * 3
+
+
+@pytest.mark.parametrize("criterion", ["free_energy", "pseudo_likelihood"])
+@pytest.mark.parametrize("container", [np.asarray, list, pd.DataFrame])
+def test_new_values_lower_the_score(container, criterion, rng):
+    """Slips: no penalty; a value that was learned is penalized, or a missing one."""
+    X = table_of_few_values(rng)
+    detector = RBMOutlierDetector(criterion=criterion).fit(container(X))
+    rows = np.array([[2.5, 2.5, 0.0], [2.5, 9.0, 0.0], [7.0, 9.0, 0.0]])
+    scores = detector.score_samples(container(rows))
+    np.testing.assert_allclose(np.diff(scores), -np.log(401), rtol=1e-5)
+    assert detector.score_samples(container(X)).min() == pytest.approx(
+        detector._model_scores(container(X)).min()
+    )
+    if criterion == "pseudo_likelihood":
+        missing = np.array([[2.5, np.nan, 0.0]])
+        score = detector.score_samples(container(missing))
+        np.testing.assert_array_equal(score, detector._model_scores(container(missing)))
+
+
+def test_a_rare_combination_of_values_is_found(rng):
+    X = table_of_few_values(rng)
+    X[:, 2] = rng.random(len(X))
+    X[:2, :2] = [[-0.4, 2.5], [0.0, -0.4]]
+    scores = RBMOutlierDetector().fit(X).score_samples(X)
+    assert set(np.argsort(scores)[:2]) == {0, 1}
+
+
 @pytest.mark.parametrize("contamination", [0, -0.1, 0.6, 1.0])
 def test_contamination_has_to_be_a_share_below_a_half(contamination):
     """Slip: any number up to one."""

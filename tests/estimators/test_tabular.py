@@ -515,6 +515,19 @@ def test_unknown_categories_are_refused_or_missing():
     pd.testing.assert_frame_equal(filled.drop(columns="port"), known, check_exact=True)
 
 
+def test_unknown_numbers_are_the_nearest_category():
+    """Slips: the first category, or one at the same place in the list of values; text as missing is
+    unchanged."""
+    codes = pd.DataFrame({"code": [1, 2, 5] * 20, "port": ["C", "Q", "S"] * 20})
+    kinds = {"code": "categorical"}
+    rbm = TabularRBM(2, kinds=kinds, handle_unknown="nearest", n_iter=1, random_state=0).fit(codes)
+    new = pd.DataFrame({"code": [0, 3, 4, 99, 2], "port": ["C", "Q", "S", "C", "Q"]})
+    nearest = new.assign(code=[1, 2, 5, 5, 2])
+    np.testing.assert_array_equal(rbm.free_energy(new), rbm.free_energy(nearest))
+    with pytest.raises(ValueError, match=r"unknown category in columns \['port'\]"):
+        rbm.free_energy(new.assign(port="Oslo"))
+
+
 @pytest.mark.slow
 def test_categories_of_later_rows_warn_in_training_alone():
     """Catches either call left out, and categories that are listed but absent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import compress
+from numbers import Real
 from typing import Any, Self, final
 
 import numpy as np
@@ -24,7 +25,13 @@ from skrbm.estimators.tables.frames import (
     rounded,
     written,
 )
-from skrbm.estimators.tables.kinds import COLUMN_KINDS, checked_numbers, column_kind, given_kinds
+from skrbm.estimators.tables.kinds import (
+    COLUMN_KINDS,
+    are_numbers,
+    checked_numbers,
+    column_kind,
+    given_kinds,
+)
 from skrbm.estimators.tables.mixtures import MixtureScale, stacked_bases
 from skrbm.estimators.tables.scores import NormalScores
 
@@ -240,7 +247,7 @@ class Table:
         ----------
         X : DataFrame or ndarray of shape (n_samples, n_features)
             Table with the same columns as the table that was learned.
-        handle_unknown : {"missing", "error"}
+        handle_unknown : {"missing", "nearest", "error"}
             Treatment of unknown categories.
         check_input : {"warn", "raise", "ignore"}
             Treatment of numbers outside their interval.
@@ -355,11 +362,16 @@ class Table:
     def _codes(self, j: int, column: Any, handle_unknown: str) -> tuple[Array, list[Any]]:
         """Category code of each value in a column, and the list of unknown categories.
 
-        The code of an unknown category is `MISSING`.
+        The code of an unknown category is `MISSING`. If `handle_unknown` is "nearest" and all
+        categories are numbers, no number is unknown: it has the code of the nearest category.
         """
         codes, values = factorized(column)
         numbers = {value: number for number, value in enumerate(self.categories[j].tolist())}
         present = [values[code] for code in np.unique(codes) if code != MISSING]
+        if handle_unknown == "nearest" and are_numbers(self.categories[j]):
+            places = self.categories[j].astype(np.float64)
+            strange = [x for x in present if x not in numbers and isinstance(x, Real)]
+            numbers |= {x: int(np.abs(places - float(x)).argmin()) for x in strange}
         unknown = [value for value in present if value not in numbers]
         if unknown and handle_unknown == "error":
             raise ValueError(

@@ -10,7 +10,13 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.input.validation import warn_user
-from skrbm.estimators.tables.frames import declared_categories, factorized, kind_of, numbers_of
+from skrbm.estimators.tables.frames import (
+    columns_of,
+    declared_categories,
+    factorized,
+    kind_of,
+    numbers_of,
+)
 from skrbm.estimators.tables.mixtures import MixtureScale
 from skrbm.estimators.tables.scores import NormalScores
 
@@ -19,6 +25,9 @@ MIN_IDENTIFIERS = 20  # a column with more distinct values may consist of identi
 # If it is at least 10, a column without such a pair is taken for identifiers: the probability of no
 # pair is at most e^-10.
 MIN_EXPECTED_TIES = 10
+# Numbers of few values are better categories where rare combinations matter
+# (benchmarks/results/adbench.json).
+MAX_FEW_VALUES, MIN_ROWS_PER_VALUE = 12, 10
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 COLUMN_KINDS = (*DISCRETE, *REAL)
 # Transformations of numeric columns by `numeric_scale`; "standard" has none.
@@ -172,6 +181,26 @@ def checked_numbers(name: Any, column: Any) -> Array:
             f"Column {name!r} expected finite numbers or missing values, got infinity."
         )
     return numbers
+
+
+def are_numbers(categories: Any) -> bool:
+    """Test for a non-empty array of categories that are all numbers."""
+    return bool(len(categories)) and all(isinstance(x, Real) for x in categories.tolist())
+
+
+def columns_of_few_values(X: Any) -> list[int]:
+    """Indices of the columns of numbers with at most `MAX_FEW_VALUES` distinct values.
+
+    There are at least `MIN_ROWS_PER_VALUE` rows for each of these values.
+    """
+    few = []
+    for j, column in enumerate(columns_of(X)):
+        if kind_of(column) == "numeric":
+            numbers = checked_numbers(j, column)
+            n_values = len(np.unique(numbers[~np.isnan(numbers)]))
+            if n_values <= min(MAX_FEW_VALUES, len(numbers) // MIN_ROWS_PER_VALUE):
+                few.append(j)
+    return few
 
 
 def _warn_if_numbered(name: Any, numbers: Array) -> None:
