@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, final
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from skrbm.core.numerics import Array, dense, every_kth_row
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.parts.penalties import Penalties
-from skrbm.core.training.start.clusters import Clusters, find_clusters
+from skrbm.core.training.start.clusters import find_clusters
 from skrbm.core.training.start.factors import factor_machine
 from skrbm.core.training.start.initialization import (
     initial_hidden_layer,
@@ -47,10 +47,37 @@ from skrbm.estimators.input.validation import (
 # fields of the training state; and the machine of the public arrays, or None if training does not
 # resume from them.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
-MAX_FACTOR_ROWS = (
-    2000  # rows from which factors are estimated; missing values of more take a second
-)
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
+MAX_FACTOR_ROWS = 2000  # from which factors are estimated; imputing missing values of more is slow
+
+
+@final
+@dataclass(frozen=True)
+class Structure:
+    """Structure of the data that the first hidden units represent before training.
+
+    Parameters
+    ----------
+    machine : Machine
+        Plain machine of these hidden units alone.
+    variance : ndarray of shape (n_visible,)
+        Variance of the columns that determines the scale of the weights of further hidden units.
+    rows : ndarray of shape (n_samples, n_visible)
+        Rows of the data at which chains start, in double precision.
+    weights : ndarray of shape (n_samples,) or None
+        Probability of each row. If None, all rows have equal probabilities.
+    parts : dict of str to dict, default={}
+        Initial states of parts of training.
+    least_kurtosis : float, default=0.0
+        Lower bound of the kurtosis of all columns.
+    """
+
+    machine: Machine
+    variance: Array
+    rows: Array
+    weights: Array | None
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    least_kurtosis: float = 0.0
 
 
 def start_fit(problem: Problem) -> Start:
@@ -124,28 +151,19 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
     data = {"first": statistics, "all": statistics, "is_varying": is_varying, "least_kurtosis": 0.0}
     if rbm._row_format.has_tables:
         data["table"] = rbm._data["table"]
-    found = _pretrained(problem, visible, statistics, is_varying, rng)
-    factors = _with_factors(problem, visible, statistics, is_varying) if found is None else None
-    n_chains = rbm.n_particles or problem.n_batch
-    if factors is not None:
-        narrow, noise, rows, weights = factors
-        machine = add_hidden_units(narrow, rbm.n_components, mean, noise, rng)
-        rows = rng.choice(rows, n_chains, p=weights)
-        state: dict[str, Any] = {"particles": machine.sample_hidden(rows, rng)}
-    elif found is None:
+    found = _with_clusters(problem, visible, statistics, is_varying, rng) or _with_factors(
+        problem, visible, statistics, is_varying
+    )
+    if found is None:
         hidden = initial_hidden_layer(rbm._hidden_layer_type, rbm.n_components)
         machine = initial_machine(visible, hidden, *model.moments(statistics), rng)
-        state = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
+        state: dict[str, Any] = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
     else:
-        narrow, modes = found
-        machine = add_hidden_units(narrow, rbm.n_components, mean, variance, rng)
-        rows = rng.choice(modes.rows, n_chains, p=modes.weights)
-        state = {
-            "particles": machine.sample_hidden(rows, rng),
-            "parts": {"jumps": {"modes": mode_means(narrow)}},
-        }
-        if "kurtosis" not in rbm._left_out:
-            data["least_kurtosis"] = modes.kurtosis(variance)
+        machine = add_hidden_units(found.machine, rbm.n_components, mean, found.variance, rng)
+        n_chains = rbm.n_particles or problem.n_batch
+        rows = rng.choice(found.rows, n_chains, p=found.weights)
+        state = {"particles": machine.sample_hidden(rows, rng), "parts": found.parts}
+        data["least_kurtosis"] = found.least_kurtosis
     _check_range(model, machine, floating_type(problem.X, np.float64))
     return machine, data, state, None
 
@@ -167,22 +185,22 @@ def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
         ) from error
 
 
-def _pretrained(
+def _with_clusters(
     problem: Problem,
     visible: Units,
     statistics: Statistics,
     is_varying: Array,
     rng: np.random.Generator,
-) -> tuple[Machine, Clusters] | None:
+) -> Structure | None:
     """Pretrain a machine of a few hidden units on the clusters of the data.
 
     From small random initial weights, modes that are far apart are learned late or not at all.
     Either the variances decrease before the weights represent all modes, or the odds of the modes
     are so sensitive to the weights that updates must be small.
 
-    The result is the machine and the clusters. It is None if the `value_step` of the visible layer
-    is None, if the hidden units do not have two states, if `_left_out` contains "clusters", if
-    `find_clusters` or `pretrained_machine` returns None, or if `_is_allowed` rejects the machine.
+    The result is None if the `value_step` of the visible layer is None, if the hidden units do not
+    have two states, if `_left_out` contains "clusters", if `find_clusters` or `pretrained_machine`
+    returns None, or if `_is_allowed` rejects the machine.
     """
     rbm, model, n_hidden = problem.model.rbm, problem.model, problem.model.rbm.n_components
     n_samples, mean, variance = statistics
@@ -202,34 +220,35 @@ def _pretrained(
         return None
     v, weights = modes.rows, modes.weights
     alone = -weights @ visible.energy(v) - visible.log_partition(visible.zero_field(1))
-    is_allowed = _is_allowed(rbm, machine, log_likelihood(machine, v, weights) - alone[0])
-    return (machine, modes) if is_allowed else None
+    if not _is_allowed(rbm, machine, log_likelihood(machine, v, weights) - alone[0]):
+        return None
+    kurtosis = 0.0 if "kurtosis" in rbm._left_out else modes.kurtosis(variance)
+    parts = {"jumps": {"modes": mode_means(machine)}}
+    return Structure(machine, variance, v, weights, parts, kurtosis)
 
 
 def _with_factors(
     problem: Problem, visible: Units, statistics: Statistics, is_varying: Array
-) -> tuple[Machine, Array, Array, Array | None] | None:
-    """Machine of the leading factors of the numeric columns.
+) -> Structure | None:
+    """Initialize hidden units that represent the leading factors of the numeric columns.
 
-    The result is the machine and the variances of its noise, which `factor_machine` returns, and
-    training rows with their shares of the data. The shares are None if all are equal. It is None if the hidden units do not have two states, if `_left_out`
-    contains "factors", if the rows have labels, if `factor_machine` returns None, or if
-    `_is_allowed` rejects the machine.
+    The result is None if the hidden units do not have two states, if `_left_out` contains
+    "factors", if the rows have labels, if `factor_machine` returns None, or if `_is_allowed`
+    rejects the machine.
     """
     rbm, model = problem.model.rbm, problem.model
     n_samples, mean, variance = statistics
     kind: type[Units] = rbm._hidden_layer_type
-    is_alone = visible.n_columns == len(mean)  # without columns of labels
-    if "factors" in rbm._left_out or len(kind.support.values) != 2 or not is_alone:
+    is_labeled = visible.n_columns != len(mean)
+    if "factors" in rbm._left_out or len(kind.support.values) != 2 or is_labeled:
         return None
     if not visible.learns_variance.any():
         return None
-    learned = problem.split[0]
+    learned, _ = problem.split
     indices = np.arange(problem.X.shape[0]) if learned is None else learned
-    indices = every_kth_row(indices, MAX_FACTOR_ROWS)
+    indices, weights = every_kth_row(indices, MAX_FACTOR_ROWS), None
     rows = dense(problem.X[indices]).astype(np.float64)
     rows = with_nearest_values(rows, rows, mean)
-    weights = None
     if problem.sample_weight is not None:
         weights = problem.sample_weight[indices] / problem.sample_weight[indices].sum()
 
@@ -241,7 +260,7 @@ def _with_factors(
     if found is None:
         return None
     machine, noise, gain = found
-    return (machine, noise, rows, weights) if _is_allowed(rbm, machine, gain) else None
+    return Structure(machine, noise, rows, weights) if _is_allowed(rbm, machine, gain) else None
 
 
 def _is_allowed(rbm: Any, machine: Machine, gain: float) -> bool:
