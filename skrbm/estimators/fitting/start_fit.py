@@ -10,13 +10,14 @@ import numpy as np
 
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.draws import new_streams
+from skrbm.core.likelihood.deficit import independent_log_density
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row
+from skrbm.core.numerics import Array, dense, every_kth_row, weighted_mean
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.start.clusters import find_clusters
-from skrbm.core.training.start.factors import factor_machine
+from skrbm.core.training.start.factors import factor_columns, factor_machine
 from skrbm.core.training.start.initialization import (
     initial_hidden_layer,
     initial_machine,
@@ -219,8 +220,8 @@ def _with_clusters(
     if machine is None:
         return None
     v, weights = modes.rows, modes.weights
-    alone = -weights @ visible.energy(v) - visible.log_partition(visible.zero_field(1))
-    if not _is_allowed(rbm, machine, log_likelihood(machine, v, weights) - alone[0]):
+    alone = weighted_mean(independent_log_density(visible)(v, None), weights)
+    if not _is_allowed(rbm, machine, log_likelihood(machine, v, weights) - alone):
         return None
     kurtosis = 0.0 if "kurtosis" in rbm._left_out else modes.kurtosis(variance)
     parts = {"jumps": {"modes": mode_means(machine)}}
@@ -242,11 +243,11 @@ def _with_factors(
     is_labeled = visible.n_columns != len(mean)
     if "factors" in rbm._left_out or len(kind.support.values) != 2 or is_labeled:
         return None
-    if not visible.learns_variance.any():
-        return None
     learned, _ = problem.split
     indices = np.arange(problem.X.shape[0]) if learned is None else learned
     indices, weights = every_kth_row(indices, MAX_FACTOR_ROWS), None
+    if not len(factor_columns(visible, variance, len(indices))):  # before any rows are read
+        return None
     rows = dense(problem.X[indices]).astype(np.float64)
     rows = with_nearest_values(rows, rows, mean)
     if problem.sample_weight is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skrbm.core.centering import recenter
+from skrbm.core.likelihood.deficit import independent_log_density
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, weighted_mean
 from skrbm.core.training.start.initialization import column_variances, initial_hidden_layer
@@ -90,27 +91,25 @@ def factor_machine(
         Variance of each column given the hidden units; of other columns, `variance`.
     gain : float
         Mean log-likelihood of the rows under the machine, minus that under independent columns, in
-        nats. None is returned in place of the three results if there are fewer than two numeric
-        columns with a learned variance or more than `MAX_FACTOR_COLUMNS`, if there are fewer than
-        `MIN_ROWS_PER_COLUMN` rows for each of them, or if the gain is less than `MIN_GAIN`.
+        nats. None is returned in place of the three results if there are no `factor_columns`, if
+        the variance of such a column in the rows is less than `MIN_SPREAD` times its variance in
+        the data, or if the gain is less than `MIN_GAIN`.
 
     References
     ----------
     .. [1] Barber (2012), "Bayesian reasoning and machine learning", Cambridge University Press,
        section 21.2.
     """
-    independent = layer_of(variance)
-    columns = np.flatnonzero(independent.learns_variance & (variance > 0))
-    n_columns, n_units = len(columns), int(FACTOR_UNITS_SHARE * n_hidden)
-    if not 2 <= n_columns <= MAX_FACTOR_COLUMNS or len(rows) < MIN_ROWS_PER_COLUMN * n_columns:
+    independent, n_units = layer_of(variance), int(FACTOR_UNITS_SHARE * n_hidden)
+    columns = factor_columns(independent, variance, len(rows))
+    if not len(columns):
         return None
     deviation = np.sqrt(variance[columns])
     scaled = (rows[:, columns] - mean[columns]) / deviation
     covariance = np.cov(scaled, rowvar=False, bias=True, aweights=sample_weight)
     if not (np.isfinite(covariance).all() and covariance.diagonal().min() >= MIN_SPREAD):
         return None
-    base = independent.log_partition(independent.zero_field(1))[0]
-    base += weighted_mean(independent.energy(rows), sample_weight)
+    alone = weighted_mean(independent_log_density(independent)(rows, None), sample_weight)
     best, largest = None, MIN_GAIN
     for noise, directions, deviations in _factors(covariance, len(rows), n_units):
         within = variance.copy()
@@ -120,10 +119,34 @@ def factor_machine(
         responses = column_variances(visible)[columns]
         fields[columns] = directions * (deviation * np.sqrt(noise) / responses)[:, None]
         machine, log_z = _machine(visible, hidden, fields, deviations, n_units)
-        gain = base - weighted_mean(machine.free_energy(rows), sample_weight) - log_z
+        gain = -weighted_mean(machine.free_energy(rows), sample_weight) - log_z - alone
         if gain >= largest:
             best, largest = (machine, within), float(gain)
     return None if best is None else (recenter(best[0], None, None), best[1], largest)
+
+
+def factor_columns(visible: Units, variance: Array, n_rows: int) -> Array:
+    """Indices of the columns whose factors are searched.
+
+    Parameters
+    ----------
+    visible : Units
+        Visible layer.
+    variance : ndarray of shape (n_visible,)
+        Variance of the columns of the data.
+    n_rows : int
+        Number of rows to search.
+
+    Returns
+    -------
+    columns : ndarray of int of shape (n_columns,)
+        All columns that vary and whose variance given the hidden units is learned. The array is
+        empty if there are fewer than two of them or more than `MAX_FACTOR_COLUMNS`, or fewer than
+        `MIN_ROWS_PER_COLUMN` rows for each of them.
+    """
+    columns = np.flatnonzero(visible.learns_variance & (variance > 0))
+    most = min(MAX_FACTOR_COLUMNS, n_rows // MIN_ROWS_PER_COLUMN)
+    return columns if 2 <= len(columns) <= most else columns[:0]
 
 
 def _factors(covariance: Array, n_rows: int, n_units: int) -> Iterator[tuple[Array, Array, Array]]:
