@@ -98,7 +98,7 @@ def test_jumps_leave_the_law_alone_and_weights_of_proposals_have_the_mean_z(p, r
     # Slips: a hidden energy that is not that of both laws; densities taken for probabilities.
     machine, rows = machine_from(p), draw_rows(p, 3, rng)
     _, h = oracles.sample_exact(p, N_CHAINS, rng)
-    moved, has_jumped = jump(machine, h, rows, rng)
+    moved, has_jumped, _ = jump(machine, h, rows, rng)
     assert 0.02 < has_jumped.mean() < 1
     assert_hidden_moments(p, moved)
     assert_visible_law(p, machine.sample_visible(moved, rng))

@@ -10,8 +10,12 @@ import numpy as np
 from skrbm.core.draws import draw_exponential, draw_uniform
 from skrbm.core.numerics import Array, like, log_sum_exp
 
+# A proposal is distant if the proposal's row explains the current state less than this share of what
+# the rows explain on average.
+DISTANT_SHARE = 0.01
 
-def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array]:
+
+def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     r"""Advance chains by a Metropolis-Hastings step with proposals drawn given random rows.
 
     Gibbs sampling rarely moves chains between distant modes of a distribution. Proposals that are
@@ -52,6 +56,10 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
         Hidden states after the jumps.
     has_jumped : ndarray of bool of shape (n_chains,)
         Mask of the accepted proposals.
+    is_distant : ndarray of bool of shape (n_chains,)
+        Mask of the proposals from rows that hardly explain the current state: for the row
+        :math:`v_k` of the proposal, :math:`p(h | v_k) < q(h) / 100`. Gibbs steps would hardly make
+        such a move.
 
     References
     ----------
@@ -60,11 +68,13 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     """
     n_chains = len(h)
     field = machine.hidden_field(v)
-    states = np.concatenate([h, _draw(machine, field, n_chains, rng)])
-    log_ratio = _log_ratio(machine, states, field)
+    proposed, rows = _draw(machine, field, n_chains, rng)
+    log_ratio, log_shares = _log_ratio(machine, np.concatenate([h, proposed]), field)
     gain = log_ratio[n_chains:] - log_ratio[:n_chains]
     has_jumped = -draw_exponential(n_chains, rng, gain) < gain
-    return np.where(has_jumped[:, None], states[n_chains:], h), has_jumped
+    of_rows = log_shares[like(np.arange(n_chains), rows), rows]
+    is_distant = of_rows < math.log(DISTANT_SHARE)
+    return np.where(has_jumped[:, None], proposed, h), has_jumped, is_distant
 
 
 def propose(
@@ -93,8 +103,8 @@ def propose(
         function.
     """
     field = machine.hidden_field(v)
-    h = _draw(machine, field, n_samples, rng)
-    return h, _log_ratio(machine, h, field)
+    h, _ = _draw(machine, field, n_samples, rng)
+    return h, _log_ratio(machine, h, field)[0]
 
 
 def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
@@ -131,18 +141,22 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
     return machine.sample_visible(np.where(takes_other, other, one), rng)
 
 
-def _draw(machine: Any, field: Array, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw hidden states given randomly chosen rows of `field`."""
+def _draw(
+    machine: Any, field: Array, n_samples: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Draw hidden states given randomly chosen rows of `field`; return states and row indices."""
     # rng.integers takes twice as long
     rows = (len(field) * draw_uniform((n_samples,), rng, field)).astype(np.intp)
-    return machine.hidden.sample(field[rows], rng)
+    return machine.hidden.sample(field[rows], rng), rows
 
 
-def _log_ratio(machine: Any, h: Array, field: Array) -> Array:
-    """Logarithm of Z p(h) / q(h), where q is the proposal distribution given in `jump`.
+def _log_ratio(machine: Any, h: Array, field: Array) -> tuple[Array, Array]:
+    """Logarithms of Z p(h) / q(h) and of p(h | row) / q(h), with q as in `jump`.
 
-    For a `TemperedMachine`, a constant may be added if its visible units are not tempered exactly.
+    The shapes are (n_samples,) and (n_samples, n_rows). For a `TemperedMachine`, a constant may be
+    added to the former if its visible units are not tempered exactly.
     """
     log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
+    log_mean = log_sum_exp(log_shares, axis=1) - math.log(len(field))
     log_target = machine.visible.log_partition(machine.visible_field(h))
-    return log_target - log_sum_exp(log_shares, axis=1) + math.log(len(field))
+    return log_target - log_mean, log_shares - log_mean[:, None]

@@ -245,7 +245,7 @@ class TemperedMachine:
         """
         if self.path.anchors is None:
             return v
-        h, _ = jump(self, self.sample_hidden(v, rng), self.path.anchors, rng)
+        h, *_ = jump(self, self.sample_hidden(v, rng), self.path.anchors, rng)
         return self.sample_visible(h, rng)
 
     def sample_hidden(

@@ -235,7 +235,7 @@ class PartitionTracker:
             between = segment.at(beta)
             h = between.hidden.sample(fields[0] + beta * fields[1], self._rng)
             if self._anchors is not None and self._n_steps % self.jump_pause == 0:
-                h, _ = jump(between, h, self._offered(between, self._anchors), self._rng)
+                h, *_ = jump(between, h, self._offered(between, self._anchors), self._rng)
             chains.v = between.sample_visible(h, self._rng)
             self._n_steps += 1
 

@@ -40,7 +40,7 @@ def test_jumps_leave_the_law_alone_whatever_the_rows(p, rng):
     # mean taken in one place, the ratio upside down; no jump at all.
     rows = draw_rows(p, 3, rng)
     h = draw_states(hidden_states(p), hidden_law(p), N_CHAINS, rng)
-    moved, has_jumped = jump(machine_from(p), h, rows, rng)
+    moved, has_jumped, _ = jump(machine_from(p), h, rows, rng)
     assert_law(moved, hidden_states(p), hidden_law(p))
     np.testing.assert_array_equal(moved[~has_jumped], h[~has_jumped])
     assert_mean(has_jumped[:, None].astype(float), acceptance(p, rows))
@@ -66,8 +66,22 @@ def test_jumps_reach_a_mode_that_gibbs_sampling_does_not(rng):
     assert law[[0, -1]].sum() > 0.99
     h = np.zeros((N_CHAINS, 3))
     for _ in range(20):
-        h, _ = jump(machine, h, rows, rng)
+        h, *_ = jump(machine, h, rows, rng)
     assert_law(h, hidden_states(p), law)
+
+
+@pytest.mark.parametrize("sharpness", [2.0, 6.0])
+def test_proposals_are_distant_if_their_row_hardly_explains_the_state(sharpness, rng):
+    # Slips: the share of the proposed state; of the most likely row; no mean over the rows.
+    p = oracles.random_parameters("bernoulli", 6, 3, rng, offsets=False)
+    p = p.replace(weights=sharpness * p.weights)
+    rows = draw_states(oracles.visible_states(p), oracles.model_probabilities(p), 5, rng)
+    h = draw_states(hidden_states(p), hidden_law(p), N_CHAINS, rng)
+    *_, is_distant = jump(machine_from(p), h, rows, rng)
+    explained = hidden_given_visible(p, rows)
+    expected = hidden_law(p) @ (explained < 0.01 * explained.mean(axis=0)).mean(axis=0)
+    assert 0 < expected < 1
+    assert_mean(is_distant[:, None].astype(float), expected)
 
 
 @pytest.mark.parametrize("kind", ["bernoulli", "spin", "composite"])
@@ -83,7 +97,7 @@ def test_precision_and_sparsity_draw_the_same_jumps(kind, seed, rng):
         (np.float64, sparse.csr_array),
     ):
         stream = np.random.default_rng(seed)
-        moved, _ = jump(
+        moved, *_ = jump(
             machine_from(p, dtype), h.astype(dtype), container(rows.astype(dtype)), stream
         )
         assert moved.dtype == dtype

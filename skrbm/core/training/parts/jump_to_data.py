@@ -20,8 +20,10 @@ from skrbm.core.training.state import TrainingState, pause, recent_success
 # Chains and rows of an attempt, and bounds of the number of updates between two attempts: 8 chains
 # every 2 updates give the same likelihoods and take 5 to 20 % longer; 48 chains every 12 updates
 # lower the log-likelihood of three far clusters by 2 nats without pretraining
-# (tests/estimators/test_far_modes.py).
-CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 40
+# (tests/estimators/test_far_modes.py). With pauses of up to 40 updates, 2 of 32 fits of binary rows
+# with six rare ones in 2,000 lost 4 to 18 nats; with up to 16 updates, none of 104.
+CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 16
+FAST = 0.5  # acceptance from which the shortest pause is used, and before the first attempt
 # Share of the attempts that use mixtures, and number of mixtures: with more, jumps to data become
 # rare. Without mixtures, the log-likelihood of a binary table with three clusters is lower by 3
 # nats on average, and by up to 13 nats (benchmarks/results/leave_one_out.json).
@@ -42,9 +44,9 @@ class JumpToData(Part):
 
     A group of at most `CHAINS_PER_TRY` chains at temperature 1 attempts a jump every
     `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates. Within these bounds, the number of updates between
-    two attempts is `MIN_TRY_PAUSE` / (2 a), rounded. Here, a is the running mean of the acceptance
-    rate of attempts without mixtures. The gradient of the next update is the first that uses the
-    moved chains.
+    two attempts is `FAST` * `MIN_TRY_PAUSE` / a, rounded. Here, a is the running mean, over attempts
+    without mixtures, of the share of the proposals that are accepted and distant (see `jump`). The
+    gradient of the next update is the first that uses the moved chains.
 
     Anchors are data rows that are far from each other. The proposed hidden states are drawn given
     visible states of several kinds: at most `ROWS_PER_TRY` rows of the mini-batch, at most
@@ -71,7 +73,8 @@ class JumpToData(Part):
     n_chains : int, default=1
         Number of Markov chains per particle. The first chain of each particle is at temperature 1.
     mixed_share : float, default=MIXED_SHARE
-        Probability that an attempt also uses mixtures. Mixtures lead chains to modes without data,
+        Probability that an attempt also uses mixtures, multiplied by the ratio of the last pause to
+        `MIN_TRY_PAUSE` if it is above 1. Mixtures lead chains to modes without data,
         which training cannot remove unless a chain visits them.
     n_anchors : int, default=N_FAR_ROWS
         Maximum number of anchors that are chosen in a run. If it is 0, no anchors are chosen.
@@ -86,7 +89,7 @@ class JumpToData(Part):
     n_chains: int = 1
     mixed_share: float = MIXED_SHARE
     n_anchors: int = N_FAR_ROWS
-    kernel: Callable[..., tuple[Array, Array]] = jump
+    kernel: Callable[..., tuple[Array, Array, Array]] = jump
 
     def begin(
         self, machine: Machine, state: TrainingState, v: Any, rows: Array | None = None
@@ -106,9 +109,10 @@ class JumpToData(Part):
 
     def move_chains(self, step: Step) -> None:
         """Attempt jumps of a group of chains, if an attempt is due."""
-        state, rng, memory = step.state, step.rng, self.memory(step.state)
-        if state.n_updates < memory.get("next_try", 0):
+        state, rng = step.state, step.rng
+        if state.n_updates < state.parts.get(self.name, {}).get("next_try", 0):
             return
+        memory = self.memory(state)
         n_particles = len(state.particles) // self.n_chains
         n_groups = -(-n_particles // CHAINS_PER_TRY)
         group = int(n_groups * rng.random())
@@ -120,18 +124,21 @@ class JumpToData(Part):
             offered.append(memory["modes"].astype(step.machine.dtype))
             longest = 1
         rows = np.concatenate(offered)
-        is_mixed = self.mixed_share > 0 and rng.random() < self.mixed_share
+        # Rare attempts use mixtures more often, so that those do not become rare as well.
+        mixed_share = self.mixed_share * max(1.0, memory.get("wait", 0) / MIN_TRY_PAUSE)
+        is_mixed = mixed_share > 0 and rng.random() < mixed_share
         if is_mixed:
             mixtures = mixed_rows(step.machine, rows, N_MIXED_ROWS, rng)
             rows = np.concatenate([rows, mixtures])
-        state.particles[members], has_jumped = self.kernel(
+        state.particles[members], has_jumped, is_distant = self.kernel(
             step.machine, state.particles[members], rows, rng
         )
         if not is_mixed:
-            share = int(np.count_nonzero(has_jumped)) / len(has_jumped)
-            memory["acceptance"] = recent_success(memory.get("acceptance", 1.0), share)
-        acceptance, least = memory.get("acceptance", 1.0), 0.5 * MIN_TRY_PAUSE
-        memory["next_try"] = state.n_updates + pause(acceptance, least, MIN_TRY_PAUSE, longest)
+            share = int(np.count_nonzero(has_jumped & is_distant)) / len(has_jumped)
+            memory["acceptance"] = recent_success(memory.get("acceptance", FAST), share)
+        acceptance, least = memory.get("acceptance", FAST), FAST * MIN_TRY_PAUSE
+        memory["wait"] = pause(acceptance, least, MIN_TRY_PAUSE, longest)
+        memory["next_try"] = state.n_updates + memory["wait"]
 
     def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
         """Anchors with the lowest free energy, chosen at most once in `CHOICE_PAUSE` updates."""

@@ -33,13 +33,13 @@ def update(part, machine, state, v, rng):
     state.n_updates += 1
 
 
-def tried(machine, v, rng, n_updates, does_jump):
+def tried(machine, v, rng, n_updates, does_jump, is_distant=True):
     """Numbers of the updates in which chains tried, and the particles behind them all."""
     numbers, state = [], TrainingState(np.zeros((N_PARTICLES + N_REPLICAS, 3)))
 
     def scripted(machine, h, v, rng):
         numbers.append(state.n_updates)
-        return np.full_like(h, does_jump), np.full(len(h), does_jump)
+        return np.full_like(h, does_jump), np.full(len(h), does_jump), np.full(len(h), is_distant)
 
     part = JumpToData((N_PARTICLES + N_REPLICAS) // N_PARTICLES, kernel=scripted)
     for _ in range(n_updates):
@@ -56,10 +56,13 @@ def test_jumps_that_are_accepted_are_tried_at_the_shortest_pace(machine, rng):
     np.testing.assert_array_equal(particles[N_PARTICLES:], 0)
 
 
-def test_jumps_that_are_never_accepted_become_rare_and_do_not_end(machine, rng):
+@pytest.mark.parametrize(("does_jump", "is_distant"), [(False, True), (True, False)])
+def test_jumps_that_are_never_accepted_or_short_become_rare_and_do_not_end(
+    does_jump, is_distant, machine, rng
+):
     # Slips: a pace that does not follow the acceptance; none at all after the first failures.
     v = np.zeros((20, 4))
-    numbers, _ = tried(machine, v, rng, 2000, False)
+    numbers, _ = tried(machine, v, rng, 1000, does_jump, is_distant)
     assert set(np.diff(numbers)[-5:]) == {MAX_TRY_PAUSE}
     assert len(numbers) < 100
 
@@ -81,7 +84,7 @@ def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
 def test_refused_jumps_to_mixed_rows_do_not_slow_those_to_data(machine, rng):
     # Slip: an acceptance of both.
     def scripted(machine, h, v, rng):
-        return h, np.full(len(h), len(v) == 10)
+        return h, np.full(len(h), len(v) == 10), np.full(len(h), True)
 
     part = JumpToData(mixed_share=0.9, kernel=scripted)
     state, v = TrainingState(np.zeros((N_PARTICLES, 3))), np.zeros((10, 4))
@@ -101,7 +104,7 @@ def test_chains_find_a_mode_without_rows(rng):
     one_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1]))
     assert 3 < both_on[0] - one_on[0] - 75 < 10  # what most of the model's weight lies in
     state, part = TrainingState(particles), JumpToData()
-    for _ in range(6000):
+    for _ in range(12_000):
         update(part, machine, state, v, rng)
     assert (state.particles.sum(axis=1) == 2).mean() > 0.8
 
@@ -126,7 +129,7 @@ def test_a_mode_of_one_row_is_offered_when_its_free_energy_is_lowest(rng):
     )
     state, part = TrainingState(np.zeros((40, 1))), JumpToData(mixed_share=0.0)
     part.begin(machine, state, v)
-    for _ in range(400):
+    for _ in range(100 * MAX_TRY_PAUSE):
         update(part, machine, state, bulk[:20], rng)
     assert state.particles.mean() > 0.9
 
