@@ -35,6 +35,7 @@ MAX_DAMPED_ROWS = 256
 # in 15. The number is small because only few mini-batches contain rows of a rare mode, and their
 # divergent steps must be found.
 RARE_DIVERGENCE = 0.1
+FIRST_DIVERGENCE = 0.2  # share assumed before the first check, so that every update is checked
 MAX_CHECK_PAUSE = 16  # largest number of updates between two checks
 
 
@@ -157,18 +158,16 @@ class Damping(Part):
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
         """Change the row weights to damp the gradient, if a check is due."""
-        memory, n_updates, weights = (
-            self.memory(step.state),
-            step.state.n_updates,
-            difference.weights,
-        )
+        n_updates, weights = step.state.n_updates, difference.weights
         rate = step.rate * self.momentum_gain
-        is_due = rate > 0 and n_updates >= memory.get("next_check", 0)
-        if not is_due or len(weights) > MAX_DAMPED_ROWS:
+        is_due = n_updates >= step.state.parts.get(self.name, {}).get("next_check", 0)
+        if not is_due or not rate > 0 or len(weights) > MAX_DAMPED_ROWS:
             return difference
+        memory = self.memory(step.state)
         gram = to_host(self._gram_matrix(machine, difference))  # small; its entries are read often
         change, diverges = self.correction(rate, to_host(weights), gram)
-        memory["divergent_share"] = recent_success(memory.get("divergent_share", 1.0), diverges)
+        before = memory.get("divergent_share", FIRST_DIVERGENCE)
+        memory["divergent_share"] = recent_success(before, diverges)
         memory["next_check"] = n_updates + pause(
             memory["divergent_share"], RARE_DIVERGENCE, 1, MAX_CHECK_PAUSE
         )
@@ -185,8 +184,9 @@ class Damping(Part):
         """
         metrics = self.preconditioner.metrics(machine)
         v, mean = zip(*difference.blocks, strict=True)
-        visible = _layer_gram(self._visible, machine.visible, metrics[0].signal, v)
-        hidden = _layer_gram(self._hidden, machine.hidden, metrics[1].signal, mean)
+        n_rows = len(difference.weights)
+        visible = _layer_gram(self._visible, machine.visible, metrics[0].signal, v, n_rows)
+        hidden = _layer_gram(self._hidden, machine.hidden, metrics[1].signal, mean, n_rows)
         # phi = (v, h, v h^T), so phi.phi' + 1 = (v.v' + 1) (h.h' + 1).
         visible += 1
         hidden += 1
@@ -197,13 +197,13 @@ class Damping(Part):
 
 
 def _layer_gram(
-    buffers: _LayerBuffers, layer: Units, multiple: Any, blocks: tuple[Any, ...]
+    buffers: _LayerBuffers, layer: Units, multiple: Any, blocks: tuple[Any, ...], n_rows: int
 ) -> Array:
-    """Gram matrix of the signals of all rows.
+    """Gram matrix of the signals of all `n_rows` rows.
 
     Each signal is multiplied by the square root of its factor in the metric of the layer.
     """
-    n_rows, dtype = sum(block.shape[0] for block in blocks), blocks[-1].dtype
+    dtype = blocks[-1].dtype
     signal = buffers.signals.rows((n_rows, layer.n_columns), dtype, layer.bias)
     begin = 0
     for block in blocks:
