@@ -46,10 +46,9 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     first, places, rests = 0, [], []
     for rows in row_blocks(probability):
         scaled = probability[rows] * 2**16
-        np.minimum(scaled, 2**16 - 1, out=scaled)
-        threshold = scaled.astype(np.uint16)
-        words = _random_bits(rng, -(-scaled.size // 4)).view(np.uint16)[: scaled.size]
-        words = words.reshape(scaled.shape)
+        threshold = scaled.astype(np.int32)  # 2^16 for a probability of one
+        bits = _random_bits(rng, -(-scaled.size // 4)).view(np.uint16)[: scaled.size]
+        words = bits.astype(np.int32).reshape(scaled.shape)
         (undecided,) = (words == threshold).ravel().nonzero()
         if len(undecided):
             places.append(first + undecided)

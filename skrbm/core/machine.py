@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, copy_into, is_sparse
+from skrbm.core.numerics import Array, copy_into
 from skrbm.core.units import Units
 
 # Largest number of rows for which a product with a transposed matrix is computed transposed.
@@ -192,6 +192,9 @@ class Machine:
     def hidden_field(self, v: Any, out: Array | None = None) -> Array:
         """Field of the visible units on the hidden units.
 
+        In single precision, the product of 2 to `TURNED_ROWS` rows and weights in Fortran order is
+        computed as the transpose of ``weights.T @ rows.T``, which is faster.
+
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
@@ -205,7 +208,18 @@ class Machine:
         field : ndarray of shape (n_samples, n_hidden)
             Field, to which the hidden bias is not added.
         """
-        return matrix_product(self.visible.signal(v), self.weights, out)
+        rows, weights = self.visible.signal(v), self.weights
+        if not hasattr(rows, "__array_function__"):  # sparse; `is_sparse` costs a call
+            return copy_into(rows @ weights, out)
+        n_rows = len(rows)
+        is_turned = 1 < n_rows <= TURNED_ROWS and not weights.flags.c_contiguous
+        if is_turned and rows.dtype == np.float32:
+            # OpenBLAS takes up to twice as long for these as for the transposed product.
+            shape = n_rows, weights.shape[1]
+            out = np.empty(shape, rows.dtype, like=rows) if out is None else out
+            out[...] = (weights.T @ rows.T).T
+            return out
+        return np.matmul(rows, weights, out=out)
 
     def visible_field(self, h: Any, out: Array | None = None) -> Array:
         """Field of the hidden units on the visible units, of shape (n_samples, n_visible)."""
@@ -389,7 +403,7 @@ class Machine:
         product : ndarray of shape (n_visible, n_hidden)
             Sum over the samples of the outer products of the visible signals and `h`.
         """
-        if not is_sparse(v):
+        if hasattr(v, "__array_function__"):  # dense; `is_sparse` costs a call
             signal = self.visible.signal(v, out=None if out is None else v)
             return np.matmul(signal.T, h, out=out)
         if self.visible.offset is None:
@@ -419,38 +433,9 @@ def by_layer(visible: Mapping[str, Any], hidden: Mapping[str, Any]) -> dict[str,
     values : dict of str to object
         The same values, with the names in the machine as keys, such as "visible_bias".
     """
-    values = {f"visible_{name}": value for name, value in visible.items()}
+    values = {}
+    for name, value in visible.items():  # loops, since a comprehension costs a call
+        values[f"visible_{name}"] = value
     for name, value in hidden.items():
         values[f"hidden_{name}"] = value
     return values
-
-
-def matrix_product(rows: Any, matrix: Array, out: Array | None = None) -> Array:
-    """Matrix product of rows and a matrix.
-
-    In single precision, the product of 2 to `TURNED_ROWS` dense rows and a matrix in Fortran order
-    is computed as the transpose of ``matrix.T @ rows.T``, which is faster.
-
-    Parameters
-    ----------
-    rows : {ndarray, sparse matrix} of shape (n_rows, n)
-        Left factor.
-    matrix : ndarray of shape (n, n_columns)
-        Right factor, of the same dtype as `rows` and in C or Fortran order.
-    out : ndarray of shape (n_rows, n_columns), default=None
-        Output array. If None, a new array is allocated.
-
-    Returns
-    -------
-    product : ndarray of shape (n_rows, n_columns)
-        Product, in the dtype of the factors.
-    """
-    if not hasattr(rows, "__array_function__"):  # sparse; `is_sparse` costs a call
-        return copy_into(rows @ matrix, out)
-    if 1 < len(rows) <= TURNED_ROWS and rows.dtype == np.float32 and not matrix.flags.c_contiguous:
-        # OpenBLAS takes up to twice as long for these as for the transposed product.
-        shape = len(rows), matrix.shape[1]
-        out = np.empty(shape, rows.dtype, like=rows) if out is None else out
-        out[...] = (matrix.T @ rows.T).T
-        return out
-    return np.matmul(rows, matrix, out=out)

@@ -12,6 +12,7 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.linalg  # noqa: F401  # loads the last of the BLAS libraries that the package uses
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
@@ -25,6 +26,8 @@ T = TypeVar("T")
 # 2^18 multiplications on, and setting the limit takes a fourth of the time of a small model's
 # update.
 SERIAL_PRODUCTS = FEW_PRODUCTS, MANY_PRODUCTS = 2**16, 2**24
+# Handles of the BLAS libraries, found at import, because a search takes the time of many updates.
+BLAS_LIBRARIES: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
 
 
 def map_blocks(
@@ -97,7 +100,7 @@ class _BlasLimit:
             if not self._holders:
                 # ThreadpoolController.limit does the same, but is slower: it first queries all
                 # information about the libraries.
-                self._before = [(library, library.num_threads) for library in _blas_libraries()]
+                self._before = [(library, library.num_threads) for library in BLAS_LIBRARIES]
                 for library, _ in self._before:
                     library.set_num_threads(1)
             self._holders.add(holder)
@@ -130,11 +133,4 @@ def one_blas_thread() -> Iterator[None]:
 
 def _n_blas_threads() -> int:
     """Present number of BLAS threads; the largest number if several BLAS libraries are loaded."""
-    return max((library.num_threads for library in _blas_libraries()), default=1)
-
-
-@functools.cache
-def _blas_libraries() -> list[Any]:
-    """Handles of the loaded BLAS libraries, cached because a search takes milliseconds."""
-    libraries: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
-    return libraries
+    return max((library.num_threads for library in BLAS_LIBRARIES), default=1)

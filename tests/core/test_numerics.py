@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skrbm.core.machine import TURNED_ROWS, matrix_product
+from skrbm.core.machine import TURNED_ROWS, Machine
 from skrbm.core.numerics import (
     every_kth_row,
     expm1,
     logistic,
     sum_log_two_cosh,
 )
+from skrbm.core.units import Bernoulli
 from skrbm.core.units.linear import row_dots
 
 LARGE = 1e30
@@ -91,8 +92,9 @@ def test_products_are_the_same_wherever_the_matrix_lies(order, n_rows, dtype, rn
     matrix = np.asarray(rng.normal(size=(7, 5)), dtype=dtype, order=order)
     expected = np.einsum("ij,jk->ik", rows.astype(np.float64), matrix.astype(np.float64))
     room = np.full((n_rows + 2, 5), np.nan, dtype)
+    machine = Machine(Bernoulli(np.zeros(7, dtype)), Bernoulli(np.zeros(5, dtype)), matrix)
     for out in (None, room[:n_rows]):
-        product = matrix_product(rows, matrix, out)
+        product = machine.hidden_field(rows, out)
         assert product.dtype == dtype
         assert product.flags.c_contiguous
         np.testing.assert_allclose(product, expected, rtol=0, atol=20 * np.finfo(dtype).eps)

@@ -66,7 +66,7 @@ def test_the_number_of_threads_comes_back_after_the_last_of_overlapping_contexts
 
 def test_an_interrupt_while_threads_are_limited_does_not_leave_the_limit(monkeypatch):
     # Slip: a limit whose holder was not counted yet, so that nobody lifts it.
-    kind = type(parallel._blas_libraries()[0])
+    kind = type(parallel.BLAS_LIBRARIES[0])
     limit = kind.set_num_threads
 
     def interrupted(library, n_threads):

@@ -36,7 +36,7 @@ def calls_into_the_package(fit):
     return n_calls
 
 
-@pytest.mark.parametrize(("options", "most"), [(PLAIN, 82), ({}, 112)], ids=["plain", "defaults"])
+@pytest.mark.parametrize(("options", "most"), [(PLAIN, 52), ({}, 80)], ids=["plain", "defaults"])
 def test_an_update_makes_few_calls(options, most):
     # Slip: jumps or damping in every update; a layer of wrappers around a state.
     X = (np.random.default_rng(0).random((N_ROWS, 64)) < 0.3).astype(float)

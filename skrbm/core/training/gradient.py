@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.likelihood.exact import expected_gradient
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, is_array, is_sparse, row_blocks
+from skrbm.core.numerics import Array, is_sparse, row_blocks
 
 Gradient = dict[str, Array]
 
@@ -157,7 +157,10 @@ class Samples(DataExpectation):
         begin = 0
         for number, (v, mean) in enumerate(self.blocks):
             end = begin + len(mean)
-            out = None if buffers is None else buffers.product(number, machine, mean.dtype)
+            out = None
+            if buffers is not None:
+                shape, dtype = machine.weights.shape, mean.dtype
+                out = buffers.products[number].rows(shape, dtype, machine.weights)
             weights = self.weights[begin:end]
             block = machine.gradient(v, mean=mean, sample_weight=weights, out=out)
             for name, array in block.items():
@@ -186,18 +189,18 @@ class Buffer:
     """
 
     def __init__(self) -> None:
-        self._array: Array | None = None
+        self.array: Array | None = None
 
     def rows(self, shape: tuple[int, ...], dtype: Any, like: Array) -> Array:
         """Return the first `shape[0]` rows; a new array, if needed, is on the device of `like`."""
-        array = self._array
+        array = self.array
         if (
             array is None
             or len(array) < shape[0]
             or array.shape[1:] != shape[1:]
             or array.dtype != dtype
         ):
-            array = self._array = np.empty(shape, dtype, like=like)
+            array = self.array = np.empty(shape, dtype, like=like)
         return array[: shape[0]]
 
 
@@ -213,13 +216,18 @@ class UpdateBuffers:
     ----------
     dtype : dtype, default=None
         Floating-point type of states and their products. If None, the type of the parameters.
+
+    Attributes
+    ----------
+    products : tuple of Buffer
+        Arrays for the gradients of the weights; only phases in separate blocks need the second.
     """
 
     def __init__(self, dtype: Any = None) -> None:
         self.dtype = None if dtype is None else np.dtype(dtype)
         self._v, self._mean, self._h = Buffer(), Buffer(), Buffer()
-        self._products = Buffer(), Buffer()
-        self._equal: dict[int, Array] = {}
+        self.products = Buffer(), Buffer()
+        self._phases: dict[Any, PhaseStates] = {}
         self._rounded: tuple[Machine | None, Machine | None] = None, None
 
     def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
@@ -239,7 +247,7 @@ class UpdateBuffers:
         v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
             Mini-batch in the precision of states.
         """
-        if not is_array(v):  # sparse, or a container
+        if not hasattr(v, "__array_function__"):  # sparse, or a container; `is_array` costs a call
             return self.cast(v[rows], machine)
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         dtype = self.dtype or machine.dtype
@@ -295,37 +303,30 @@ class UpdateBuffers:
         -------
         states : PhaseStates
             States of both phases. Only the mini-batch is set; the other arrays are uninitialized.
+            Mini-batches of the same size share them.
         """
         n_data, weights = v.shape[0], machine.weights
-        dtype = weights.dtype
-        mean = self._mean.rows((n_data + n_model, weights.shape[1]), dtype, weights)
-        if is_sparse(v):
-            model = self._v.rows((n_model, v.shape[1]), dtype, weights)
-            return PhaseStates(v, model, None, mean, self)
-        rows = self._v.rows((n_data + n_model, v.shape[1]), dtype, weights)
-        if v.base is not rows.base:
-            rows[:n_data] = v
-        return PhaseStates(rows[:n_data], rows[n_data:], rows, mean, self)
+        key = n_data, n_model, weights.shape, weights.dtype
+        states = self._phases.get(key)
+        if states is None or states.joint is None or states.joint.base is not self._v.array:
+            n_rows, dtype = n_data + n_model, weights.dtype
+            mean = self._mean.rows((n_rows, weights.shape[1]), dtype, weights)
+            if is_sparse(v):
+                model = self._v.rows((n_model, v.shape[1]), dtype, weights)
+                return PhaseStates(v, model, None, mean)
+            joint = self._v.rows((n_rows, v.shape[1]), dtype, weights)
+            states = PhaseStates(joint[:n_data], joint[n_data:], joint, mean)
+            self._phases[key] = states
+        if v.base is not self._v.array:
+            states.v[...] = v
+        return states
 
     def hidden_states(self, like: Array) -> Array:
         """Array for hidden states, with the shape and dtype of `like`."""
         return self._h.rows(like.shape, like.dtype, like)
 
-    def product(self, number: int, machine: Machine, dtype: Any) -> Array:
-        """Array for the gradient of the weights; `number`, 0 or 1, selects one of two arrays."""
-        return self._products[number].rows(machine.weights.shape, dtype, machine.weights)
-
-    def equal_weights(self, n_rows: int, like: Array) -> Array:
-        """Array of `n_rows` equal weights that sum to one, with the dtype and device of `like`."""
-        weights = self._equal.get(n_rows)
-        if weights is None or weights.dtype != like.dtype:
-            share = 1 / max(n_rows, 1)
-            weights = self._equal[n_rows] = np.full_like(like, share, shape=n_rows)
-        return weights
-
 
 @final
-@dataclass(eq=False, slots=True)
 class PhaseStates:
     """States of both phases of an update, the positive phase first.
 
@@ -339,25 +340,21 @@ class PhaseStates:
         Array that contains `v` and `model`, or None if the mini-batch is sparse.
     mean : ndarray of shape (n_data + n_model, n_hidden)
         Expected hidden states given the rows of `v`, followed by those given the rows of `model`.
-    buffers : UpdateBuffers
-        Buffers that own the arrays, except a sparse `v`.
+
+    Attributes
+    ----------
+    data_mean, model_mean : ndarray of shape (n_data, n_hidden) or (n_model, n_hidden)
+        Both parts of `mean`.
+    positive, negative : Samples
+        Phases of the gradient: means over the mini-batch and over the model states.
     """
 
-    v: Any
-    model: Array
-    joint: Array | None
-    mean: Array
-    buffers: UpdateBuffers
-
-    @property
-    def data_mean(self) -> Array:
-        """Expected hidden states given the mini-batch, of shape (n_data, n_hidden)."""
-        return self.mean[: self.v.shape[0]]
-
-    @property
-    def model_mean(self) -> Array:
-        """Expected hidden states given `model`, of shape (n_model, n_hidden)."""
-        return self.mean[self.v.shape[0] :]
+    def __init__(self, v: Any, model: Array, joint: Array | None, mean: Array) -> None:
+        self.v, self.model, self.joint, self.mean = v, model, joint, mean
+        self.data_mean, self.model_mean = mean[: v.shape[0]], mean[v.shape[0] :]
+        both = None if joint is None else (joint, mean)
+        self.positive = Samples(((v, self.data_mean),), _equal_weights(self.data_mean), both)
+        self.negative = Samples(((model, self.model_mean),), _equal_weights(self.model_mean), both)
 
     def write_fields(self, machine: Machine) -> None:
         """Write the hidden fields to `mean`, by a single product if the mini-batch is dense."""
@@ -367,12 +364,7 @@ class PhaseStates:
             machine.hidden_field(self.v, out=self.data_mean)
             machine.hidden_field(self.model, out=self.model_mean)
 
-    def samples(self) -> tuple[Samples, Samples]:
-        """Positive and negative phase, as means over the mini-batch and over the model states."""
-        joint = None if self.joint is None else (self.joint, self.mean)
-        n_data, n_model, mean = self.v.shape[0], len(self.model), self.mean
-        equal = self.buffers.equal_weights
-        return (
-            Samples(((self.v, mean[:n_data]),), equal(n_data, mean), joint),
-            Samples(((self.model, mean[n_data:]),), equal(n_model, mean), joint),
-        )
+
+def _equal_weights(rows: Array) -> Array:
+    """One weight for each row, in the dtype of the rows; they sum to one."""
+    return np.full_like(rows, 1 / max(len(rows), 1), shape=len(rows))

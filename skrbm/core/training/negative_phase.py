@@ -142,7 +142,7 @@ class ContrastiveDivergence(OneTemperature):
         machine.hidden.mean_and_sample(field, rng, out=(mean, start))
         _advance(machine, start, self.n_gibbs_steps, rng, states.model)
         machine.mean_hidden(states.model, out=states.model_mean)
-        return *states.samples(), h
+        return states.positive, states.negative, h
 
 
 @final
@@ -163,7 +163,7 @@ class PersistentContrastiveDivergence(OneTemperature):
         _advance(machine, h, self.n_gibbs_steps, rng, states.model)
         states.write_fields(machine)
         machine.hidden.mean_and_sample(states.mean, rng, out=(states.mean, h))
-        return *states.samples(), h
+        return states.positive, states.negative, h
 
 
 @final
@@ -179,8 +179,7 @@ class Exact(OneTemperature):
     ) -> Phases:
         states = buffers.phases(v, 0, machine)
         machine.mean_hidden(states.v, out=states.mean)
-        positive, _ = states.samples()
-        return positive, AllStates(), h
+        return states.positive, AllStates(), h
 
 
 @final
@@ -234,7 +233,7 @@ class ParallelTempering(NegativePhase):
         phases.model[...] = states[0]
         phases.write_fields(machine)
         machine.hidden.mean(phases.mean, out=phases.mean)
-        return *phases.samples(), h.reshape(-1, n_hidden)
+        return phases.positive, phases.negative, h.reshape(-1, n_hidden)
 
 
 ALGORITHMS: dict[str, type[NegativePhase]] = {
@@ -252,7 +251,8 @@ def _advance(
 
     `h` contains the initial hidden states, and is overwritten if there are several steps.
     """
-    machine.sample_visible(h, rng, out=out)
+    turned = machine.transposed
+    turned.sample_hidden(h, rng, out=out)
     for _ in range(n_gibbs_steps - 1):
         machine.sample_hidden(out, rng, out=h)
-        machine.sample_visible(h, rng, out=out)
+        turned.sample_hidden(h, rng, out=out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -40,7 +41,7 @@ class Optimizer(ABC):
 
     block_bytes: ClassVar[int] = BLOCK_BYTES
 
-    @property
+    @cached_property
     @abstractmethod
     def remembered(self) -> tuple[str, ...]:
         """Names of the arrays that are kept between steps for each parameter.
@@ -120,7 +121,7 @@ class SGD(Optimizer):
 
     block_bytes = IN_PLACE_BYTES
 
-    @property
+    @cached_property
     def remembered(self) -> tuple[str, ...]:
         return ("velocity",) if self.momentum else ()
 
@@ -164,7 +165,7 @@ class Adam(Optimizer):
        :doi:`10.48550/arXiv.1412.6980`
     """
 
-    @property
+    @cached_property
     def remembered(self) -> tuple[str, ...]:
         return ("square", "mean") if self.momentum else ("square",)
 

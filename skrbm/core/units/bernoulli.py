@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
+from skrbm.core.draws import draw_bernoulli
+from skrbm.core.numerics import Array, logistic
 from skrbm.core.units.linear import TwoStateUnits
 from skrbm.core.units.support import Support
 
@@ -38,3 +42,7 @@ class Bernoulli(TwoStateUnits):
     """
 
     support = Support.of(0.0, 1.0)
+    expectation = staticmethod(logistic)
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        return draw_bernoulli(logistic(x), rng, out=x)

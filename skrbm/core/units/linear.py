@@ -19,7 +19,6 @@ from skrbm.core.numerics import (
     expm1,
     is_on_host,
     is_sparse,
-    last_rows,
     like,
     logistic,
     row_blocks,
@@ -200,8 +199,6 @@ class TwoStateUnits(LinearUnits):
 
     def expectation(self, x: Array) -> Array:
         if self.low == 0:  # (1 + tanh) / 2 would lose small probabilities to rounding
-            if self.high == 1:
-                return logistic(x)
             return _scaled(logistic(_scaled(x, self.high)), self.high)
         half = self.distance / 2
         mean = _scaled(np.tanh(_scaled(x, half), out=x), half)
@@ -238,8 +235,9 @@ class TwoStateUnits(LinearUnits):
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
-        mean = self.mean(field, out=out[0])
-        return mean, self._draw_from(last_rows(mean, out[1]), rng, out[1])
+        mean = self.expectation(np.add(field, self.bias, out=out[0]))
+        drawn = mean if out[1] is None else mean[len(mean) - len(out[1]) :]
+        return mean, self._draw_from(drawn, rng, out[1])
 
     @property
     def n_states(self) -> float:

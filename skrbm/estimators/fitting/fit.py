@@ -157,7 +157,7 @@ class Fit:
         """
         problem, error = self.problem, None
 
-        def after_update() -> None:
+        def count_and_check() -> None:
             self.recorder.history.count_update()
             interrupts.check()
 
@@ -172,7 +172,7 @@ class Fit:
             sample_weight=problem.sample_weight,
             is_planned=problem.is_planned,
             n_done=self.n_done,
-            after_update=after_update,
+            after_update=count_and_check if problem.model.rbm.verbose else interrupts.check,
         )
         try:
             with explain_core_errors():

@@ -94,13 +94,13 @@ class History:
         self._n_done = 0
 
     def count_update(self) -> None:
-        """Count an update, and print the progress of a long epoch if `is_verbose` is True.
+        """Count an update, and print the progress of a long epoch; called if `is_verbose` is True.
 
         The progress is printed only if the last line was printed at least `line_pause` seconds ago.
         """
         self._n_done += 1
         now, share = time.perf_counter(), self._n_done % self.n_updates / self.n_updates
-        if self.is_verbose and share and now - self._last_line >= self.line_pause:
+        if share and now - self._last_line >= self.line_pause:
             text = f"{share:.0%} of the rows, time = {now - self._begin:.2f}s"
             self._print(self.n_iter + 1, text)
 
