@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -40,22 +41,8 @@ from skrbm.estimators.input.validation import (
 )
 
 
-def store_parameters(estimator: object, arguments: dict[str, Any]) -> None:
-    """Set the arguments of a constructor as attributes of the same names.
-
-    Parameters
-    ----------
-    estimator : object
-        Estimator whose constructor is running.
-    arguments : dict of str to object
-        ``locals()`` of the ``__init__`` method, taken before any other statement.
-    """
-    for name, value in arguments.items():
-        if name not in ("self", "__class__"):  # super() in __init__ adds "__class__"
-            setattr(estimator, name, value)
-
-
 @public_methods_of
+@dataclass(eq=False, repr=False)
 class BaseRBM(
     CallbackSupportMixin,
     ScikitLearnAliases,
@@ -343,8 +330,9 @@ class BaseRBM(
         "random_state": RANDOM_STATE,
     }
 
-    # Parameters, with their values in a subclass that leaves them out of its signature.
+    # Parameters, in the order of the signature; those of a subclass follow.
     n_components: int = 256
+    _: KW_ONLY
     hidden_units: str = "binary"
     learning_rate: float = 0.4
     batch_size: int | str = "auto"
@@ -360,7 +348,6 @@ class BaseRBM(
     average: bool = True
     max_gradient_norm: float | None = None
     shuffle: bool = True
-    draw_states: bool = False
     l1: float = 0.0
     l1_squared: float = 0.0
     l2: float = 0.0
@@ -376,6 +363,8 @@ class BaseRBM(
     n_jobs: int | None = None
     verbose: int = 0
     random_state: Any = None
+
+    draw_states = False  # no parameter, but for units with two states
 
     @property
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -35,6 +36,7 @@ def default_estimator() -> BernoulliRBM:
     return BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
 
 
+@dataclass(eq=False, repr=False)
 class RBMClassifier(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -136,6 +138,13 @@ class RBMClassifier(
     True
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    discriminative_weight: float = 1.0
+    generative_weight: float = 0.01
+    unlabeled: Any = None
+    class_weight: Any = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["partial_fit", "free_energy"]), None],
         "discriminative_weight": [Interval(Real, 0, None, closed="left")],
@@ -143,21 +152,6 @@ class RBMClassifier(
         "unlabeled": "no_validation",
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        discriminative_weight: float = 1.0,
-        generative_weight: float = 0.01,
-        unlabeled: Any = None,
-        class_weight: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.discriminative_weight = discriminative_weight
-        self.generative_weight = generative_weight
-        self.unlabeled = unlabeled
-        self.class_weight = class_weight
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skrbm.core.numerics import Array
 from skrbm.core.units import PARAMETERIZATIONS, Bernoulli, Gaussian
-from skrbm.estimators.base_rbm import BaseRBM, store_parameters
+from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
 
 
@@ -26,6 +27,7 @@ NOISE_VARIANCE = {"noise_variance_": ("visible", "log_variance", _log_variance, 
 
 
 @inherit_docstring(BaseRBM)
+@dataclass(eq=False, repr=False, kw_only=True)
 class GaussianBernoulliRBM(BaseRBM):
     r"""Restricted Boltzmann machine with real-valued visible and, by default, binary hidden units.
 
@@ -108,9 +110,10 @@ class GaussianBernoulliRBM(BaseRBM):
     array([0.5, 0.5])
     """
 
-    parameterization: str
-    learn_variance: bool
-    variance_rate: float
+    max_gradient_norm: float | None = 10.0
+    parameterization: str = "cho"
+    learn_variance: bool = True
+    variance_rate: float = 1.0
 
     _visible_type = Gaussian
     _hidden_type = Bernoulli
@@ -121,46 +124,6 @@ class GaussianBernoulliRBM(BaseRBM):
         "learn_variance": ["boolean"],
         "variance_rate": [Interval(Real, 0, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        n_components: int = 256,
-        *,
-        hidden_units: str = "binary",
-        parameterization: str = "cho",
-        learn_variance: bool = True,
-        variance_rate: float = 1.0,
-        learning_rate: float = 0.4,
-        batch_size: int | str = "auto",
-        n_iter: int = 10,
-        algorithm: str = "pcd",
-        n_gibbs_steps: int = 1,
-        n_particles: int | None = 100,
-        n_temperatures: int = 10,
-        centering: bool = True,
-        optimizer: str = "sgd",
-        momentum: float = 0.0,
-        learning_rate_schedule: str = "linear",
-        average: bool = True,
-        max_gradient_norm: float | None = 10.0,
-        shuffle: bool = True,
-        l1: float = 0.0,
-        l1_squared: float = 0.0,
-        l2: float = 0.0,
-        max_norm: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-4,
-        track_likelihood: bool = False,
-        warm_start: bool = False,
-        check_input: str = "warn",
-        missing: str = "raise",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        store_parameters(self, locals())
 
     def _unit_options(self, is_varying: Any) -> dict[str, Any]:
         return super()._unit_options(is_varying) | {

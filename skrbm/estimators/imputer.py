@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -23,6 +24,7 @@ from skrbm.estimators.input.validation import (
 from skrbm.estimators.tables.table_rows import checked_table
 
 
+@dataclass(eq=False, repr=False)
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
@@ -99,6 +101,15 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [1., 1.]])
     """
 
+    estimator: BaseRBM
+    _: KW_ONLY
+    missing_values: Any = np.nan
+    n_gibbs_steps: int = 100
+    n_chains: int = 10
+    add_indicator: bool = False
+    keep_empty_features: bool = False
+    random_state: Any = None
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [BaseRBM],
         "missing_values": [MissingValues(numeric_only=True)],
@@ -108,25 +119,6 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         "keep_empty_features": ["boolean"],
         "random_state": RANDOM_STATE,
     }
-
-    def __init__(
-        self,
-        estimator: BaseRBM,
-        *,
-        missing_values: Any = np.nan,
-        n_gibbs_steps: int = 100,
-        n_chains: int = 10,
-        add_indicator: bool = False,
-        keep_empty_features: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.missing_values = missing_values
-        self.n_gibbs_steps = n_gibbs_steps
-        self.n_chains = n_chains
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -23,6 +24,7 @@ SHARE_ROUNDING = 1e-12  # relative rounding error of contamination times the tot
 TIE_EPS = 1000  # machine epsilons: tolerance of equal scores, such as the scores of equal rows
 
 
+@dataclass(eq=False, repr=False)
 class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
@@ -87,18 +89,16 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     array([ 1,  1, -1])
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    contamination: float = 0.1
+    criterion: str = "free_energy"
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "free_energy", "score_samples"]), None],
         "contamination": [Interval(Real, 0, 0.5, closed="right")],
         "criterion": [StrOptions({"free_energy", "pseudo_likelihood"})],
     }
-
-    def __init__(
-        self, estimator: Any = None, *, contamination: float = 0.1, criterion: str = "free_energy"
-    ) -> None:
-        self.estimator = estimator
-        self.contamination = contamination
-        self.criterion = criterion
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

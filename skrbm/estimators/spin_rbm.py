@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from skrbm.core.units import Spin
-from skrbm.estimators.base_rbm import BaseRBM, store_parameters
+from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
 
 
 @inherit_docstring(BaseRBM)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpinRBM(BaseRBM):
     r"""Restricted Boltzmann machine with units that are -1 or +1.
 
@@ -65,6 +67,9 @@ class SpinRBM(BaseRBM):
     True
     """
 
+    learning_rate: float = 0.025
+    draw_states: bool = True
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRBM._parameter_constraints,
         "draw_states": ["boolean"],
@@ -72,41 +77,3 @@ class SpinRBM(BaseRBM):
     _visible_type = Spin
     _hidden_type = Spin
     _metric_unit = 16.0
-
-    def __init__(
-        self,
-        n_components: int = 256,
-        *,
-        hidden_units: str = "binary",
-        learning_rate: float = 0.025,
-        batch_size: int | str = "auto",
-        n_iter: int = 10,
-        algorithm: str = "pcd",
-        n_gibbs_steps: int = 1,
-        n_particles: int | None = 100,
-        n_temperatures: int = 10,
-        centering: bool = True,
-        optimizer: str = "sgd",
-        momentum: float = 0.0,
-        learning_rate_schedule: str = "linear",
-        average: bool = True,
-        max_gradient_norm: float | None = None,
-        shuffle: bool = True,
-        draw_states: bool = True,
-        l1: float = 0.0,
-        l1_squared: float = 0.0,
-        l2: float = 0.0,
-        max_norm: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-4,
-        track_likelihood: bool = False,
-        warm_start: bool = False,
-        check_input: str = "warn",
-        missing: str = "raise",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        store_parameters(self, locals())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from skrbm.core.units import Bernoulli, Composite
-from skrbm.estimators.base_rbm import BaseRBM, store_parameters
+from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
 from skrbm.estimators.gaussian_rbm import NOISE_VARIANCE
 from skrbm.estimators.tables.conditionals import ConditionalMixin
@@ -16,6 +17,7 @@ from skrbm.estimators.tables.table_rows import TableRows, table_of
 
 
 @inherit_docstring(BaseRBM)
+@dataclass(eq=False, repr=False, kw_only=True)
 class TabularRBM(ConditionalMixin, BaseRBM):
     r"""Restricted Boltzmann machine for tables of categorical, binary and numeric columns.
 
@@ -139,9 +141,12 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     array(['0=owl', '0=ox', '1'], dtype=object)
     """
 
-    kinds: Any
-    numeric_scale: str
-    handle_unknown: str
+    n_iter: int = 30
+    max_gradient_norm: float | None = 10.0
+    missing: str = "marginalize"
+    kinds: Any = "auto"
+    numeric_scale: str = "normal"
+    handle_unknown: str = "missing"
 
     _visible_type = Composite
     _hidden_type = Bernoulli
@@ -152,46 +157,6 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         "numeric_scale": [StrOptions({"normal", "mixture", "standard"})],
         "handle_unknown": [StrOptions({"missing", "nearest", "error"})],
     }
-
-    def __init__(
-        self,
-        n_components: int = 256,
-        *,
-        hidden_units: str = "binary",
-        kinds: Any = "auto",
-        numeric_scale: str = "normal",
-        handle_unknown: str = "missing",
-        learning_rate: float = 0.4,
-        batch_size: int | str = "auto",
-        n_iter: int = 30,
-        algorithm: str = "pcd",
-        n_gibbs_steps: int = 1,
-        n_particles: int | None = 100,
-        n_temperatures: int = 10,
-        centering: bool = True,
-        optimizer: str = "sgd",
-        momentum: float = 0.0,
-        learning_rate_schedule: str = "linear",
-        average: bool = True,
-        max_gradient_norm: float | None = 10.0,
-        shuffle: bool = True,
-        l1: float = 0.0,
-        l1_squared: float = 0.0,
-        l2: float = 0.0,
-        max_norm: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-4,
-        track_likelihood: bool = False,
-        warm_start: bool = False,
-        check_input: str = "warn",
-        missing: str = "marginalize",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        store_parameters(self, locals())
 
     @property
     def _layer_arrays(self) -> dict[str, Any]:  # type: ignore[override]  # depends on kinds_
