@@ -11,22 +11,6 @@ from typing import TypeVar
 T = TypeVar("T")
 Entries = dict[str, str]
 SECTIONS = ("", "Parameters", "Attributes", "See Also", "Notes", "References", "Examples")
-# Parameters by subject. numpydoc has no headings between parameters, which follow the signature.
-PARAMETER_GROUPS = {
-    "Model": ("n_components", "hidden_units", "parameterization", "learn_variance"),
-    "Columns of a table": ("kinds", "numeric_scale", "handle_unknown"),
-    "Training": (
-        *("algorithm", "n_gibbs_steps", "n_particles", "n_temperatures", "batch_size", "n_iter"),
-        *("learning_rate", "learning_rate_schedule", "variance_rate", "optimizer", "momentum"),
-        *("max_gradient_norm", "centering", "average", "shuffle", "draw_states", "warm_start"),
-    ),
-    "Regularization": ("l1", "l1_squared", "l2", "max_norm"),
-    "Stopping": (
-        *("early_stopping", "validation_fraction", "n_iter_no_change", "tol"),
-        "track_likelihood",
-    ),
-    "Input and runtime": ("missing", "check_input", "n_jobs", "verbose", "random_state"),
-}
 
 
 def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
@@ -34,8 +18,8 @@ def inherit_docstring(base: type) -> Callable[[type[T]], type[T]]:
 
     Parameters, attributes and references are inherited. An entry of the class replaces the entry of
     the same name in the base class. The entries of the parameters are sorted in the order of the
-    signature, and their defaults are added. A list of the parameters by subject is appended to the
-    notes.
+    signature, and their defaults are added. A list of the parameters by subject, from the attribute
+    `_parameter_groups` of the class, is appended to the notes.
 
     Parameters
     ----------
@@ -100,7 +84,7 @@ def _parameters(cls: type, common: Entries, added: Entries) -> Entries:
 def _groups(cls: type) -> str:
     """Text that lists the parameters of a class by subject; empty if no group has any of them."""
     signature, lines = inspect.signature(cls).parameters, []
-    for group, names in PARAMETER_GROUPS.items():
+    for group, names in getattr(cls, "_parameter_groups", {}).items():
         if members := [f"`{name}`" for name in names if name in signature]:
             lines += textwrap.wrap(f"- {group}: {', '.join(members)}.", 98, subsequent_indent="  ")
     return "\n".join(["Parameters by group:", "", *lines]) if lines else ""

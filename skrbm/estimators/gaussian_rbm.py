@@ -118,6 +118,10 @@ class GaussianBernoulliRBM(BaseRBM):
     _visible_type = Gaussian
     _hidden_type = Bernoulli
     _layer_arrays: ClassVar[Any] = {**BaseRBM._layer_arrays, **NOISE_VARIANCE}
+    _parameter_groups: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Noise of the features": ("parameterization", "learn_variance", "variance_rate"),
+        **BaseRBM._parameter_groups,
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRBM._parameter_constraints,
         "parameterization": [StrOptions(set(PARAMETERIZATIONS))],

@@ -151,6 +151,10 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     _visible_type = Composite
     _hidden_type = Bernoulli
     _row_format = TableRows()
+    _parameter_groups: ClassVar[dict[str, tuple[str, ...]]] = {
+        "Columns of a table": ("kinds", "numeric_scale", "handle_unknown"),
+        **BaseRBM._parameter_groups,
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRBM._parameter_constraints,
         "kinds": [StrOptions({"auto"}), dict],

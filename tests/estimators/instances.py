@@ -1,15 +1,58 @@
 """The estimators under test, each in one list, and the way between them and the oracles."""
 
+from typing import Any, NamedTuple
+
 import joblib
 import numpy as np
 import oracles
 
 from skrbm import BernoulliRBM, GaussianBernoulliRBM, SpinRBM
+from skrbm.core.training.negative_phase import ALGORITHMS
+from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.estimators.fitting.problem import split_rows
 
 ESTIMATORS = (BernoulliRBM, SpinRBM, GaussianBernoulliRBM)
 KINDS = oracles.ENERGIES
 DISCRETE_KINDS = tuple(kind for kind in KINDS if kind not in oracles.GAUSSIAN_ENERGIES)
+
+
+class Values(NamedTuple):
+    """Values of a parameter: usual ones, which a search tries, extreme and invalid ones."""
+
+    usual: tuple[Any, ...]
+    extreme: tuple[Any, ...]
+    invalid: tuple[Any, ...]
+
+
+PARAMETERS = {
+    "n_components": Values((2, 5), (1, 20), (0, 2.5)),
+    "hidden_units": Values(("binary", "relu"), ("gaussian", "drelu"), ("softplus", None)),
+    "learning_rate": Values((0.001, 0.01), (0.4, 0, 10.0, 1e10, 1e300), (-1.0, "fast", np.nan)),
+    "batch_size": Values(("auto", 7), (1, 3, 1000), (0, 2.5)),
+    "n_iter": Values((1, 2), (5, 0), (-1, None)),
+    "algorithm": Values(tuple(ALGORITHMS), (), ("ml", None)),
+    "n_gibbs_steps": Values((1, 3), (), (0,)),
+    "n_particles": Values((None, 13), (1, 7), (0, "all")),
+    "n_temperatures": Values((2, 5), (), (1,)),
+    "centering": Values((False, True), (), ("yes",)),
+    "optimizer": Values(tuple(OPTIMIZERS), (), ("lbfgs",)),
+    "momentum": Values((0.0, 0.9), (0.999999,), (1.0, -0.1)),
+    "learning_rate_schedule": Values(tuple(SCHEDULES), (), ("cosine",)),
+    "average": Values((False, True), (), (None,)),
+    "max_gradient_norm": Values((None, 0.1), (1e-300, 1e300), (0.0,)),
+    "shuffle": Values((False, True), (), (None,)),
+    "l1": Values((0.0, 0.01), (1.0, 1e300), (-1.0,)),
+    "l1_squared": Values((0.0, 0.1), (1.0, 1e300), (-1.0,)),
+    "l2": Values((0.0, 0.01), (1e3, 1e300), (np.inf,)),
+    "max_norm": Values((None, 0.5), (1e-3, 1e300), (0.0,)),
+    "early_stopping": Values((False, True), (), ("soon",)),
+    "validation_fraction": Values((0.1, 0.5), (0.9,), (1.0,)),
+    "n_iter_no_change": Values((1, 10), (), (0,)),
+    "tol": Values((0.0, 1.0), (1e300,), (-1.0,)),
+    "warm_start": Values((False, True), (), (1.5,)),
+    "check_input": Values(("warn", "ignore"), ("raise",), ("never",)),
+    "random_state": Values((0, None), (2**32 - 1,), ("seed", -1)),
+}
 
 
 def new(kind, n_components=3, **params):

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from estimators.instances import DISCRETE_KINDS, KINDS, arrays, new
+from estimators.instances import DISCRETE_KINDS, KINDS, PARAMETERS, arrays, new
 
 from skrbm import DivergenceError
 
@@ -33,33 +33,6 @@ LAYOUTS = {
     "3-D": lambda X: X[None],
 }
 USUAL_LAYOUTS = ("C", "F", "strided", "reversed", "list", "csr", "csc", "coo")
-PARAMETERS = {  # valid values, and invalid ones
-    "n_components": ((2, 1, 5, 20), (0, 2.5)),
-    "hidden_units": (("gaussian", "relu", "drelu", "binary"), ("softplus", None)),
-    "learning_rate": ((0.4, 0, 1e-3, 10.0, 1e10, 1e300), (-1.0, "fast", np.nan)),
-    "batch_size": (("auto", 1, 3, 1000), (0, 2.5)),
-    "n_iter": ((1, 2, 5, 0), (-1, None)),
-    "algorithm": (("pcd", "cd", "pt", "exact"), ("ml", None)),
-    "n_gibbs_steps": ((1, 3), (0,)),
-    "n_particles": ((None, 1, 7), (0, "all")),
-    "n_temperatures": ((2, 5), (1,)),
-    "centering": ((True, False), ("yes",)),
-    "optimizer": (("sgd", "adam"), ("lbfgs",)),
-    "momentum": ((0.0, 0.9, 0.999999), (1.0, -0.1)),
-    "learning_rate_schedule": (("linear", "constant", "adaptive"), ("cosine",)),
-    "average": ((True, False), (None,)),
-    "l1": ((0.0, 1.0, 1e300), (-1.0,)),
-    "l1_squared": ((0.0, 1.0, 1e300), (-1.0,)),
-    "l2": ((0.0, 1e3, 1e300), (np.inf,)),
-    "max_norm": ((None, 1e-3, 1e300), (0.0,)),
-    "max_gradient_norm": ((None, 1e-300, 1e300), (0.0,)),
-    "shuffle": ((True, False), (None,)),
-    "early_stopping": ((False, True), ("soon",)),
-    "validation_fraction": ((0.1, 0.9), (1.0,)),
-    "check_input": (("ignore", "warn", "raise"), ("never",)),
-    "warm_start": ((False, True), (1.5,)),
-    "random_state": ((0, None, 2**32 - 1), ("seed", -1)),
-}
 METHODS = {
     "transform": lambda rbm, X: rbm.transform(X),
     "inverse_transform": lambda rbm, X: rbm.inverse_transform(X),
@@ -87,9 +60,12 @@ def mostly(likely, unlikely):
 def settings_of_models(draw):
     """A few parameters, of which at most one seldom is invalid."""
     names = draw(st.lists(st.sampled_from(list(PARAMETERS)), max_size=5, unique=True))
-    options = {name: draw(st.sampled_from(PARAMETERS[name][0])) for name in names}
+    options = {
+        name: draw(st.sampled_from(PARAMETERS[name].usual + PARAMETERS[name].extreme))
+        for name in names
+    }
     if names and draw(mostly(st.just(False), st.just(True))):
-        options[names[0]] = draw(st.sampled_from(PARAMETERS[names[0]][1]))
+        options[names[0]] = draw(st.sampled_from(PARAMETERS[names[0]].invalid))
     return {"n_components": 2, "random_state": 0} | options
 
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from estimators.instances import (
     DISCRETE_KINDS,
     KINDS,
+    PARAMETERS,
     arrays,
     assert_same_arrays,
     assigned,
@@ -42,29 +43,6 @@ from skrbm.estimators.fitting.recording import RowRecorder
 
 FORMS = [(kind, form) for kind in KINDS for form in ("dense", "sparse")]
 FORMS = [(kind, form) for kind, form in FORMS if kind in DISCRETE_KINDS or form == "dense"]
-OPTIONS = {
-    "hidden_units": ["binary", "relu"],
-    "optimizer": list(OPTIMIZERS),
-    "momentum": [0.0, 0.9],
-    "learning_rate_schedule": list(SCHEDULES),
-    "average": [False, True],
-    "l1": [0.0, 0.01],
-    "l1_squared": [0.0, 0.1],
-    "l2": [0.0, 0.01],
-    "max_norm": [None, 0.5],
-    "max_gradient_norm": [None, 0.1],
-    "early_stopping": [False, True],
-    "validation_fraction": [0.1, 0.5],
-    "n_iter_no_change": [1, 10],
-    "tol": [0.0, 1.0],
-    "warm_start": [False, True],
-    "batch_size": ["auto", 7],
-    "n_particles": [None, 13],
-    "algorithm": list(ALGORITHMS),
-    "centering": [False, True],
-}
-
-
 SEARCHED = ("bernoulli", "spin", "cho")
 
 
@@ -129,19 +107,18 @@ def test_every_algorithm_and_every_schedule_learns_by_every_rule(kind, form):
 @pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k not in SEARCHED)) for k in KINDS]
 )
-@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("option", PARAMETERS)
 def test_every_option_can_be_searched(kind, option):
     """Catches options that are not stored as given, or change when cloned."""
     rbm = new(kind, n_iter=1, n_particles=5, random_state=0)
-    search = GridSearchCV(rbm, {option: OPTIONS[option]}, cv=2, error_score="raise").fit(draw(kind))
+    grid = {option: PARAMETERS[option].usual}
+    search = GridSearchCV(rbm, grid, cv=2, error_score="raise").fit(draw(kind))
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_options_are_all_searched():
-    first = {"n_components", "learning_rate", "n_gibbs_steps", "n_iter", "n_temperatures"}
-    others = {"shuffle", "check_input", "missing", "n_jobs", "verbose", "random_state"}
-    others |= {"track_likelihood", "draw_states"}
-    assert BernoulliRBM().get_params().keys() == OPTIONS.keys() | first | others
+    others = {"missing", "n_jobs", "verbose", "track_likelihood", "draw_states"}
+    assert BernoulliRBM().get_params().keys() == PARAMETERS.keys() | others
 
 
 @pytest.mark.slow
