@@ -127,6 +127,9 @@ class Machine:
         on one side. The result is infinite if an entry of the Gram matrix of :math:`S` is not
         finite.
         """
+        supports = self.visible.support, self.hidden.support
+        if any(s.high - s.low < np.inf for s in supports):  # the usual case, without a search
+            return 0.0
         left, right = self.curvature_scales
         if not (left.any() and right.any()):
             return 0.0

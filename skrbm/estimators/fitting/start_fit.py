@@ -172,13 +172,13 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
 def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
     """Raise a ValueError if a public array would not be finite, or would be invalid, in `dtype`."""
     with np.errstate(over="ignore", under="ignore"):
-        arrays = model.arrays(machine.astype(dtype))
+        arrays, places = model.arrays(machine.astype(dtype)), model.rbm._array_places
     try:
         for name, array in arrays.items():
             if not np.isfinite(array).all():
                 raise ValueError(f"{name} would be infinite.")
-            if name in model.rbm._array_places:
-                model.rbm._array_places[name][2](array)
+            if name in places:
+                places[name][2](array)
     except ValueError as error:
         raise ValueError(
             f"The statistics of X are beyond the range of {dtype}: {error} Rescale X, for "

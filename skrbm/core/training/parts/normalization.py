@@ -135,9 +135,9 @@ def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
         multiplied by the square root of its curvature. The ratio is 0 if the lost curvature is at
         most `NEAR_BOUND`.
     """
-    left, right = machine.curvature_scales
-    if not (left.any() and right.any() and machine.lost_curvature > NEAR_BOUND):
+    if not machine.lost_curvature > NEAR_BOUND:
         return 0.0
+    left, right = machine.curvature_scales
     _, _, V = np.linalg.svd(left[:, None] * machine.weights * right, full_matrices=False)
     direction = V[0] * np.sqrt(machine.hidden.tail_curvature)
     some = every_kth_row(v, N_VARIANCE_ROWS).astype(machine.dtype, copy=False)
