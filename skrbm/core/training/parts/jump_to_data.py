@@ -23,8 +23,9 @@ from skrbm.core.training.state import TrainingState, pause, recent_success
 # (tests/estimators/test_far_modes.py). With pauses of up to 40 updates, 2 of 32 fits of binary rows
 # with six rare ones in 2,000 lost 4 to 18 nats; with up to 16 updates, none of 104.
 CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 16
-FAST = 0.5  # acceptance from which the shortest pause is used, and before the first attempt
-# Share of the attempts that use mixtures, and number of mixtures: with more, jumps to data become
+# Share of accepted distant proposals from which pauses are shortest; assumed before the first attempt.
+FREQUENT_SHARE = 0.5
+# Share of the attempts that use mixtures if pauses are shortest, and number of mixtures: with more, jumps to data become
 # rare. Without mixtures, the log-likelihood of a binary table with three clusters is lower by 3
 # nats on average, and by up to 13 nats (benchmarks/results/leave_one_out.json).
 MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
@@ -44,7 +45,7 @@ class JumpToData(Part):
 
     A group of at most `CHAINS_PER_TRY` chains at temperature 1 attempts a jump every
     `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates. Within these bounds, the number of updates between
-    two attempts is `FAST` * `MIN_TRY_PAUSE` / a, rounded. Here, a is the running mean, over attempts
+    two attempts is `FREQUENT_SHARE` * `MIN_TRY_PAUSE` / a, rounded. Here, a is the running mean, over attempts
     without mixtures, of the share of the proposals that are accepted and distant (see `jump`). The
     gradient of the next update is the first that uses the moved chains.
 
@@ -135,8 +136,8 @@ class JumpToData(Part):
         )
         if not is_mixed:
             share = int(np.count_nonzero(has_jumped & is_distant)) / len(has_jumped)
-            memory["acceptance"] = recent_success(memory.get("acceptance", FAST), share)
-        acceptance, least = memory.get("acceptance", FAST), FAST * MIN_TRY_PAUSE
+            memory["acceptance"] = recent_success(memory.get("acceptance", FREQUENT_SHARE), share)
+        acceptance, least = memory.get("acceptance", FREQUENT_SHARE), FREQUENT_SHARE * MIN_TRY_PAUSE
         memory["wait"] = pause(acceptance, least, MIN_TRY_PAUSE, longest)
         memory["next_try"] = state.n_updates + memory["wait"]
 
