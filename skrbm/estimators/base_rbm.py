@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -39,10 +38,11 @@ from skrbm.estimators.input.validation import (
     public_methods_of,
     warn_user,
 )
+from skrbm.estimators.parameters import with_constructor
 
 
+@with_constructor
 @public_methods_of
-@dataclass(eq=False, repr=False)
 class BaseRBM(
     CallbackSupportMixin,
     ScikitLearnAliases,
@@ -330,9 +330,8 @@ class BaseRBM(
         "random_state": RANDOM_STATE,
     }
 
-    # Parameters, in the order of the signature; those of a subclass follow.
+    # Parameters and their defaults.
     n_components: int = 256
-    _: KW_ONLY
     hidden_units: str = "binary"
     learning_rate: float = 0.4
     batch_size: int | str = "auto"

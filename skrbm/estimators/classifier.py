@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -28,6 +27,7 @@ from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.input.validation import check_weights, present_rows, write_attributes
 from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
 from skrbm.estimators.labels.label_problem import NO_LABEL, LabelProblem
+from skrbm.estimators.parameters import with_constructor
 from skrbm.estimators.tables.frames import is_missing
 
 
@@ -36,7 +36,7 @@ def default_estimator() -> BernoulliRBM:
     return BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
 
 
-@dataclass(eq=False, repr=False)
+@with_constructor
 class RBMClassifier(
     CallbackSupportMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -139,7 +139,6 @@ class RBMClassifier(
     """
 
     estimator: Any = None
-    _: KW_ONLY
     discriminative_weight: float = 1.0
     generative_weight: float = 0.01
     unlabeled: Any = None

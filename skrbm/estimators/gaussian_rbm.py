@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ from skrbm.core.numerics import Array
 from skrbm.core.units import PARAMETERIZATIONS, Bernoulli, Gaussian
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
+from skrbm.estimators.parameters import with_constructor
 
 
 def _log_variance(noise_variance: Array) -> Array:
@@ -27,7 +27,7 @@ NOISE_VARIANCE = {"noise_variance_": ("visible", "log_variance", _log_variance, 
 
 
 @inherit_docstring(BaseRBM)
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_constructor
 class GaussianBernoulliRBM(BaseRBM):
     r"""Restricted Boltzmann machine with real-valued visible and, by default, binary hidden units.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -21,10 +20,11 @@ from skrbm.estimators.input.validation import (
     restored_on_error,
     warn_user,
 )
+from skrbm.estimators.parameters import with_constructor
 from skrbm.estimators.tables.table_rows import checked_table
 
 
-@dataclass(eq=False, repr=False)
+@with_constructor
 class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Imputation of missing values by conditional means under a restricted Boltzmann machine.
 
@@ -102,7 +102,6 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """
 
     estimator: BaseRBM
-    _: KW_ONLY
     missing_values: Any = np.nan
     n_gibbs_steps: int = 100
     n_chains: int = 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.input.validation import check_weights, present_rows, restored_on_error
+from skrbm.estimators.parameters import with_constructor
 from skrbm.estimators.tables.frames import columns_of, numbers_of
 from skrbm.estimators.tables.kinds import are_numbers, columns_of_few_values
 from skrbm.estimators.tabular_rbm import TabularRBM
@@ -24,7 +24,7 @@ SHARE_ROUNDING = 1e-12  # relative rounding error of contamination times the tot
 TIE_EPS = 1000  # machine epsilons: tolerance of equal scores, such as the scores of equal rows
 
 
-@dataclass(eq=False, repr=False)
+@with_constructor
 class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
@@ -90,7 +90,6 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     """
 
     estimator: Any = None
-    _: KW_ONLY
     contamination: float = 0.1
     criterion: str = "free_energy"
 

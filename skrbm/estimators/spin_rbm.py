@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from skrbm.core.units import Spin
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
+from skrbm.estimators.parameters import with_constructor
 
 
 @inherit_docstring(BaseRBM)
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_constructor
 class SpinRBM(BaseRBM):
     r"""Restricted Boltzmann machine with units that are -1 or +1.
 

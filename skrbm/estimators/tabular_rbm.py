@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +11,13 @@ from skrbm.core.units import Bernoulli, Composite
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
 from skrbm.estimators.gaussian_rbm import NOISE_VARIANCE
+from skrbm.estimators.parameters import with_constructor
 from skrbm.estimators.tables.conditionals import ConditionalMixin
 from skrbm.estimators.tables.table_rows import TableRows, table_of
 
 
 @inherit_docstring(BaseRBM)
-@dataclass(eq=False, repr=False, kw_only=True)
+@with_constructor
 class TabularRBM(ConditionalMixin, BaseRBM):
     r"""Restricted Boltzmann machine for tables of categorical, binary and numeric columns.
 

@@ -37,6 +37,7 @@ WRITERS = {
     "input/validation.py:restored_on_error": "puts back what an imputer or a detector has begun",
     "inference/model.py:_stream": "inference opens the streams of arrays assigned by hand",
     "conversion.py:_assign": "a new estimator",
+    "parameters.py:with_constructor": "the constructor of a class",
     "docstrings.py:complete": "the docstring of a class",
     "docstrings.py:inherit_docstring": "the docstring of a class",
     "tables/frames.py:written": "columns of a table",

@@ -1,12 +1,22 @@
 """Constructors that store their arguments, and docstrings that classes share with their base."""
 
+import dataclasses
 import inspect
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from skrbm import BernoulliRBM, GaussianBernoulliRBM, SpinRBM, TabularRBM
+from skrbm import (
+    BernoulliRBM,
+    GaussianBernoulliRBM,
+    RBMClassifier,
+    RBMImputer,
+    SpinRBM,
+    TabularRBM,
+)
 from skrbm.core.units import Bernoulli
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
@@ -164,6 +174,20 @@ def test_classes_without_docstrings_stay_so():
     assert inherit_docstring(Base)(fresh(None)).__doc__ is None
 
 
+@pytest.mark.slow
+def test_the_package_does_without_docstrings():
+    # Slip: a constructor whose signature becomes the docstring of a class that has none.
+    code = "from skrbm import BernoulliRBM; print(BernoulliRBM(3).n_iter, BernoulliRBM.__doc__)"
+    call = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, check=True)
+    assert call.stdout.decode().split() == ["10", "None"]
+
+
+@pytest.mark.parametrize("cls", [BernoulliRBM, TabularRBM, RBMClassifier, RBMImputer])
+def test_estimators_are_no_dataclasses(cls):
+    # Slip: two fits of equal parameters are one to tools that look at the fields of dataclasses.
+    assert not dataclasses.is_dataclass(cls)
+
+
 def test_shared_parameters_have_an_entry():
     # Slip: one that is added to the fields alone.
     entries = {entry.name for entry in NumpyDocString(inspect.getdoc(BaseRBM))["Parameters"]}
@@ -200,3 +224,9 @@ def test_a_subclass_has_the_defaults_of_parameters_that_it_does_not_take():
     short = ShortRBM().fit(X)
     assert set(short.get_params()) == {"n_components", "n_iter", "random_state"}
     np.testing.assert_array_equal(short.components_, whole.components_)
+
+    class ShortestRBM(ShortRBM):
+        def __init__(self, n_components=4, *, n_iter=2, random_state=0):
+            self.n_components, self.n_iter, self.random_state = n_components, n_iter, random_state
+
+    np.testing.assert_array_equal(ShortestRBM().fit(X).components_, whole.components_)
