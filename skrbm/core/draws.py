@@ -46,7 +46,8 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     first, places, rests = 0, [], []
     for rows in row_blocks(probability):
         scaled = probability[rows] * 2**16
-        threshold = scaled.astype(np.int32)  # 2^16 for a probability of one
+        threshold = scaled.astype(np.int32)
+        np.minimum(threshold, 2**16 - 1, out=threshold)  # of floating-point numbers it is slower
         bits = _random_bits(rng, -(-scaled.size // 4)).view(np.uint16)[: scaled.size]
         words = bits.astype(np.int32).reshape(scaled.shape)
         (undecided,) = (words == threshold).ravel().nonzero()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 Array = NDArray[Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 SHARED_FACTORS = 2**6  # factors in one product; if each is at most 2, 2^64 fits single precision
 MAX_EXPONENT = 80  # e^80 fits single precision
@@ -71,7 +74,21 @@ def sum_log(factors: Array) -> Array:
     return np.log(products, out=products).sum(axis=1, dtype=np.float64)
 
 
-@np.errstate(over="ignore")  # as a decorator it costs two calls less than as a context
+def ignore_overflow(function: F) -> F:
+    """Decorate a function of one argument so that it does not warn of overflow."""
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        return np.errstate(over="ignore")(function)  # two calls less than a context
+
+    @wraps(function)
+    def quiet(x: Array) -> Array:
+        # Before NumPy 2, all threads share the state of an errstate that is used as a decorator.
+        with np.errstate(over="ignore"):
+            return cast(Array, function(x))
+
+    return cast(F, quiet)
+
+
+@ignore_overflow
 def logistic(x: Array) -> Array:
     """Compute the logistic function, in place, with full relative precision for small results.
 

@@ -307,6 +307,19 @@ def test_samples_have_the_mean_and_the_variance_of_the_law(units, rng):
         assert_mean(draws**2, square)
 
 
+def test_means_of_a_new_array_are_written_where_they_are_asked_for(rng):
+    # Slip: an expectation that overwrites its argument is taken for granted.
+    class Tidy(Bernoulli):
+        def expectation(self, x):
+            return 1 / (1 + np.exp(-x))
+
+    field, draws = rng.normal(size=(6, 2)), np.empty((2, 2))
+    expected = 1 / (1 + np.exp(-field))
+    Tidy(np.zeros(2)).mean_and_sample(field, rng, out=(field, draws))
+    np.testing.assert_allclose(field, expected)
+    assert np.isin(draws, (0, 1)).all()
+
+
 def test_values_between_states_are_the_means_of_draws(units, rng):
     # Slips: means of the other state, spins drawn in {0, 1}, other parts' columns,
     # values outside the states drawn.

@@ -48,7 +48,7 @@ def test_digits_are_no_false_alarm(n_components):
 def test_near_modes_take_steps_and_no_temperatures():
     # Slip: a correlation after 25 steps, which are too few here, taken for one after a thousand.
     rng = np.random.default_rng(0)
-    X = (rng.random((500, 1)) < 0.5) ^ (rng.random((500, 30)) < 0.2)
+    X = (rng.random((500, 1)) < 0.5) ^ (rng.random((500, 30)) < 0.22)
     rbm = BernoulliRBM(4, n_iter=20, random_state=0).fit(X)
     with pytest.warns(ConvergenceWarning, match="after 50 Gibbs steps"):
         rbm.sample(2, 5)

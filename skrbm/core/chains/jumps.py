@@ -10,8 +10,8 @@ import numpy as np
 from skrbm.core.draws import draw_exponential, draw_uniform
 from skrbm.core.numerics import Array, like, log_sum_exp
 
-# A proposal is distant if the proposal's row explains the current state less than this share of what
-# the rows explain on average.
+# A proposal is distant if the current state's probability given the row of the proposal is below
+# this multiple of the average over all rows.
 DISTANT_SHARE = 0.01
 
 
@@ -69,11 +69,13 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     n_chains = len(h)
     field = machine.hidden_field(v)
     proposed, rows = _draw(machine, field, n_chains, rng)
-    log_ratio, log_shares = _log_ratio(machine, np.concatenate([h, proposed]), field)
+    states = np.concatenate([h, proposed])
+    log_shares, log_mean = _log_shares(machine, states, field)
+    log_ratio = machine.visible.log_partition(machine.visible_field(states)) - log_mean
     gain = log_ratio[n_chains:] - log_ratio[:n_chains]
     has_jumped = -draw_exponential(n_chains, rng, gain) < gain
     of_rows = log_shares[like(np.arange(n_chains), rows), rows]
-    is_distant = of_rows < math.log(DISTANT_SHARE)
+    is_distant = of_rows - log_mean[:n_chains] < math.log(DISTANT_SHARE)
     return np.where(has_jumped[:, None], proposed, h), has_jumped, is_distant
 
 
@@ -104,7 +106,8 @@ def propose(
     """
     field = machine.hidden_field(v)
     h, _ = _draw(machine, field, n_samples, rng)
-    return h, _log_ratio(machine, h, field)[0]
+    log_mean = _log_shares(machine, h, field)[1]
+    return h, machine.visible.log_partition(machine.visible_field(h)) - log_mean
 
 
 def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
@@ -150,13 +153,10 @@ def _draw(
     return machine.hidden.sample(field[rows], rng), rows
 
 
-def _log_ratio(machine: Any, h: Array, field: Array) -> tuple[Array, Array]:
-    """Logarithms of Z p(h) / q(h) and of p(h | row) / q(h), with q as in `jump`.
+def _log_shares(machine: Any, h: Array, field: Array) -> tuple[Array, Array]:
+    """Logarithms of p(h | row) and of q(h), as in `jump`, without the term B(h) that both contain.
 
-    The shapes are (n_samples,) and (n_samples, n_rows). For a `TemperedMachine`, a constant may be
-    added to the former if its visible units are not tempered exactly.
+    The shapes are (n_samples, n_rows) and (n_samples,). B(h) is the energy of the hidden units.
     """
     log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
-    log_mean = log_sum_exp(log_shares, axis=1) - math.log(len(field))
-    log_target = machine.visible.log_partition(machine.visible_field(h))
-    return log_target - log_mean, log_shares - log_mean[:, None]
+    return log_shares, log_sum_exp(log_shares, axis=1) - math.log(len(field))

@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.likelihood.exact import expected_gradient
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, is_sparse, row_blocks
+from skrbm.core.numerics import Array, row_blocks
 
 Gradient = dict[str, Array]
 
@@ -227,7 +227,8 @@ class UpdateBuffers:
         self.dtype = None if dtype is None else np.dtype(dtype)
         self._v, self._mean, self._h = Buffer(), Buffer(), Buffer()
         self.products = Buffer(), Buffer()
-        self._phases: dict[Any, PhaseStates] = {}
+        # States by size, with the array that owned the buffer of `v` when they were created.
+        self._phases: dict[Any, tuple[Array | None, PhaseStates]] = {}
         self._rounded: tuple[Machine | None, Machine | None] = None, None
 
     def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
@@ -306,18 +307,19 @@ class UpdateBuffers:
             Mini-batches of the same size share them.
         """
         n_data, weights = v.shape[0], machine.weights
-        key = n_data, n_model, weights.shape, weights.dtype
-        states = self._phases.get(key)
-        if states is None or states.joint is None or states.joint.base is not self._v.array:
-            n_rows, dtype = n_data + n_model, weights.dtype
+        n_rows, dtype = n_data + n_model, weights.dtype
+        if not hasattr(v, "__array_function__"):  # sparse; `is_sparse` costs a call
+            model = self._v.rows((n_model, v.shape[1]), dtype, weights)
             mean = self._mean.rows((n_rows, weights.shape[1]), dtype, weights)
-            if is_sparse(v):
-                model = self._v.rows((n_model, v.shape[1]), dtype, weights)
-                return PhaseStates(v, model, None, mean)
+            return PhaseStates(v, model, None, mean)
+        key = n_data, n_model, weights.shape, dtype
+        owner, states = self._phases.get(key, (None, None))
+        if states is None or owner is not self._v.array:
+            mean = self._mean.rows((n_rows, weights.shape[1]), dtype, weights)
             joint = self._v.rows((n_rows, v.shape[1]), dtype, weights)
             states = PhaseStates(joint[:n_data], joint[n_data:], joint, mean)
-            self._phases[key] = states
-        if v.base is not self._v.array:
+            self._phases[key] = self._v.array, states
+        if v.base is not states.v.base:
             states.v[...] = v
         return states
 

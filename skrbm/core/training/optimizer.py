@@ -41,7 +41,7 @@ class Optimizer(ABC):
 
     block_bytes: ClassVar[int] = BLOCK_BYTES
 
-    @cached_property
+    @property
     @abstractmethod
     def remembered(self) -> tuple[str, ...]:
         """Names of the arrays that are kept between steps for each parameter.

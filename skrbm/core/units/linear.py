@@ -235,7 +235,10 @@ class TwoStateUnits(LinearUnits):
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
-        mean = self.expectation(np.add(field, self.bias, out=out[0]))
+        x = np.add(field, self.bias, out=out[0])
+        mean = self.expectation(x)
+        if mean is not x:
+            mean = copy_into(mean, out[0])
         drawn = mean if out[1] is None else mean[len(mean) - len(out[1]) :]
         return mean, self._draw_from(drawn, rng, out[1])
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from skrbm.core.machine import Machine
+from skrbm.core.numerics import dense
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.loop import run_epochs
 from skrbm.core.training.negative_phase import (
@@ -104,3 +105,15 @@ def test_batches_are_the_rows_asked_for_and_can_be_extended_in_place(container, 
             states = buffers.phases(batch, 7, buffers.rounded(machine))
             np.testing.assert_array_equal(states.v, v[rows])
         assert states.joint.base is batch.base
+
+
+def test_sparse_and_dense_batches_of_one_size_take_turns(rng):
+    # Slip: states that were kept for dense rows, whatever the rows are now.
+    machine = Machine(Bernoulli(np.zeros(6)), Bernoulli(np.zeros(3)), rng.normal(size=(6, 3)))
+    buffers, v = UpdateBuffers(), (rng.random((2, 5, 6)) < 0.5).astype(float)
+    for rows, container in zip(v[[0, 1, 0, 1]], [np.asarray, sparse.csr_array] * 2, strict=True):
+        states = buffers.phases(container(rows), 4, machine)
+        states.model[...] = 0
+        states.write_fields(machine)
+        np.testing.assert_array_equal(dense(states.v), rows)
+        np.testing.assert_allclose(states.data_mean, rows @ machine.weights)

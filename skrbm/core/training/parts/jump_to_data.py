@@ -23,11 +23,13 @@ from skrbm.core.training.state import TrainingState, pause, recent_success
 # (tests/estimators/test_far_modes.py). With pauses of up to 40 updates, 2 of 32 fits of binary rows
 # with six rare ones in 2,000 lost 4 to 18 nats; with up to 16 updates, none of 104.
 CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 16
-# Share of accepted distant proposals from which pauses are shortest; assumed before the first attempt.
+# Share of accepted and distant proposals for which the pause is `MIN_TRY_PAUSE`, and which is
+# assumed before the first attempt.
 FREQUENT_SHARE = 0.5
-# Share of the attempts that use mixtures if pauses are shortest, and number of mixtures: with more, jumps to data become
-# rare. Without mixtures, the log-likelihood of a binary table with three clusters is lower by 3
-# nats on average, and by up to 13 nats (benchmarks/results/leave_one_out.json).
+# Share of the attempts that use mixtures if pauses are shortest, and number of mixtures: with more,
+# jumps to data become rare. Without mixtures, the log-likelihood of a binary table with three
+# clusters is lower by 3 nats on average, and by up to 13 nats
+# (benchmarks/results/leave_one_out.json).
 MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
 # Largest number of anchors, and largest number of anchors that an attempt uses. Without anchors,
 # the log-likelihood of binary rows with six rare ones in 2,000 is lower by up to 16 nats
@@ -45,9 +47,9 @@ class JumpToData(Part):
 
     A group of at most `CHAINS_PER_TRY` chains at temperature 1 attempts a jump every
     `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates. Within these bounds, the number of updates between
-    two attempts is `FREQUENT_SHARE` * `MIN_TRY_PAUSE` / a, rounded. Here, a is the running mean, over attempts
-    without mixtures, of the share of the proposals that are accepted and distant (see `jump`). The
-    gradient of the next update is the first that uses the moved chains.
+    two attempts is `FREQUENT_SHARE` * `MIN_TRY_PAUSE` / a, rounded. Here, a is the running mean,
+    over attempts without mixtures, of the share of the proposals that are accepted and distant (see
+    `jump`). The gradient of the next update is the first that uses the moved chains.
 
     Anchors are data rows that are far from each other. The proposed hidden states are drawn given
     visible states of several kinds: at most `ROWS_PER_TRY` rows of the mini-batch, at most

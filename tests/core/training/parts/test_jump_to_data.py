@@ -11,8 +11,10 @@ from skrbm.core.training.negative_phase import PersistentContrastiveDivergence
 from skrbm.core.training.part import Step, without_data
 from skrbm.core.training.parts.jump_to_data import (
     CHAINS_PER_TRY,
+    FREQUENT_SHARE,
     MAX_TRY_PAUSE,
     MIN_TRY_PAUSE,
+    MIXED_SHARE,
     JumpToData,
 )
 from skrbm.core.training.state import TrainingState
@@ -65,6 +67,30 @@ def test_jumps_that_are_never_accepted_or_short_become_rare_and_do_not_end(
     numbers, _ = tried(machine, v, rng, 1000, does_jump, is_distant)
     assert set(np.diff(numbers)[-5:]) == {MAX_TRY_PAUSE}
     assert len(numbers) < 100
+
+
+@pytest.mark.parametrize("wait", [5, 9, MAX_TRY_PAUSE])
+def test_the_pace_follows_the_share_and_mixtures_keep_theirs(wait, machine, rng):
+    # Slips: the shortest or the longest pause alone; a constant share of the attempts with mixtures.
+    share, n_mixed, waits = FREQUENT_SHARE * MIN_TRY_PAUSE / wait, 0, []
+
+    def scripted(machine, h, v, rng):
+        nonlocal n_mixed
+        n_mixed += len(v) > 10
+        return h, np.full(len(h), True), rng.random(len(h)) < share
+
+    part, state, v = (
+        JumpToData(kernel=scripted),
+        TrainingState(np.zeros((16, 3))),
+        np.zeros((10, 4)),
+    )
+    n_updates = 12_000
+    for _ in range(n_updates):
+        update(part, machine, state, v, rng)
+        waits.append(part.memory(state)["wait"])
+    assert abs(np.mean(waits[1000:]) / wait - 1) < 0.25
+    expected = n_updates * MIXED_SHARE / MIN_TRY_PAUSE
+    assert abs(n_mixed - expected) < 4 * np.sqrt(expected)
 
 
 def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
