@@ -5,11 +5,14 @@ An update as in training.py, in batches of 10, 100 and 500, beside scikit-learn'
 and their products; exact score_samples, where no peer does the same; a temperature of annealing 100
 chains beside its products. Medians over rounds in turn. Run from the repository:
 
-    python -m benchmarks.speed.sweep
+    python -m benchmarks.speed.sweep [--sizes 64x64 256x256 784x500]
+
+Results are merged into those of earlier runs.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import warnings
 from collections.abc import Callable
@@ -90,10 +93,15 @@ def inference(n_visible: int, n_hidden: int, dtype: type) -> dict[str, dict[str,
 
 
 def main() -> None:
+    names = [f"{n_visible}x{n_hidden}" for n_visible, n_hidden in SIZES]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", nargs="+", choices=names, default=names)
+    chosen = parser.parse_args().sizes
+    sizes = [size for name, size in zip(names, SIZES, strict=True) if name in chosen]
     question = where.begin(__doc__)
     warnings.simplefilter("ignore")
-    results = {}
-    for (n_visible, n_hidden), dtype in itertools.product(SIZES, (np.float32, np.float64)):
+    results = where.written("sweep")
+    for (n_visible, n_hidden), dtype in itertools.product(sizes, (np.float32, np.float64)):
         found = inference(n_visible, n_hidden, dtype)
         for batch_size in BATCHES:
             n_updates = int(np.clip(WORK / (n_visible * n_hidden * batch_size), *N_UPDATES))
