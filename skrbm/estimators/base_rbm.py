@@ -364,29 +364,17 @@ class BaseRBM(
     random_state: Any = None
 
     # Parameters by subject, for the docstrings: numpydoc has no headings between parameters.
-    _parameter_groups: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Model": ("n_components", "hidden_units"),
-        "Training": (
-            *(
-                "algorithm",
-                "n_gibbs_steps",
-                "n_particles",
-                "n_temperatures",
-                "batch_size",
-                "n_iter",
-            ),
-            *("learning_rate", "learning_rate_schedule", "optimizer", "momentum"),
-            *("max_gradient_norm", "centering", "average", "shuffle", "draw_states", "warm_start"),
-        ),
-        "Regularization": ("l1", "l1_squared", "l2", "max_norm"),
-        "Stopping": (
-            *("early_stopping", "validation_fraction", "n_iter_no_change", "tol"),
-            "track_likelihood",
-        ),
-        "Input and runtime": ("missing", "check_input", "n_jobs", "verbose", "random_state"),
+    _parameter_groups: ClassVar[dict[str, str]] = {
+        "Model": "n_components hidden_units",
+        "Training": "algorithm n_gibbs_steps n_particles n_temperatures batch_size n_iter "
+        "learning_rate learning_rate_schedule optimizer momentum max_gradient_norm centering "
+        "average shuffle draw_states warm_start",
+        "Regularization": "l1 l1_squared l2 max_norm",
+        "Stopping": "early_stopping validation_fraction n_iter_no_change tol track_likelihood",
+        "Input and runtime": "missing check_input n_jobs verbose random_state",
     }
 
-    draw_states = False  # no parameter, but for units with two states
+    draw_states = False  # a parameter of units with two states only
 
     @property
     @abstractmethod

@@ -85,7 +85,7 @@ def _groups(cls: type) -> str:
     """Text that lists the parameters of a class by subject; empty if no group has any of them."""
     signature, lines = inspect.signature(cls).parameters, []
     for group, names in getattr(cls, "_parameter_groups", {}).items():
-        if members := [f"`{name}`" for name in names if name in signature]:
+        if members := [f"`{name}`" for name in names.split() if name in signature]:
             lines += textwrap.wrap(f"- {group}: {', '.join(members)}.", 98, subsequent_indent="  ")
     return "\n".join(["Parameters by group:", "", *lines]) if lines else ""
 

@@ -118,8 +118,8 @@ class GaussianBernoulliRBM(BaseRBM):
     _visible_type = Gaussian
     _hidden_type = Bernoulli
     _layer_arrays: ClassVar[Any] = {**BaseRBM._layer_arrays, **NOISE_VARIANCE}
-    _parameter_groups: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Noise of the features": ("parameterization", "learn_variance", "variance_rate"),
+    _parameter_groups: ClassVar[dict[str, str]] = {
+        "Noise of the features": "parameterization learn_variance variance_rate",
         **BaseRBM._parameter_groups,
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {

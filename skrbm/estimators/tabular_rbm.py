@@ -151,8 +151,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     _visible_type = Composite
     _hidden_type = Bernoulli
     _row_format = TableRows()
-    _parameter_groups: ClassVar[dict[str, tuple[str, ...]]] = {
-        "Columns of a table": ("kinds", "numeric_scale", "handle_unknown"),
+    _parameter_groups: ClassVar[dict[str, str]] = {
+        "Columns of a table": "kinds numeric_scale handle_unknown",
         **BaseRBM._parameter_groups,
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
