@@ -154,13 +154,16 @@ def test_defaults_learn_a_small_table():
     data = load_iris(as_frame=True)
     X = data.data.assign(species=data.target_names[data.target])
     train, test = train_test_split(X, test_size=50, random_state=0)
-    rbm = TabularRBM(random_state=0).fit(train)
-    told = rbm.categories_[4][rbm.conditional_proba(test, "species").argmax(axis=1)]
-    assert (told == test["species"]).mean() > 0.9
-    unexplained = [
-        np.mean((rbm.conditional_mean(test, name) - test[name]) ** 2) / test[name].var()
-        for name in data.feature_names
-    ]
+    told, unexplained = [], []
+    for seed in range(4):
+        rbm = TabularRBM(random_state=seed).fit(train)
+        guesses = rbm.categories_[4][rbm.conditional_proba(test, "species").argmax(axis=1)]
+        told.append((guesses == test["species"]).mean())
+        unexplained += [
+            np.mean((rbm.conditional_mean(test, name) - test[name]) ** 2) / test[name].var()
+            for name in data.feature_names
+        ]
+    assert np.mean(told) > 0.9
     assert np.mean(unexplained) < 0.25
 
 
