@@ -47,7 +47,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     for rows in row_blocks(probability):
         scaled = probability[rows] * 2**16
         threshold = scaled.astype(np.int32)
-        np.minimum(threshold, 2**16 - 1, out=threshold)  # of floating-point numbers it is slower
+        np.minimum(threshold, 2**16 - 1, out=threshold)  # slower on floating-point numbers
         bits = _random_bits(rng, -(-scaled.size // 4)).view(np.uint16)[: scaled.size]
         words = bits.astype(np.int32).reshape(scaled.shape)
         (undecided,) = (words == threshold).ravel().nonzero()

@@ -149,7 +149,7 @@ def test_large_updates_of_tables_are_in_single_precision(monkeypatch):
 def test_defaults_learn_a_small_table():
     """A hundred irises: species of others, and numbers to less than half their deviation.
 
-    Slip: ten passes tell 78 % of the species.
+    Slip: five passes instead of thirty.
     """
     data = load_iris(as_frame=True)
     X = data.data.assign(species=data.target_names[data.target])

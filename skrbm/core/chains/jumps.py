@@ -71,7 +71,7 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     proposed, rows = _draw(machine, field, n_chains, rng)
     states = np.concatenate([h, proposed])
     log_shares, log_mean = _log_shares(machine, states, field)
-    log_ratio = machine.visible.log_partition(machine.visible_field(states)) - log_mean
+    log_ratio = _log_ratio(machine, states, log_mean)
     gain = log_ratio[n_chains:] - log_ratio[:n_chains]
     has_jumped = -draw_exponential(n_chains, rng, gain) < gain
     of_rows = log_shares[like(np.arange(n_chains), rows), rows]
@@ -106,8 +106,7 @@ def propose(
     """
     field = machine.hidden_field(v)
     h, _ = _draw(machine, field, n_samples, rng)
-    log_mean = _log_shares(machine, h, field)[1]
-    return h, machine.visible.log_partition(machine.visible_field(h)) - log_mean
+    return h, _log_ratio(machine, h, _log_shares(machine, h, field)[1])
 
 
 def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
@@ -160,3 +159,11 @@ def _log_shares(machine: Any, h: Array, field: Array) -> tuple[Array, Array]:
     """
     log_shares = machine.hidden.signal(h) @ field.T - machine.hidden.log_partition(field)
     return log_shares, log_sum_exp(log_shares, axis=1) - math.log(len(field))
+
+
+def _log_ratio(machine: Any, h: Array, log_mean: Array) -> Array:
+    """Logarithm of Z p(h) / q(h), from the second result of `_log_shares`.
+
+    For a `TemperedMachine`, a constant may be added if its visible units are not tempered exactly.
+    """
+    return machine.visible.log_partition(machine.visible_field(h)) - log_mean

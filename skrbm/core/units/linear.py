@@ -235,6 +235,7 @@ class TwoStateUnits(LinearUnits):
     def mean_and_sample(
         self, field: Array, rng: np.random.Generator, out: Outs = (None, None)
     ) -> tuple[Array, Array]:
+        # `mean` and `last_rows`, without their two calls in every update
         x = np.add(field, self.bias, out=out[0])
         mean = self.expectation(x)
         if mean is not x:

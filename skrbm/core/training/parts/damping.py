@@ -210,7 +210,7 @@ def _layer_gram(
         out = signal[begin : begin + block.shape[0]]
         copy_into(dense(layer.signal(block, out=out)), out)
         begin += block.shape[0]
-    if np.any(multiple != 1):
+    if np.ndim(multiple) or multiple != 1:
         signal *= np.sqrt(multiple)
     return np.matmul(signal, signal.T, out=buffers.gram.rows((n_rows, n_rows), dtype, signal))
 

@@ -119,15 +119,14 @@ class JumpToData(Part):
         n_groups = -(-n_particles // CHAINS_PER_TRY)
         group = int(n_groups * rng.random())
         members = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
-        offered, longest = [dense(every_kth_row(step.v, ROWS_PER_TRY))], MAX_TRY_PAUSE
+        offered = [dense(every_kth_row(step.v, ROWS_PER_TRY))]
         if "anchors" in memory:
             offered.append(self._lowest_anchors(step, memory))
         if "modes" in memory:
             offered.append(memory["modes"].astype(step.machine.dtype))
-            longest = 1
         rows = np.concatenate(offered)
         # Rare attempts use mixtures more often, so that those do not become rare as well.
-        mixed_share = self.mixed_share * max(1.0, memory.get("wait", 0) / MIN_TRY_PAUSE)
+        mixed_share = self.mixed_share * max(1.0, _pause(memory) / MIN_TRY_PAUSE)
         is_mixed = mixed_share > 0 and rng.random() < mixed_share
         if is_mixed:
             mixtures = mixed_rows(step.machine, rows, N_MIXED_ROWS, rng)
@@ -138,9 +137,7 @@ class JumpToData(Part):
         if not is_mixed:
             share = int(np.count_nonzero(has_jumped & is_distant)) / len(has_jumped)
             memory["acceptance"] = recent_success(memory.get("acceptance", FREQUENT_SHARE), share)
-        acceptance, least = memory.get("acceptance", FREQUENT_SHARE), FREQUENT_SHARE * MIN_TRY_PAUSE
-        memory["wait"] = pause(acceptance, least, MIN_TRY_PAUSE, longest)
-        memory["next_try"] = state.n_updates + memory["wait"]
+        memory["next_try"] = state.n_updates + _pause(memory)
 
     def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
         """Anchors with the lowest free energy, chosen at most once in `CHOICE_PAUSE` updates."""
@@ -149,3 +146,10 @@ class JumpToData(Part):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]
             memory["next_choice"] = step.state.n_updates + CHOICE_PAUSE
         return anchors[memory["offered"]]
+
+
+def _pause(memory: dict[str, Any]) -> int:
+    """Number of updates from an attempt to the next, given the state of the part."""
+    longest = 1 if "modes" in memory else MAX_TRY_PAUSE
+    share, least = memory.get("acceptance", FREQUENT_SHARE), FREQUENT_SHARE * MIN_TRY_PAUSE
+    return pause(share, least, MIN_TRY_PAUSE, longest)
