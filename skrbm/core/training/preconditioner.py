@@ -105,6 +105,7 @@ class Preconditioner:
 def _square(array: Array, multiples: Any) -> float:
     """Sum of the squared entries of an array, each multiplied by its factor in `multiples`."""
     if not np.ndim(multiples):
-        multiples = np.full_like(array, multiples, np.float64, shape=())
+        return float(multiples * np.vdot(array, array))
     weights = np.broadcast_to(multiples, array.shape)
-    return float(sum((array[rows] ** 2 * weights[rows]).sum() for rows in row_blocks(array)))
+    blocks = row_blocks(array)
+    return float(sum(np.vdot(array[rows] * weights[rows], array[rows]) for rows in blocks))

@@ -283,8 +283,13 @@ class Units(ABC):
     @property
     def n_states(self) -> float:
         """Number of states of the layer, which is an exact integer or infinity."""
-        values: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
-        return math.inf if any(v is None for v in values) else math.prod(map(len, values))
+        n_states = 1
+        for index in range(self.n_units):
+            values = self.unit_values(index)
+            if values is None:
+                return math.inf
+            n_states *= len(values)
+        return n_states
 
     @property
     def is_discrete(self) -> bool:
