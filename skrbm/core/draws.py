@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from skrbm.core.numerics import Array, copy_into, is_array, row_blocks
 
 MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each is faster
+# Largest numbers below 2^16, by the size in bytes of their type. A probability of 1, multiplied by
+# this number, is rounded down to the largest word, for which the draw is then settled.
+BELOW_N_WORDS = {4: 2.0**16 - 2.0**-8, 8: 2.0**16 - 2.0**-37}
 
 
 def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
@@ -43,20 +46,19 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     size = probability.size
     if size < MIN_WORD_DRAWS:
         return np.less(rng.random(probability.shape), probability, out=out)
+    n_words = BELOW_N_WORDS[probability.itemsize]
     first, places, rests = 0, [], []
     for rows in row_blocks(probability):
-        scaled = probability[rows] * 2**16
-        threshold = scaled.astype(np.int32)
-        np.minimum(threshold, 2**16 - 1, out=threshold)  # slower on floating-point numbers
-        bits = _random_bits(rng, -(-scaled.size // 4)).view(np.uint16)[: scaled.size]
-        words = bits.astype(np.int32).reshape(scaled.shape)
+        threshold = (probability[rows] * n_words).astype(np.int32)
+        bits = _random_bits(rng, -(-threshold.size // 4)).view(np.uint16)[: threshold.size]
+        words = bits.astype(np.int32).reshape(threshold.shape)
         (undecided,) = (words == threshold).ravel().nonzero()
         if len(undecided):
             places.append(first + undecided)
             exact = probability[rows].ravel()[undecided] * 2.0**16
             rests.append(exact - threshold.ravel()[undecided])
         np.less(words, threshold, out=out[rows])
-        first += scaled.size
+        first += threshold.size
     # The number of words is the same in every precision. It is far above the expected number of
     # undecided draws.
     spare = _random_bits(rng, 16 + size // 2**14)
