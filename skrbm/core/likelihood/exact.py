@@ -166,6 +166,17 @@ def expected_gradient(
 ) -> dict[str, Array]:
     """Exact negative phase: expectation of `Machine.gradient` under the model.
 
+    Parameters, result and errors are those of `log_partition_and_gradient`, without the first
+    result.
+    """
+    return log_partition_and_gradient(machine, marginal=marginal, blocks=blocks)[1]
+
+
+def log_partition_and_gradient(
+    machine: Machine, *, marginal: Machine | None = None, blocks: tuple[int, int] = BLOCKS
+) -> tuple[float, dict[str, Array]]:
+    """Exact logarithm of the partition function, and its gradient.
+
     Parameters
     ----------
     machine : Machine
@@ -175,6 +186,8 @@ def expected_gradient(
 
     Returns
     -------
+    log_partition : float
+        In nats.
     gradient : dict of str to ndarray
         Gradient, with the keys and shapes of `Machine.parameters`.
 
@@ -196,8 +209,9 @@ def expected_gradient(
         part = marginal.gradient(states, mean=marginal.hidden.mean(field), sample_weight=weight)
         total = {name: total.get(name, 0) * shrinkage + array for name, array in part.items()}
         mass = mass * shrinkage + weight.sum()
-    total = {name: array / mass for name, array in total.items()}
-    return total if marginal is machine else exchange_layers(total)
+    gradient = {name: array / mass for name, array in total.items()}
+    log_partition = float(highest + np.log(mass))
+    return log_partition, gradient if marginal is machine else exchange_layers(gradient)
 
 
 def smaller_discrete(machine: Machine) -> Machine:

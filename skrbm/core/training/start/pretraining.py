@@ -9,7 +9,7 @@ from scipy.optimize import fmin_l_bfgs_b
 from scipy.special import logsumexp
 
 from skrbm.core.centering import recenter
-from skrbm.core.likelihood.exact import expected_gradient, log_partition
+from skrbm.core.likelihood.exact import log_partition, log_partition_and_gradient
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, weighted_mean
 from skrbm.core.training.start.clusters import Clusters
@@ -261,12 +261,11 @@ def maximize_likelihood(
 
     def loss(x: Array) -> tuple[float, Array]:
         assign(x)
-        positive, negative = (
-            machine.gradient(v, sample_weight=sample_weight),
-            expected_gradient(machine),
-        )
+        positive = machine.gradient(v, sample_weight=sample_weight)
+        log_z, negative = log_partition_and_gradient(machine)
         gradient = {name: array - negative[name] for name, array in positive.items()}
-        return -log_likelihood(machine, v, sample_weight), -unit * flat(gradient, 0.0)
+        loss = weighted_mean(machine.free_energy(v), sample_weight) + log_z
+        return loss, -unit * flat(gradient, 0.0)
 
     with np.errstate(all="ignore"):
         box = np.stack([low, high], axis=1) / unit[:, None]
