@@ -229,6 +229,7 @@ class UpdateBuffers:
     def __init__(self, dtype: Any = None) -> None:
         self.dtype = None if dtype is None else np.dtype(dtype)
         self._v, self._mean, self._h = Buffer(), Buffer(), Buffer()
+        self._taken: Array | None = None  # last result of `take` that is part of the buffer of `v`
         self.products = Buffer(), Buffer()
         # States by size, with the array that owned the buffer of `v` when they were created.
         self._phases: dict[Any, tuple[Array | None, PhaseStates]] = {}
@@ -255,7 +256,7 @@ class UpdateBuffers:
             return self.cast(v[rows], machine)
         n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
         dtype = self.dtype or machine.dtype
-        batch = self._v.rows((n_rows, v.shape[1]), dtype, machine.weights)
+        self._taken = batch = self._v.rows((n_rows, v.shape[1]), dtype, machine.weights)
         if isinstance(rows, slice):
             batch[...] = v[rows]
         else:
@@ -297,7 +298,7 @@ class UpdateBuffers:
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch. Dense rows are copied to the buffer, unless they are in it already.
+            Mini-batch. Dense rows are copied to the buffer, unless `take` has put them there.
         n_model : int
             Number of model states.
         machine : Machine
@@ -322,7 +323,7 @@ class UpdateBuffers:
             joint = self._v.rows((n_rows, v.shape[1]), dtype, weights)
             states = PhaseStates(joint[:n_data], joint[n_data:], joint, mean)
             self._phases[key] = self._v.array, states
-        if v.base is not states.v.base:
+        if v is not self._taken or v.base is not states.v.base:
             states.v[...] = v
         return states
 

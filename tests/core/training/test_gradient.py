@@ -117,3 +117,15 @@ def test_sparse_and_dense_batches_of_one_size_take_turns(rng):
         states.write_fields(machine)
         np.testing.assert_array_equal(dense(states.v), rows)
         np.testing.assert_allclose(states.data_mean, rows @ machine.weights)
+
+
+@pytest.mark.parametrize("taken", [slice(3, None), slice(None, None, -1), slice(0, 5)])
+def test_rows_of_the_buffer_in_another_place_are_the_ones_learned(taken, rng):
+    # Slip: rows that share the buffer's memory are taken for those that `take` has put there.
+    machine, buffers = machine_of(Bernoulli, 4, 3, np.float64), UpdateBuffers()
+    v = (rng.random((20, 4)) < 0.5).astype(float)
+    for size in (8, 6, 8):
+        batch = buffers.take(v, slice(2, 2 + size), machine)
+        expected = batch[taken].copy()
+        states = buffers.phases(batch[taken], 5, machine)
+        np.testing.assert_array_equal(states.v, expected)
