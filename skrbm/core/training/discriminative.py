@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -121,6 +121,11 @@ class LabelObjective:
         Weight :math:`\gamma` of the joint log-likelihood. If it is 0, the negative phase is not
         computed.
 
+    Attributes
+    ----------
+    chain_buffers : UpdateBuffers
+        Buffers of persistent chains, which the rows of a mini-batch are not part of.
+
     References
     ----------
     .. [1] Larochelle, Bengio (2008), "Classification using discriminative restricted Boltzmann
@@ -130,6 +135,7 @@ class LabelObjective:
     negative_phase: NegativePhase
     discriminative_weight: float
     generative_weight: float
+    chain_buffers: UpdateBuffers = field(default_factory=UpdateBuffers, init=False, repr=False)
 
     @property
     def is_exact(self) -> bool:
@@ -196,10 +202,11 @@ class LabelObjective:
         positive = LabelledRows(machine, labels, v, mean, field, factors, equal)
         model: Expectation = AllStates()
         if self.generative_weight:
-            # Only chains that start at the data need the rows.
+            # Only chains that start at the data need the rows. Other chains have buffers of their
+            # own, because `positive` keeps the rows.
             starts_at_data = not (self.negative_phase.is_exact or PERSISTENT_CHAINS in self.offers)
-            rows = v if starts_at_data else v[:0]
-            _, model, h = self.negative_phase(machine, rows, h, buffers, rng)
+            rows, used = (v, buffers) if starts_at_data else (v[:0], self.chain_buffers)
+            _, model, h = self.negative_phase(machine, rows, h, used, rng)
         return positive, self.generative_weight * model, h
 
 

@@ -12,11 +12,14 @@ from skrbm.core.centering import recenter
 from skrbm.core.labels import Labels
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.gradient import UpdateBuffers
+from skrbm.core.training.loop import run_epochs
 from skrbm.core.training.negative_phase import (
     ContrastiveDivergence,
     Exact,
     PersistentContrastiveDivergence,
 )
+from skrbm.core.training.state import TrainingState
+from skrbm.core.training.update import Trainer
 
 N_ROWS = 5
 LABELS = np.array([2, 0, -1, 1, 2])  # minus one: not known
@@ -124,3 +127,27 @@ def test_chains_rest_where_only_labels_count(rng):
     phases, _ = gradient_of(q, rows, None, objective, particles)
     assert phases[1].gradient(labelled_machine(q)) == {}
     assert phases[2] is particles
+
+
+class Container:
+    """Rows that are no array."""
+
+    def __init__(self, rows):
+        self.rows, self.shape = rows, rows.shape
+
+    def __getitem__(self, numbers):
+        return self.rows[numbers].copy()
+
+
+@pytest.mark.parametrize("algorithm", [ContrastiveDivergence, PersistentContrastiveDivergence])
+def test_chains_leave_the_rows_of_the_mini_batch_alone(algorithm, seed, rng):
+    # Slip: states of chains in the buffer that contains the rows.
+    q, learned = random_labelled("bernoulli", rng, n_visible=4, offsets=False), []
+    rows = rows_of((rng.random((20, 4)) < 0.5).astype(float), rng.integers(3, size=20))
+    for container in (np.asarray, Container):
+        machine = labelled_machine(q)
+        trainer = Trainer(LabelObjective(algorithm(), 0.0, 1.0), 0.1, 6, centering=False)
+        state = TrainingState(np.zeros((5, 2)))
+        list(run_epochs(trainer, machine, state, container(rows), 3, np.random.default_rng(seed)))
+        learned.append(machine.weights)
+    np.testing.assert_array_equal(*learned)
