@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from skrbm.core.numerics import Array, copy_into, is_array, row_blocks
 
 MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each is faster
-# Largest numbers below 2^16, by the size in bytes of their type. A probability of 1, multiplied by
-# this number, is rounded down to the largest word, for which the draw is then settled.
-BELOW_N_WORDS = {4: 2.0**16 - 2.0**-8, 8: 2.0**16 - 2.0**-37}
+# Largest numbers below 2^16, by the size in bytes of their type. With this factor, a probability of 1
+# leaves the same draw undecided as one just below 1, which single precision may have rounded up.
+BELOW_N_WORDS = {
+    np.dtype(t).itemsize: float(np.nextafter(t(2**16), t(0))) for t in (np.float32, np.float64)
+}
 
 
 def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
@@ -27,7 +29,7 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     Parameters
     ----------
     probability : ndarray
-        Probabilities, in an array of at least one dimension.
+        Probabilities in single or double precision, in an array of at least one dimension.
     rng : numpy.random.Generator
         Source of random numbers.
     out : ndarray, default=None

@@ -174,7 +174,7 @@ def expected_gradient(
 
 def log_partition_and_gradient(
     machine: Machine, *, marginal: Machine | None = None, blocks: tuple[int, int] = BLOCKS
-) -> tuple[float, dict[str, Array]]:
+) -> tuple[Any, dict[str, Array]]:
     """Exact logarithm of the partition function, and its gradient.
 
     Parameters
@@ -186,8 +186,8 @@ def log_partition_and_gradient(
 
     Returns
     -------
-    log_partition : float
-        In nats.
+    log_partition : float or ndarray of shape ()
+        In nats, on the device of the machine.
     gradient : dict of str to ndarray
         Gradient, with the keys and shapes of `Machine.parameters`.
 
@@ -210,8 +210,8 @@ def log_partition_and_gradient(
         total = {name: total.get(name, 0) * shrinkage + array for name, array in part.items()}
         mass = mass * shrinkage + weight.sum()
     gradient = {name: array / mass for name, array in total.items()}
-    log_partition = float(highest + np.log(mass))
-    return log_partition, gradient if marginal is machine else exchange_layers(gradient)
+    gradient = gradient if marginal is machine else exchange_layers(gradient)
+    return highest + np.log(mass), gradient
 
 
 def smaller_discrete(machine: Machine) -> Machine:

@@ -139,6 +139,11 @@ class Samples(DataExpectation):
         Visible states and expected hidden states of both phases, of which `blocks` contains slices.
         The difference of two phases with the same `joint` is a single block. If None, the
         difference has the blocks of both phases.
+
+    Attributes
+    ----------
+    _difference : tuple of (Samples, Samples) or None
+        Last subtrahend and the difference, which later updates share.
     """
 
     blocks: tuple[tuple[Any, Array], ...]
@@ -323,7 +328,8 @@ class UpdateBuffers:
             joint = self._v.rows((n_rows, v.shape[1]), dtype, weights)
             states = PhaseStates(joint[:n_data], joint[n_data:], joint, mean)
             self._phases[key] = self._v.array, states
-        if v is not self._taken or v.base is not states.v.base:
+        is_taken = v is self._taken
+        if not is_taken or v.base is not states.v.base:
             states.v[...] = v
         return states
 

@@ -140,7 +140,7 @@ class Part:
 
         `difference.weights` contains the weights of the rows of the mini-batch, followed by the
         negative weights of the model states. The result is `difference.weighted(...)`, or
-        `difference` itself. A part that overrides this hook must have `ROW_WEIGHTS` in `needs`,
+        `difference` itself, whose weights must not be changed. A part that overrides this hook must have `ROW_WEIGHTS` in `needs`,
         because the exact gradient and the gradient of a `LabelObjective` have no such weights.
         `machine` is the machine in training before the update, in the precision of states.
         """

@@ -105,7 +105,9 @@ class Preconditioner:
 def _square(array: Array, multiples: Any) -> float:
     """Sum of the squared entries of an array, each multiplied by its factor in `multiples`."""
     if not np.ndim(multiples):
-        return float(multiples * np.vdot(array, array))
-    weights = np.broadcast_to(multiples, array.shape)
-    blocks = row_blocks(array)
-    return float(sum(np.vdot(array[rows] * weights[rows], array[rows]) for rows in blocks))
+        multiples = np.full_like(array, multiples, np.float64, shape=())
+    weights, total = np.broadcast_to(multiples, array.shape), 0.0
+    for rows in row_blocks(array):
+        block = array[rows].astype(np.float64, copy=False)  # squares overflow single precision
+        total += float(np.vdot(block * weights[rows], block))
+    return total

@@ -17,7 +17,9 @@ from core.models import (
 )
 from scipy import sparse
 
-from skrbm.core.chains.jumps import jump, propose
+from skrbm.core.chains.jumps import jump, mixed_rows, propose
+from skrbm.core.machine import Machine
+from skrbm.core.units import Bernoulli
 
 N_CHAINS = 20_000
 JUMPED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
@@ -107,3 +109,17 @@ def test_precision_and_sparsity_draw_the_same_jumps(kind, seed, rng):
     for moved, other_number in others:
         np.testing.assert_array_equal(moved, expected)
         assert other_number == number
+
+
+def test_mixed_rows_take_each_unit_from_a_row_or_from_the_farthest_one(rng):
+    # Slips: no mixture; the nearest row, or any other, in place of the farthest; one coin for all
+    # units of a row.
+    copies = np.kron(np.eye(3), np.ones((1, 8)))  # eight visible units show each hidden unit
+    machine = Machine(Bernoulli(np.full(24, -20.0)), Bernoulli(np.full(3, -160.0)), 40 * copies.T)
+    rows = np.array([[0.0, 0, 0], [1, 0, 0], [1, 1, 1]]) @ copies
+    v = mixed_rows(machine, rows, N_CHAINS, rng)
+    assert np.isin(v @ copies.T / 8, (0, 1)).all()
+    # 000 and 100 are mixed with 111, and 111 with 000.
+    law = np.full(8, 2 / 3 / 8)
+    law[4:] += 1 / 3 / 4
+    assert_law(v[:, ::8], oracles.states((0.0, 1.0), 3), law)

@@ -119,7 +119,7 @@ def test_sparse_and_dense_batches_of_one_size_take_turns(rng):
         np.testing.assert_allclose(states.data_mean, rows @ machine.weights)
 
 
-@pytest.mark.parametrize("taken", [slice(3, None), slice(None, None, -1), slice(0, 5)])
+@pytest.mark.parametrize("taken", [slice(3, None), slice(None, None, -1), slice(1, 5)])
 def test_rows_of_the_buffer_in_another_place_are_the_ones_learned(taken, rng):
     # Slip: rows that share the buffer's memory are taken for those that `take` has put there.
     machine, buffers = machine_of(Bernoulli, 4, 3, np.float64), UpdateBuffers()
@@ -129,3 +129,16 @@ def test_rows_of_the_buffer_in_another_place_are_the_ones_learned(taken, rng):
         expected = batch[taken].copy()
         states = buffers.phases(batch[taken], 5, machine)
         np.testing.assert_array_equal(states.v, expected)
+
+
+def test_a_difference_is_that_of_its_own_phases(rng):
+    # Slip: the last difference, whichever phase is subtracted.
+    machine = machine_of(Bernoulli, 4, 3, np.float64)
+    one, other = (UpdateBuffers().phases(rng.random((5, 4)), 3, machine) for _ in range(2))
+    for states in (one, other):
+        states.model[...], states.mean[...] = rng.random((3, 4)), rng.random((8, 3))
+    for negative in (one.negative, other.negative, one.negative):
+        actual = (one.positive - negative).gradient(machine)
+        expected, subtracted = one.positive.gradient(machine), negative.gradient(machine)
+        for name, array in actual.items():
+            np.testing.assert_allclose(array, expected[name] - subtracted[name], atol=1e-12)

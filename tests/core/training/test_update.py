@@ -15,6 +15,8 @@ from core.models import (
     visible_states,
 )
 
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import BLOCK_BYTES
 from skrbm.core.training.loop import run_epochs
 from skrbm.core.training.negative_phase import Exact
 from skrbm.core.training.parts.constraints import Constraints
@@ -23,6 +25,8 @@ from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.start.initialization import initial_particles
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
+from skrbm.core.units import Bernoulli, Gaussian
+from skrbm.core.units.gaussian import NATURAL
 
 PLAIN = [case for case in CASES if not case[3]]
 RATE = 1e-3
@@ -119,6 +123,26 @@ def test_metric_unit_is_a_multiple_of_the_metric_and_of_the_norm_in_it(case, bou
     expected = {name: getattr(p, name) + factor * array for name, array in ascent.items()}
     assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)
     assert state.learning_rate == RATE
+
+
+@pytest.mark.parametrize("has_variances", [False, True])
+def test_the_norm_of_a_large_gradient_is_that_of_all_its_entries(has_variances, rng):
+    # Slips: squares in single precision, which overflow; the first block of rows alone.
+    bias, hidden_bias = np.zeros(300, np.float32), np.zeros(200, np.float32)
+    visible = Bernoulli(bias)
+    if has_variances:  # a factor of the metric for each column
+        visible = Gaussian(bias, bias, NATURAL, learn_variance=False)
+    machine = Machine(visible, Bernoulli(hidden_bias), np.zeros((300, 200), np.float32))
+    assert machine.weights.nbytes > BLOCK_BYTES
+    gradient = {
+        name: (1e20 * rng.normal(size=array.shape)).astype(np.float32)
+        for name, array in machine.parameters.items()
+    }
+    before = {name: array.astype(float) for name, array in gradient.items()}
+    norm = np.sqrt(sum(np.square(array).sum() for array in before.values()))
+    direction = Preconditioner(max_norm=2.0).direction(machine, gradient)  # the metric is one
+    for name, array in before.items():
+        np.testing.assert_allclose(direction[name], 2 / norm * array, rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", oracles.GAUSSIAN_ENERGIES)

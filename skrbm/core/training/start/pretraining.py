@@ -261,11 +261,11 @@ def maximize_likelihood(
 
     def loss(x: Array) -> tuple[float, Array]:
         assign(x)
+        value, negative = log_partition_and_gradient(machine)
+        value += weighted_mean(machine.free_energy(v), sample_weight)
         positive = machine.gradient(v, sample_weight=sample_weight)
-        log_z, negative = log_partition_and_gradient(machine)
         gradient = {name: array - negative[name] for name, array in positive.items()}
-        loss = weighted_mean(machine.free_energy(v), sample_weight) + log_z
-        return loss, -unit * flat(gradient, 0.0)
+        return float(value), -unit * flat(gradient, 0.0)
 
     with np.errstate(all="ignore"):
         box = np.stack([low, high], axis=1) / unit[:, None]
