@@ -14,6 +14,7 @@ from skrbm.core.training.parts.jump_to_data import (
     FREQUENT_SHARE,
     MAX_TRY_PAUSE,
     MIN_TRY_PAUSE,
+    MIXED_SHARE,
     JumpToData,
 )
 from skrbm.core.training.state import TrainingState
@@ -69,11 +70,13 @@ def test_jumps_that_are_never_accepted_or_short_become_rare_and_do_not_end(
 
 
 @pytest.mark.parametrize("wait", [5, 9, MAX_TRY_PAUSE])
-def test_the_pace_follows_the_share(wait, machine, rng):
-    # Slips: the shortest or the longest pause alone.
-    share, tries = FREQUENT_SHARE * MIN_TRY_PAUSE / wait, []
+def test_the_pace_follows_the_share_and_mixtures_keep_theirs(wait, machine, rng):
+    # Slips: the shortest or the longest pause alone; a constant share of the attempts with mixtures.
+    share, n_mixed, tries = FREQUENT_SHARE * MIN_TRY_PAUSE / wait, 0, []
 
     def scripted(machine, h, v, rng):
+        nonlocal n_mixed
+        n_mixed += len(v) > 10
         return h, np.full(len(h), True), rng.random(len(h)) < share
 
     part, state, v = (
@@ -81,10 +84,13 @@ def test_the_pace_follows_the_share(wait, machine, rng):
         TrainingState(np.zeros((16, 3))),
         np.zeros((10, 4)),
     )
-    for _ in range(12_000):
+    n_updates = 12_000
+    for _ in range(n_updates):
         update(part, machine, state, v, rng)
         tries.append(part.memory(state)["next_try"])
     assert abs(np.diff(np.unique(tries))[50:].mean() / wait - 1) < 0.25
+    expected = n_updates * MIXED_SHARE / MIN_TRY_PAUSE
+    assert abs(n_mixed - expected) < 4 * np.sqrt(expected)
 
 
 def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
@@ -99,6 +105,34 @@ def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
         assert memory["next_try"] == n_updates + 1
     # Half of them or more, within four standard errors.
     assert state.particles[:, 1].mean() > 0.5 - 4 * 0.5 / np.sqrt(40)
+
+
+def test_refused_jumps_to_mixed_rows_do_not_slow_those_to_data(machine, rng):
+    # Slip: an acceptance of both.
+    def scripted(machine, h, v, rng):
+        return h, np.full(len(h), len(v) == 10), np.full(len(h), True)
+
+    part = JumpToData(mixed_share=0.9, kernel=scripted)
+    state, v = TrainingState(np.zeros((N_PARTICLES, 3))), np.zeros((10, 4))
+    for n_updates in range(500):
+        update(part, machine, state, v, rng)
+        assert part.memory(state)["next_try"] <= n_updates + MIN_TRY_PAUSE
+
+
+def test_chains_find_a_mode_without_rows(rng):
+    # Slip: jumps to rows of data alone.
+    halves = np.repeat(np.eye(2), 20, axis=0)  # each hidden unit turns on twenty of forty bits
+    v = halves.T[rng.integers(2, size=50)]
+    machine = Machine(Bernoulli(np.full(40, -4.0)), Bernoulli(np.full(2, -75.0)), 8 * halves)
+    particles = machine.sample_hidden(v[:40], rng)
+    assert set(particles.sum(axis=1)) == {1}
+    both_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1] + np.eye(2)[1:]))
+    one_on = machine.visible.log_partition(machine.visible_field(np.eye(2)[:1]))
+    assert 3 < both_on[0] - one_on[0] - 75 < 10  # what most of the model's weight lies in
+    state, part = TrainingState(particles), JumpToData()
+    for _ in range(12_000):
+        update(part, machine, state, v, rng)
+    assert (state.particles.sum(axis=1) == 2).mean() > 0.8
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 500])
@@ -119,7 +153,7 @@ def test_a_mode_of_one_row_is_offered_when_its_free_energy_is_lowest(rng):
     machine = Machine(
         Bernoulli(np.full(40, -2.0)), Bernoulli(np.full(1, -75.0)), np.full((40, 1), 4.0)
     )
-    state, part = TrainingState(np.zeros((40, 1))), JumpToData()
+    state, part = TrainingState(np.zeros((40, 1))), JumpToData(mixed_share=0.0)
     part.begin(machine, state, v)
     for _ in range(100 * MAX_TRY_PAUSE):
         update(part, machine, state, bulk[:20], rng)
