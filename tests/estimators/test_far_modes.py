@@ -97,25 +97,26 @@ def rare(kind, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fit_seed", range(2))
 @pytest.mark.parametrize("kind", ["opposite", "all ones"])
 @pytest.mark.parametrize("estimator", [BernoulliRBM, SpinRBM])
-def test_a_rare_group_neither_takes_the_model_over_nor_is_taken_for_normal(
-    estimator, kind, fit_seed, rng
-):
+def test_a_rare_group_neither_takes_the_model_over_nor_is_taken_for_normal(estimator, kind, rng):
     """By defaults: six of 2,000 rows were e^16 times as likely as they should be, in silence.
 
     Slip: chains that jump to rows of the mini-batch alone: up to 94 nats below independent bits.
+    Of 200 fits, two have areas of .98 and .92, and all others at least .99.
     """
     X, is_rare = rare(kind, rng)
-    p = X.mean(axis=0)
+    p, areas = X.mean(axis=0), []
     independent = (X @ np.log(p) + (1 - X) @ np.log1p(-p)).mean()
     X = 2 * X - 1 if estimator is SpinRBM else X
-    rbm = estimator(random_state=fit_seed).fit(X)
-    log_z = rbm.log_partition("ais", X=np.concatenate([X[is_rare], X[:60]]))
-    assert rbm.log_likelihood(X, log_z).mean() > independent
-    free_energy = rbm.free_energy(X)
-    assert (free_energy[is_rare][:, None] > free_energy[~is_rare]).mean() > 0.99
+    for fit_seed in range(4):
+        rbm = estimator(random_state=fit_seed).fit(X)
+        log_z = rbm.log_partition("ais", X=np.concatenate([X[is_rare], X[:60]]))
+        assert rbm.log_likelihood(X, log_z).mean() > independent
+        free_energy = rbm.free_energy(X)
+        areas.append((free_energy[is_rare][:, None] > free_energy[~is_rare]).mean())
+    assert min(areas) > 0.9
+    assert np.mean(areas) > 0.99
 
 
 @pytest.mark.slow
