@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from skrbm.core.numerics import Array, copy_into, is_array, row_blocks
 
 MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each is faster
-# Largest numbers below 2^16, by the size in bytes of their type. With this factor, a probability of 1
-# leaves the same draw undecided as one just below 1, which single precision may have rounded up.
+# Largest numbers below 2^16, by the size in bytes of their type. With this factor, a probability of
+# 1 leaves the same draw undecided as one just below 1, which single precision may have rounded up.
 BELOW_N_WORDS = {
     np.dtype(t).itemsize: float(np.nextafter(t(2**16), t(0))) for t in (np.float32, np.float64)
 }

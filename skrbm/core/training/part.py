@@ -139,10 +139,11 @@ class Part:
         """Return the difference between the phases, positive minus negative, with new row weights.
 
         `difference.weights` contains the weights of the rows of the mini-batch, followed by the
-        negative weights of the model states. The result is `difference.weighted(...)`, or
-        `difference` itself, whose weights must not be changed. A part that overrides this hook must have `ROW_WEIGHTS` in `needs`,
-        because the exact gradient and the gradient of a `LabelObjective` have no such weights.
-        `machine` is the machine in training before the update, in the precision of states.
+        negative weights of the model states; they must not be changed in place. The result is
+        `difference.weighted(...)`, or `difference` itself. A part that overrides this hook must
+        have `ROW_WEIGHTS` in `needs`, because the exact gradient and the gradient of a
+        `LabelObjective` have no such weights. `machine` is the machine in training before the
+        update, in the precision of states.
         """
         return difference
 

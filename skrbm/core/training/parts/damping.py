@@ -36,8 +36,8 @@ MAX_DAMPED_ROWS = 256
 # divergent steps must be found.
 RARE_DIVERGENCE = 0.1
 FIRST_DIVERGENCE = 0.2  # share assumed before the first check, so that every update is checked
-# Largest number of updates between two checks. With 16, the mean log-likelihoods of 14 kinds of data,
-# 12 fits each, differ by at most 0.01 nats.
+# Largest number of updates between two checks. With 16, mean log-likelihoods of 14 kinds of data, 12
+# fits each, differ by at most 0.01 nats.
 MAX_CHECK_PAUSE = 64
 
 
