@@ -97,26 +97,25 @@ def rare(kind, rng):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("fit_seed", range(2))
 @pytest.mark.parametrize("kind", ["opposite", "all ones"])
 @pytest.mark.parametrize("estimator", [BernoulliRBM, SpinRBM])
-def test_a_rare_group_neither_takes_the_model_over_nor_is_taken_for_normal(estimator, kind, rng):
+def test_a_rare_group_neither_takes_the_model_over_nor_is_taken_for_normal(
+    estimator, kind, fit_seed, rng
+):
     """By defaults: six of 2,000 rows were e^16 times as likely as they should be, in silence.
 
     Slip: chains that jump to rows of the mini-batch alone: up to 94 nats below independent bits.
-    Of 200 fits, two have areas of .98 and .92, and all others at least .99.
     """
     X, is_rare = rare(kind, rng)
-    p, areas = X.mean(axis=0), []
+    p = X.mean(axis=0)
     independent = (X @ np.log(p) + (1 - X) @ np.log1p(-p)).mean()
     X = 2 * X - 1 if estimator is SpinRBM else X
-    for fit_seed in range(4):
-        rbm = estimator(random_state=fit_seed).fit(X)
-        log_z = rbm.log_partition("ais", X=np.concatenate([X[is_rare], X[:60]]))
-        assert rbm.log_likelihood(X, log_z).mean() > independent
-        free_energy = rbm.free_energy(X)
-        areas.append((free_energy[is_rare][:, None] > free_energy[~is_rare]).mean())
-    assert min(areas) > 0.9
-    assert np.mean(areas) > 0.99
+    rbm = estimator(random_state=fit_seed).fit(X)
+    log_z = rbm.log_partition("ais", X=np.concatenate([X[is_rare], X[:60]]))
+    assert rbm.log_likelihood(X, log_z).mean() > independent
+    free_energy = rbm.free_energy(X)
+    assert (free_energy[is_rare][:, None] > free_energy[~is_rare]).mean() > 0.99
 
 
 @pytest.mark.slow
@@ -483,13 +482,11 @@ def test_a_fit_with_missing_values_that_has_lost_its_rows_is_warned_of(rng):
         rbm.set_params(missing="marginalize").fit(X)
 
 
-def test_a_wide_fit_that_is_worse_than_independent_features_is_warned_of(seed):
-    """Slip: a bound of log Z that is 60 nats loose for 256 hidden units. The fit loses 25 to 50."""
+def test_a_wide_fit_that_is_worse_than_independent_features_is_warned_of():
+    """Slip: a bound of log Z that is 60 nats loose for 256 hidden units. The fit loses 5 nats."""
     X = StandardScaler().fit_transform(load_wine().data)
-    rbm = GaussianBernoulliRBM(256, n_iter=2, warm_start=True, random_state=seed).fit(X)
-    rbm.intercept_visible_ = rbm.intercept_visible_ + 0.6
-    with pytest.warns(ConvergenceWarning, match=r"is at least [1-5]\d(\.\d)? nats lower"):
-        rbm.set_params(learning_rate=1e-9).fit(X)
+    with pytest.warns(ConvergenceWarning, match=r"is at least [1-5]\.\d+ nats lower"):
+        without(GaussianBernoulliRBM, "factors")(256, n_iter=2, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize("estimator", [GaussianBernoulliRBM, TabularRBM])
