@@ -18,7 +18,7 @@ from skrbm.core.training.gradient import (
     Gradient,
     UpdateBuffers,
 )
-from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS, NegativePhase
+from skrbm.core.training.negative_phase import ROW_WEIGHTS, NegativePhase
 
 
 @final
@@ -143,6 +143,11 @@ class LabelObjective:
         return self.generative_weight > 0 and self.negative_phase.is_exact
 
     @property
+    def starts_at_data(self) -> bool:
+        """True if the negative phase is used and its chains start at the rows."""
+        return self.generative_weight > 0 and self.negative_phase.starts_at_data
+
+    @property
     def offers(self) -> frozenset[str]:
         """Capabilities that the parts of training may need (see `Part.needs`).
 
@@ -204,8 +209,7 @@ class LabelObjective:
         if self.generative_weight:
             # Only chains that start at the data need the rows. Other chains have buffers of their
             # own, because `positive` keeps the rows.
-            starts_at_data = not (self.negative_phase.is_exact or PERSISTENT_CHAINS in self.offers)
-            rows, used = (v, buffers) if starts_at_data else (v[:0], self.chain_buffers)
+            rows, used = (v, buffers) if self.starts_at_data else (v[:0], self.chain_buffers)
             _, model, h = self.negative_phase(machine, rows, h, used, rng)
         return positive, self.generative_weight * model, h
 

@@ -58,6 +58,13 @@ class Expectation(ABC):
             have more than `exact.MAX_STATES` states.
         """
 
+    @abstractmethod
+    def weighted(self, weights: Array) -> Expectation:
+        """Return the expectation under the same rows with new weights of shape (n_samples,).
+
+        An expectation that is no sum over rows is returned unchanged.
+        """
+
     def __sub__(self, other: Expectation) -> Expectation:
         return Difference(self, other)
 
@@ -69,8 +76,7 @@ class DataExpectation(Expectation):
     """Expectation under weighted rows: a mini-batch, states drawn from the model, or both."""
 
     @abstractmethod
-    def weighted(self, weights: Array) -> Self:
-        """Return the expectation under the same rows with new weights of shape (n_samples,)."""
+    def weighted(self, weights: Array) -> Self: ...
 
     @abstractmethod
     def averages(self) -> tuple[Array, Array]:
@@ -88,6 +94,9 @@ class Difference(Expectation):
     first: Expectation
     second: Expectation
 
+    def weighted(self, weights: Array) -> Difference:
+        return Difference(self.first.weighted(weights), self.second.weighted(weights))
+
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
         gradient = self.first.gradient(machine, buffers)
         for name, array in self.second.gradient(machine).items():
@@ -103,6 +112,9 @@ class Multiple(Expectation):
     factor: float
     expectation: Expectation
 
+    def weighted(self, weights: Array) -> Multiple:
+        return Multiple(self.factor, self.expectation.weighted(weights))
+
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
         if not self.factor:
             return {}
@@ -114,6 +126,9 @@ class Multiple(Expectation):
 @dataclass(frozen=True)
 class AllStates(Expectation):
     """Exact expectation under the model: a sum over all states of the layer with fewer states."""
+
+    def weighted(self, weights: Array) -> AllStates:
+        return self
 
     def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
         return expected_gradient(machine)

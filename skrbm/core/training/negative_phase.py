@@ -36,6 +36,9 @@ class NegativePhase(ABC):
     is_exact : bool
         Whether the gradient is exact. If True, estimators keep states in the precision of the
         machine, because without sampling noise the rounding errors of a lower precision matter.
+    starts_at_data : bool
+        Whether each row of the mini-batch is the initial state of a chain. If True, the states of
+        the chains have the weights of these rows.
     offers : frozenset of str
         Capabilities of the algorithm that the parts of training may need (see `Part.needs`).
     """
@@ -43,6 +46,7 @@ class NegativePhase(ABC):
     n_gibbs_steps: int = 1
 
     is_exact: ClassVar[bool] = False
+    starts_at_data: ClassVar[bool] = False
     offers: ClassVar[frozenset[str]] = frozenset({PERSISTENT_CHAINS, ROW_WEIGHTS})
 
     @classmethod
@@ -130,6 +134,7 @@ class ContrastiveDivergence(OneTemperature):
        Neural Computation 14(8), 1771-1800. :doi:`10.1162/089976602760128018`
     """
 
+    starts_at_data = True
     offers = frozenset({ROW_WEIGHTS})
 
     def __call__(

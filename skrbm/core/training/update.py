@@ -124,8 +124,9 @@ class Trainer:
             Completed share of the planned run; 0 if training is not planned.
         sample_weight : ndarray of shape (n_samples,), default=None
             Weights of the rows, as returned by `TrainingState.relative_weight`. If None, all rows
-            have a weight of one. The positive phase is a weighted mean, and the learning rate is
-            multiplied by the mean weight of the mini-batch.
+            have a weight of one. The positive phase is a weighted mean, as is the negative phase if
+            its chains start at the rows. The learning rate is multiplied by the mean weight of the
+            mini-batch.
 
         Raises
         ------
@@ -148,7 +149,10 @@ class Trainer:
         positive, negative, state.particles = self.phases(plain, v, state.particles, buffers, rng)
         if sample_weight is not None:
             rate *= float(sample_weight.mean())
-            positive = positive.weighted((sample_weight / sample_weight.sum()).astype(v.dtype))
+            shares = (sample_weight / sample_weight.sum()).astype(v.dtype)
+            positive = positive.weighted(shares)
+            if self.phases.starts_at_data:
+                negative = negative.weighted(shares)
         means = positive.averages() if self.centering else None
         step = Step(plain, v, positive, rate, state, rng)
         for hook in (*move_chains, *observe):
