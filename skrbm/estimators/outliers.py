@@ -9,14 +9,19 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OutlierMixin, _fit_context, clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
-from skrbm.estimators.input.validation import check_weights, present_rows, restored_on_error
+from skrbm.estimators.input.validation import (
+    check_weights,
+    number_of_rows,
+    present_rows,
+    restored_on_error,
+)
 from skrbm.estimators.parameters import with_constructor
-from skrbm.estimators.tables.frames import columns_of, numbers_of
-from skrbm.estimators.tables.kinds import are_numbers, columns_of_few_values
+from skrbm.estimators.tables.frames import as_table
+from skrbm.estimators.tables.kinds import columns_of_few_values
 from skrbm.estimators.tabular_rbm import TabularRBM
 
 N_HIDDEN, N_ITER = 32, 60  # of the default model of tables; benchmarks/results/adbench.json
@@ -128,17 +133,17 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
             real-valued features; the detector is then unchanged.
         """
         with restored_on_error(self):
-            rbm = clone(_default(X) if self.estimator is None else self.estimator)
+            validate_data(self, X, skip_check_array=True)
+            X, weights = present_rows(X, check_weights(sample_weight, X))
+            rbm = clone(_default(X, weights) if self.estimator is None else self.estimator)
             missing = getattr(rbm, "missing", "raise")
             if self.criterion == "free_energy" and missing != "raise":
                 rbm.set_params(missing="raise")  # so that incomplete rows fail before training
-            validate_data(self, X, skip_check_array=True)
-            X, weights = present_rows(X, check_weights(sample_weight, X))
             self.estimator_ = rbm.fit(X, sample_weight=weights)
             if missing != "raise":
                 rbm.set_params(missing=missing)
             scores = self._model_scores(X)  # the values of these rows are all known
-            self._log_rows = np.log1p(len(scores))
+            self._log_rows = np.log1p(_n_rows(X, weights))
             self.offset_ = _quantile(scores, weights, self.contamination)
         return self
 
@@ -194,13 +199,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         scores = self._model_scores(X)
         if getattr(self.estimator_, "handle_unknown", "") != "nearest":
             return scores
-        n_unknown = np.zeros(len(scores))
-        columns = columns_of(X if hasattr(X, "columns") else np.asarray(X))
-        for column, categories in zip(columns, self.estimator_.categories_, strict=True):
-            if categories is not None and are_numbers(categories):
-                numbers = numbers_of(column)
-                n_unknown += ~(np.isin(numbers, categories.astype(float)) | np.isnan(numbers))
-        return scores - self._log_rows * n_unknown
+        return scores - self._log_rows * self.estimator_._model.check_X(X, finite=False).n_nearest
 
     def _model_scores(self, X: Any) -> Array:
         if self.criterion == "pseudo_likelihood":
@@ -217,19 +216,24 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         return tags
 
 
-def _default(X: Any) -> Any:
+def _n_rows(X: Any, sample_weight: Array | None) -> float:
+    """Effective number of rows."""
+    return _num_samples(X) if sample_weight is None else number_of_rows(sample_weight)
+
+
+def _default(X: Any, sample_weight: Array | None) -> Any:
     """Default estimator, selected by the array type and the range of `X`."""
     if not issparse(X):
         values = np.asarray(X)
         is_number = values.dtype.kind in "biuf" and values.size > 0
         if not (is_number and values.min() >= 0 and values.max() <= 1):
-            return _default_table(X if hasattr(X, "columns") else values)
+            return _default_table(as_table(X), _n_rows(X, sample_weight))
     return BernoulliRBM(random_state=0)
 
 
-def _default_table(X: Any) -> TabularRBM:
+def _default_table(X: Any, n_rows: float) -> TabularRBM:
     """Model of numbers, of which those of few values are categories."""
-    kinds = dict.fromkeys(columns_of_few_values(X), "categorical")
+    kinds = dict.fromkeys(columns_of_few_values(X, n_rows), "categorical")
     return TabularRBM(
         N_HIDDEN,
         kinds=kinds,

@@ -237,3 +237,121 @@ def test_known_whole_numbers_of_arrays_stay_as_they_are():
     filled = rbm.inpaint(X, ~np.column_stack([GAPS, GAPS]), n_gibbs_steps=2)
     np.testing.assert_array_equal(filled[~GAPS], X[~GAPS])
     assert filled.dtype == X.dtype
+
+
+FIT = {  # tables from which types are learned, and rows with known values that they cannot hold
+    "array": (np.stack([COUNTS % 7, COUNTS], axis=1), np.array([[2.7, np.nan]])),
+    "integers": (np.stack([COUNTS % 7, COUNTS], axis=1), np.array([[2**62 + 1, None]])),
+    "float32": (
+        (np.stack([COUNTS, COUNTS], axis=1) / 7).astype(np.float32),
+        np.array([[0.1, np.nan]]),
+    ),
+    "pandas": (
+        pd.DataFrame({"a": COUNTS % 7, "b": COUNTS}),
+        pd.DataFrame({"a": [2.5], "b": [None]}),
+    ),
+    "nullable": (
+        pd.DataFrame({"a": COUNTS % 7, "b": COUNTS}).convert_dtypes(),
+        pd.DataFrame({"a": [2.5], "b": [None]}),
+    ),
+    "nearest": (
+        pd.DataFrame({"a": pd.Categorical(COUNTS % 3), "b": COUNTS}),
+        pd.DataFrame({"a": [1.6], "b": [None]}),
+    ),
+    "polars": (
+        pl.DataFrame({"a": (COUNTS % 7).astype(np.int8), "b": COUNTS}),
+        pl.DataFrame({"a": [300.0], "b": [None]}),
+    ),
+    "object": (
+        pl.DataFrame({"a": COUNTS % 7, "b": COUNTS}),
+        pl.DataFrame({"a": [Decimal("0.1")], "b": [None]}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_known_values_are_not_forced_into_the_types_of_fit(name):
+    """Slips: whole numbers of what has a fraction, numbers clipped to a small type, rounded to single
+    precision, or missing where no category is the same; a type that is wider without need.
+    """
+    X, rows = FIT[name]
+    kinds = {0: "categorical" if name == "nearest" else "numeric", 1: "numeric"}
+    rbm = TabularRBM(2, kinds=kinds, handle_unknown="nearest", n_iter=2, random_state=0).fit(X)
+    step = RBMImputer(rbm, n_gibbs_steps=2, random_state=0).fit(X)
+    for filled in (rbm.impute(rows, random_state=0), step.transform(rows)):
+        (known, drawn), (before, _) = pd.DataFrame(filled).values[0], pd.DataFrame(rows).values[0]
+        assert known == before
+        assert 0 <= float(drawn) <= 60
+        if isinstance(X, pd.DataFrame):
+            assert filled["b"].dtype == X["b"].dtype
+
+
+def test_text_of_arrays_is_as_wide_as_its_categories():
+    """Slip: categories that are cut to the longest learned value."""
+    X = np.array([["owl"], ["ox"]] * 30)
+    kinds = {0: ("categorical", ["owl", "ox", "elephant"])}
+    rbm = TabularRBM(2, kinds=kinds, n_iter=2, random_state=0).fit(X)
+    sample = rbm.sample(300, 20, random_state=0)
+    assert set(sample.ravel()) == {"owl", "ox", "elephant"}
+    assert sample.dtype.kind == "U"
+
+
+@pytest.mark.parametrize("is_nullable", [False, True])
+@pytest.mark.parametrize("kind", ["interval", "numeric"])
+def test_flags_as_numbers_are_rounded(kind, is_nullable):
+    """Slip: every number but zero taken for True."""
+    X = pd.DataFrame({"flag": COUNTS % 4 == 0, "y": COUNTS / 7})
+    X = X.convert_dtypes() if is_nullable else X
+    options = {"kinds": {"flag": kind}, "numeric_scale": "standard", "random_state": 0}
+    sample = TabularRBM(2, n_iter=2, **options).fit(X).sample(200, 20, random_state=0)
+    assert sample["flag"].dtype == X["flag"].dtype
+    assert 0.1 < sample["flag"].mean() < 0.9
+
+
+def test_numbers_of_lists_with_text_stay_numbers():
+    """Slip: NumPy's text of a list, in which 1 is "1", and NaN a category."""
+    X = [[1, "owl", 0.5], [2, "ox", 1.5], [2, np.nan, 2.5]] * 20
+    kinds = {0: "categorical", 1: "categorical"}
+    options = {"n_iter": 2, "random_state": 0, "missing": "marginalize"}
+    rbm = TabularRBM(2, kinds=kinds, **options).fit(X)
+    array = np.array(X, dtype=object)
+    other = TabularRBM(2, kinds=kinds, **options).fit(array)
+    assert rbm.categories_[0].tolist() == [1, 2]
+    assert rbm.categories_[1].tolist() == ["owl", "ox"]
+    np.testing.assert_array_equal(rbm.components_, other.components_)
+    np.testing.assert_array_equal(rbm.score_samples(X), other.score_samples(array))
+
+
+def test_names_that_are_no_strings_are_compared():
+    """Slips: columns in another order, whose values come back under the wrong names; names of an
+    array; tuples in place of two levels of names.
+    """
+    X = pd.DataFrame(np.random.default_rng(0).normal([0, 100], 1, (60, 2)))
+    rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=r"same order, \[0, 1\], got \[1, 0\]"):
+        rbm.impute(X[[1, 0]])
+    expected = rbm.score_samples(X)
+    np.testing.assert_array_equal(rbm.score_samples(X.to_numpy()), expected)
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_array_equal(rbm.score_samples(X.set_axis(["a", "b"], axis=1)), expected)
+    two_levels = X.set_axis(pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")]), axis=1)
+    sample = TabularRBM(2, n_iter=2).fit(two_levels).sample(3)
+    pd.testing.assert_index_equal(sample.columns, two_levels.columns)
+
+
+def test_decimals_that_are_not_numbers_are_missing():
+    """Slip: an error of the decimal library."""
+    X = np.array([[Decimal("1.5")], [Decimal("NaN")], [Decimal("2.5")]] * 20, dtype=object)
+    kinds, options = {0: "categorical"}, {"missing": "marginalize", "n_iter": 1}
+    rbm = TabularRBM(2, kinds=kinds, **options).fit(X)
+    assert rbm.categories_[0].tolist() == [Decimal("1.5"), Decimal("2.5")]
+
+
+def test_categories_of_a_set_are_sorted_and_iterators_are_refused():
+    """Slips: an order of text that changes with every process; categories that one fit uses up."""
+    X = pd.DataFrame({"animal": ["owl", "ox"] * 30})
+    kinds = {"animal": ("categorical", {"ox", "owl", "elephant", "asp", "bee"})}
+    rbm = TabularRBM(2, kinds=kinds, n_iter=1).fit(X)
+    assert rbm.categories_[0].tolist() == ["asp", "bee", "elephant", "owl", "ox"]
+    with pytest.raises(ValueError, match="'animal' expected to be a list"):
+        TabularRBM(2, kinds={"animal": ("categorical", iter(["owl", "ox"]))}).fit(X)

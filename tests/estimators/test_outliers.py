@@ -194,3 +194,30 @@ def test_share_of_outliers_is_at_most_what_was_asked_for(contamination, n_outlie
     ]
     weights = None if scale == 1 else np.full(100, scale)
     assert (scores < _quantile(scores, weights, contamination)).sum() == n_outliers
+
+
+def test_default_model_is_that_of_the_copies_for_which_weights_stand(rng):
+    """Slips: rows of weight zero that choose the model; as many rows as there are weights."""
+    bits = (rng.random((60, 3)) < 0.5) * 1.0
+    weight = np.append(np.ones(60), 0)
+    detector = RBMOutlierDetector().fit(np.vstack([bits, [[7, 7, 7]]]), sample_weight=weight)
+    assert isinstance(detector.estimator_, BernoulliRBM)
+    rows = np.stack([np.arange(12) % 4, rng.normal(size=12)], axis=1)
+    one = RBMOutlierDetector().fit(rows, sample_weight=np.full(12, 10))
+    other = RBMOutlierDetector().fit(np.repeat(rows, 10, axis=0))
+    assert one.estimator_.kinds_ == other.estimator_.kinds_ == ["categorical"] * 2
+    assert one._log_rows == other._log_rows
+    fewer = RBMOutlierDetector().fit(rows, sample_weight=np.full(12, 9))
+    assert fewer.estimator_.kinds_ == ["categorical", "numeric"]
+
+
+def test_text_among_numbers_is_a_missing_value(rng):
+    """Slip: a bare error about text where the encoding has taken it for missing."""
+    detector = RBMOutlierDetector(criterion="pseudo_likelihood")
+    X = table_of_few_values(rng).astype(object)
+    kinds = {0: "categorical", 1: "categorical"}
+    options = {"handle_unknown": "nearest", "missing": "marginalize", "n_iter": 2}
+    detector.set_params(estimator=TabularRBM(2, kinds=kinds, random_state=0, **options)).fit(X)
+    text, missing = X[:1].copy(), X[:1].copy()
+    text[0, 0], missing[0, 0] = "new", None
+    np.testing.assert_array_equal(detector.score_samples(text), detector.score_samples(missing))

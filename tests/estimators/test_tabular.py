@@ -529,6 +529,23 @@ def test_unknown_numbers_are_the_nearest_category():
     np.testing.assert_array_equal(rbm.free_energy(new), rbm.free_energy(nearest))
     with pytest.raises(ValueError, match=r"unknown category in columns \['port'\]"):
         rbm.free_energy(new.assign(port="Oslo"))
+    # Slips: distances that rounding makes equal, or that are infinite.
+    huge = new.assign(code=[-1e300, 1e300, -np.inf, np.inf, 3.5])
+    nearest = new.assign(code=[1, 5, 1, 5, 2])
+    np.testing.assert_array_equal(rbm.free_energy(huge), rbm.free_energy(nearest))
+
+
+@pytest.mark.parametrize("value", [1e13, 1e16, 1e18])
+def test_predictions_given_huge_numbers_are_probabilities(value):
+    """Slip: a logarithm of a sum that is lost to rounding beside the numbers that it normalises."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=60), "i": rng.random(60)})
+    X["c"] = np.where(X["x"] > 0, "a", "b")
+    row = pd.DataFrame({"x": [value], "i": [0.5], "c": ["a"]})
+    for kinds in ("auto", {"i": "interval"}):
+        rbm = TabularRBM(2, kinds=kinds, n_iter=2, random_state=0).fit(X)
+        assert rbm.conditional_proba(row, "c").sum() == pytest.approx(1, abs=1e-12)
+        assert 0 <= rbm.conditional_mean(row, "i").item() <= 1
 
 
 @pytest.mark.slow

@@ -146,8 +146,9 @@ def conditional_distribution(
         field = rest + unit.signal(value) @ weights
         log_weight[k] = machine.hidden.log_partition(field) - unit.energy(value)
     log_weight += log_measure
-    log_weight -= np.logaddexp.reduce(log_weight, axis=0)
-    return values, np.exp(log_weight)
+    # Of huge numbers, such as 1e16 nats, a sum would lose its logarithm to rounding.
+    probability = np.exp(log_weight - log_weight.max(axis=0))
+    return values, probability / probability.sum(axis=0)
 
 
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:

@@ -276,9 +276,11 @@ class Table:
         discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
         # Codes are between MISSING and the largest width, in the smallest sufficient integer type.
         codes = np.empty((len(X), len(discrete)), np.min_scalar_type(-max(self.widths)))
-        unknown = {}
+        unknown, n_nearest = {}, np.zeros(len(X), dtype=np.intp)
         for k, j in enumerate(discrete):
-            codes[:, k], unknown[self.names[j]] = self._codes(j, columns[j], handle_unknown)
+            found = self._codes(j, columns[j], handle_unknown)
+            codes[:, k], unknown[self.names[j]], is_nearest = found
+            n_nearest += is_nearest
         values = [checked_numbers(self.names[j], columns[j]) for j in real]
         precision = np.result_type(*values) if values else np.float64
         numbers = np.empty((len(X), len(real)), precision)
@@ -289,7 +291,7 @@ class Table:
                 numbers[:, k] = (column - self.origin[j]) / self.scale[j]
             else:
                 numbers[:, k] = scores.forward(column)
-        return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown)
+        return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown, n_nearest)
 
     def values(self, v: Array) -> Array:
         """Convert transformed columns of states of shape (n_samples, n_columns) to numbers."""
@@ -332,9 +334,11 @@ class Table:
         -------
         table : DataFrame or ndarray of shape (n_samples, n_features)
             Table with the container, column names and data types of the table from which the
-            columns were learned.
+            columns were learned. If a data type cannot hold a known value, the column has a wider
+            type, see `frames.written`.
         """
         columns: list[Array] = [np.full(len(v), None, dtype=object)] * len(self.names)
+        is_known = [np.zeros(len(v), dtype=bool)] * len(self.names)
         before = [] if given is None else columns_of(given)
         states_of_units = np.hsplit(v, np.cumsum(self.widths[:-1]))
         for k, (j, states) in enumerate(zip(self.order, states_of_units, strict=True)):
@@ -348,9 +352,11 @@ class Table:
                 codes = states[:, 0] > 0.5 if is_binary else states.argmax(axis=1)
                 columns[j] = self.categories[j].astype(object)[codes.astype(np.intp)]
             if is_observed is not None:  # the original objects, not converted to floating point
-                columns[j] = np.where(is_observed[:, k], cells_of(before[j]), columns[j])
+                is_known[j] = is_observed[:, k]
+                columns[j] = np.where(is_known[j], cells_of(before[j]), columns[j])
         index = getattr(given, "index", None) if self.container == "pandas" else None
-        return written(self.container, self.names, self.dtypes, columns, self.categories, index)
+        table = self.container, self.names, self.dtypes, columns, self.categories
+        return written(*table, is_known, index)
 
     @property
     def _discrete_columns(self) -> tuple[Array, Array]:
@@ -359,19 +365,25 @@ class Table:
         categories = np.concatenate([np.ones(n_binary), *map(np.arange, widths[n_binary:])])
         return np.repeat(np.arange(len(widths)), widths), categories.astype(np.intp)
 
-    def _codes(self, j: int, column: Any, handle_unknown: str) -> tuple[Array, list[Any]]:
+    def _codes(self, j: int, column: Any, handle_unknown: str) -> tuple[Array, list[Any], Array]:
         """Category code of each value in a column, and the list of unknown categories.
 
         The code of an unknown category is `MISSING`. If `handle_unknown` is "nearest" and all
-        categories are numbers, no number is unknown: it has the code of the nearest category.
+        categories are numbers, no number is unknown: it has the code of the nearest category. The
+        third result is the mask of these numbers.
         """
         codes, values = factorized(column)
         numbers = {value: number for number, value in enumerate(self.categories[j].tolist())}
         present = [values[code] for code in np.unique(codes) if code != MISSING]
+        nearest: dict[Any, int] = {}
         if handle_unknown == "nearest" and are_numbers(self.categories[j]):
             places = self.categories[j].astype(np.float64)
-            strange = [x for x in present if x not in numbers and isinstance(x, Real)]
-            numbers |= {x: int(np.abs(places - float(x)).argmin()) for x in strange}
+            order = np.argsort(places)
+            halves = places[order] / 2
+            others = [x for x in present if x not in numbers and isinstance(x, Real)]
+            ranks = np.searchsorted(halves[1:] + halves[:-1], np.array(others, dtype=np.float64))
+            nearest = dict(zip(others, order[ranks].tolist(), strict=True))
+            numbers |= nearest
         unknown = [value for value in present if value not in numbers]
         if unknown and handle_unknown == "error":
             raise ValueError(
@@ -379,7 +391,8 @@ class Table:
                 f"{unknown[:10]}. Set handle_unknown='missing' to treat them as missing values."
             )
         translated = np.array([*(numbers.get(value, MISSING) for value in values), MISSING])
-        return translated[codes], unknown
+        is_nearest = np.array([*(value in nearest for value in values), False])
+        return translated[codes], unknown, is_nearest[codes]
 
     def _compare(self, j: int, values: Array, check_input: str) -> None:
         """Warn or raise a ValueError if numbers are outside the interval of their column."""

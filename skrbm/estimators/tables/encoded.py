@@ -33,6 +33,8 @@ class EncodedTable:
     unknown : dict of list
         List of the unknown categories of each discrete column, by the name of the column. They are
         encoded as missing values.
+    n_nearest : ndarray of int of shape (n_samples,)
+        Number of values in each row that are encoded as the nearest category.
     """
 
     unit_of_column: Array
@@ -41,6 +43,7 @@ class EncodedTable:
     numbers: Array
     table: Any
     unknown: dict[Any, list[Any]]
+    n_nearest: Array
 
     @cached_property
     def dtype(self) -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,23 @@ from skrbm.core.numerics import Array
 
 MISSING = -1  # code of a missing value
 NUMPY_DATES = np.datetime64, np.timedelta64
+BOOLEANS = "bool", "boolean", "|b1"  # names from `dtype_name`, in lower case
+# Types of a column whose known values do not fit into the type that was learned, in this order.
+WIDER = {"pandas": ("float64", "object"), "polars": ("Float64", "Object"), "array": ("f8", "O")}
 POLARS_KINDS = {"Boolean": "binary"} | dict.fromkeys(
     ("String", "Categorical", "Enum", "Object", "Null"), "categorical"
 )
+
+
+def as_table(X: Any) -> Any:
+    """Return data frames and arrays unchanged, and convert nested lists to an array.
+
+    The array of a list with text has objects: NumPy would convert the numbers to text as well.
+    """
+    if hasattr(X, "dtype") or hasattr(X, "columns"):
+        return X
+    array = np.asarray(X)
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
 def container_of(X: Any) -> str:
@@ -99,11 +114,13 @@ def cells_of(column: Any) -> Array:
 
 
 def is_missing(value: Any) -> bool:
-    """True for None, floating-point NaN, NaT of NumPy, and NaT and NA of pandas."""
+    """True for None, NaN of floats and decimals, NaT of NumPy, and NaT and NA of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(value, NUMPY_DATES):
         return bool(np.isnat(value))
+    if isinstance(value, Decimal):
+        return value.is_nan()
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
@@ -140,9 +157,12 @@ def numbers_of(column: Any) -> Array:
 
 
 def rounded(values: Array, dtype: str) -> Array:
-    """Numbers rounded and clipped to an integer type; for other types, they are unchanged."""
+    """Numbers rounded to a boolean or integer type, and clipped; for other types, unchanged."""
+    plain = dtype.lower().partition("[")[0]  # without "[pyarrow]"
+    if plain in BOOLEANS:
+        return values > 0.5
     try:
-        limits = np.iinfo(dtype.lower().partition("[")[0])  # without "[pyarrow]"
+        limits = np.iinfo(plain)
     except (TypeError, ValueError):
         return values
     whole = [min(max(int(x), limits.min), limits.max) for x in np.rint(values).tolist()]
@@ -155,6 +175,7 @@ def written(
     dtypes: Sequence[str],
     columns: Sequence[Array],
     categories: Sequence[Array | None],
+    is_known: Sequence[Array],
     index: Any = None,
 ) -> Any:
     """Create a table from its columns.
@@ -166,12 +187,16 @@ def written(
     names : sequence of length n_features
         Names of the columns.
     dtypes : sequence of str of length n_features
-        Names of the data types of the columns, as returned by `dtype_name`.
+        Names of the data types of the columns, as returned by `dtype_name`. If a known value of a
+        column would be changed by its data type, the first of the types `WIDER` that keeps all
+        known values is used instead. An array has one data type for all columns.
     columns : sequence of ndarray of shape (n_samples,)
         Columns of numbers, with NaN for missing values, or of objects, with None for missing
         values.
     categories : sequence of ndarray or None
         Categories of each binary or categorical column, and None for other columns.
+    is_known : sequence of ndarray of bool of shape (n_samples,)
+        Mask of the known values of each column.
     index : object, default=None
         Index of the new pandas DataFrame. If None, the rows are numbered.
 
@@ -180,49 +205,82 @@ def written(
     table : DataFrame or ndarray of shape (n_samples, n_features)
         New table.
     """
-    if container == "pandas":
-        import pandas as pd
-
-        series = [_series(*column) for column in zip(columns, dtypes, categories, strict=True)]
-        table = pd.concat(series, axis=1, keys=range(len(series)))
-        table.columns, table.index = list(names), table.index if index is None else index
-        return table
+    wider = WIDER[container]
+    if container == "array":
+        values = np.column_stack(columns)
+        dtype = np.dtype(dtypes[0])
+        if dtype.kind in "US":  # a category may be longer than the learned values
+            dtype = np.result_type(dtype, values.astype(dtype.kind))
+        cells = _converted(
+            values.ravel().astype, values.ravel(), (dtype, *wider), np.ravel(is_known, "F")
+        )
+        return cells.reshape(values.shape)
+    write = _series if container == "pandas" else _polars_series
+    series = [
+        _converted(partial(write, values, listed), values, (dtype, *wider), mask)
+        for values, listed, dtype, mask in zip(columns, categories, dtypes, is_known, strict=True)
+    ]
     if container == "polars":
-        return _polars_frame(names, dtypes, columns, categories)
-    return np.column_stack(columns).astype(dtypes[0])
+        import polars as pl
+
+        return pl.DataFrame(dict(zip(names, series, strict=True)))
+    import pandas as pd
+
+    table = pd.concat(series, axis=1, keys=range(len(series)))
+    table.columns = pd.Index(list(names))  # tuples become a MultiIndex
+    table.index = table.index if index is None else index
+    return table
 
 
-def _series(values: Array, dtype: str, categories: Array | None) -> Any:
-    """Create a pandas Series from values and the name of its data type."""
+def _converted(
+    write: Callable[[Any], Any], values: Array, dtypes: Sequence[Any], is_known: Array
+) -> Any:
+    """Column of the first of several data types that keeps all known values.
+
+    `write` creates the column, given a data type. The last type can hold any value.
+    """
+    known = values[is_known]
+    for dtype in dtypes[:-1]:
+        try:
+            column = write(dtype)
+        except (TypeError, ValueError, OverflowError):
+            if not len(known):
+                raise
+        else:
+            if not len(known) or (cells_of(column)[is_known] == known).all():
+                return column
+    return write(dtypes[-1])
+
+
+def _series(values: Array, categories: Array | None, dtype: str) -> Any:
+    """Create a pandas Series from values and the name of its data type.
+
+    A ValueError is raised if a value is not among the categories of a categorical type.
+    """
     import pandas as pd
 
     if dtype.endswith("category"):
+        if categories is not None and not set(values) <= {None, *categories.tolist()}:
+            raise ValueError("other categories")
         is_ordered = dtype.startswith("ordered")
         return pd.Series(pd.Categorical(values, categories=categories, ordered=is_ordered))
     return pd.Series(values, dtype=dtype)
 
 
-def _polars_frame(
-    names: Sequence[Any],
-    dtypes: Sequence[str],
-    columns: Sequence[Array],
-    categories: Sequence[Array | None],
-) -> Any:
+def _polars_series(values: Array, categories: Array | None, dtype: str) -> Any:
+    """Create a polars Series from values and the name of its data type."""
     import polars as pl
 
-    series = []
-    for name, dtype, values, listed in zip(names, dtypes, columns, categories, strict=True):
-        type_name, *sizes = re.findall(r"[A-Z]\w*|\d+", dtype)  # "Decimal(precision=10, scale=2)"
-        kind = getattr(pl, type_name)
-        if sizes:
-            kind = kind(*map(int, sizes))
-        elif dtype == "Enum" and listed is not None:
-            kind = kind(list(listed))
-        numbers = values.tolist()
-        if type_name == "Decimal":  # polars would convert floats by truncation
-            numbers = [None if is_missing(x) else Decimal(f"{x:.{sizes[1]}f}") for x in numbers]
-        series.append(pl.Series(name, numbers, dtype=kind, strict=False))
-    return pl.DataFrame(series)
+    type_name, *sizes = re.findall(r"[A-Z]\w*|\d+", dtype)  # "Decimal(precision=10, scale=2)"
+    kind = getattr(pl, type_name)
+    if sizes:
+        kind = kind(*map(int, sizes))
+    elif dtype == "Enum" and categories is not None:
+        kind = kind(list(categories))
+    numbers = values.tolist()
+    if type_name == "Decimal":  # polars would convert floats by truncation
+        numbers = [None if is_missing(x) else Decimal(f"{x:.{sizes[1]}f}") for x in numbers]
+    return pl.Series(numbers, dtype=kind, strict=False)
 
 
 def _library_of(container: Any) -> str:

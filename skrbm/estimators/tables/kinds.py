@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -188,17 +189,18 @@ def are_numbers(categories: Any) -> bool:
     return bool(len(categories)) and all(isinstance(x, Real) for x in categories.tolist())
 
 
-def columns_of_few_values(X: Any) -> list[int]:
+def columns_of_few_values(X: Any, n_rows: float) -> list[int]:
     """Indices of the columns of numbers with at most `MAX_FEW_VALUES` distinct values.
 
-    There are at least `MIN_ROWS_PER_VALUE` rows for each of these values.
+    There are at least `MIN_ROWS_PER_VALUE` of `n_rows`, the effective number of rows, for each of
+    these values.
     """
     few = []
     for j, column in enumerate(columns_of(X)):
         if kind_of(column) == "numeric":
             numbers = checked_numbers(j, column)
             n_values = len(np.unique(numbers[~np.isnan(numbers)]))
-            if n_values <= min(MAX_FEW_VALUES, len(numbers) // MIN_ROWS_PER_VALUE):
+            if n_values <= min(MAX_FEW_VALUES, n_rows / MIN_ROWS_PER_VALUE):
                 few.append(j)
     return few
 
@@ -268,12 +270,16 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
         ) from error
     is_empty = bool((codes < 0).all())
     declared = options[0] if options else declared_categories(column)
-    if isinstance(declared, str) or not (declared is None or isinstance(declared, Iterable)):
+    if isinstance(declared, str) or not (declared is None or isinstance(declared, Collection)):
         raise ValueError(
             f"Categories of column {name!r} expected to be a list, got {declared!r}. Pass all "
             f"categories, as in kinds={{{name!r}: ({kind!r}, ['a', 'b'])}}."
         )
-    categories = _sorted(values) if declared is None else list(declared)
+    listed = values if declared is None else list(declared)
+    # The order of a set differs between processes.
+    categories = (
+        _sorted(listed) if declared is None or isinstance(declared, AbstractSet) else listed
+    )
     if kind == "binary":
         if kind_of(column) == "binary" and not options:
             categories = [False, True]
@@ -303,8 +309,8 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
         )
     types = {type(value) for value in categories}
     is_plain = len(types) == 1 and all(issubclass(one, bool | int | float) for one in types)
-    listed = np.array(categories) if is_plain else np.fromiter(categories, dtype=object)
-    return ColumnKind(kind, listed, 0.0, 1.0, is_empty)
+    array = np.array(categories) if is_plain else np.fromiter(categories, dtype=object)
+    return ColumnKind(kind, array, 0.0, 1.0, is_empty)
 
 
 def _sorted(values: list[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from skrbm.estimators.input.formats import RowFormat, checked_mask
 from skrbm.estimators.input.validation import DomainWarning, warn_user, write_attributes
 from skrbm.estimators.tables.codec import Table
 from skrbm.estimators.tables.encoded import EncodedTable
-from skrbm.estimators.tables.frames import column_names, container_of
+from skrbm.estimators.tables.frames import as_table, column_names, container_of
 
 
 def table_of(rbm: Any) -> Table:
@@ -52,6 +52,7 @@ class TableRows(RowFormat):
             public = {f"{name}_": plain.pop(name) for name in ("kinds", "categories")}
             write_attributes(rbm, public | {"columns_": table.columns, "_data": {"table": plain}})
         table = table_of(rbm)
+        _check_other_names(table, X)
         rows = table.encode(X, rbm.handle_unknown, rbm.check_input)
         may_be_missing = not finite or (missing and rbm.missing == "marginalize")
         if not (may_be_missing or rows.is_complete):
@@ -140,6 +141,18 @@ class TableRows(RowFormat):
         return log_jacobians
 
 
+def _check_other_names(table: Table, X: Any) -> None:
+    """Raise a ValueError if names that are no strings, which scikit-learn ignores, differ."""
+    if "array" in (table.container, container_of(X)):
+        return
+    names = column_names(X)
+    if names != table.names and not any(isinstance(name, str) for name in names + table.names):
+        raise ValueError(
+            f"Columns of X expected to be those of fit in the same order, {table.names[:10]}, got "
+            f"{names[:10]}."
+        )
+
+
 def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Validate the number and the names of the columns of a table.
 
@@ -167,6 +180,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
         If `X` is sparse, or if some column names are strings and others are not.
     """
     if container_of(X) == "array":
+        X = as_table(X)
         return validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     names = column_names(X)
     if not len(X) or not names:
