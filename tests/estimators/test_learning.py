@@ -321,7 +321,12 @@ def test_fit_of_many_epochs_is_as_many_partial_fits(kind, algorithm):
         streamed.partial_fit(X)
     assert_same_arrays(fitted, streamed, rtol=1e-10)
     if kind in DISCRETE_KINDS:
-        seen = {"_data.all", "_training_state.n_rows", "_training_state.total_weight"}
+        seen = {
+            "_data.all",
+            "_data.n_observed",
+            "_training_state.n_rows",
+            "_training_state.total_weight",
+        }
         one, other = (learned_bits(rbm) for rbm in (fitted, streamed))
         assert {name for name in one if one[name] != other[name]} == seen
 

@@ -9,7 +9,13 @@ from estimators.instances import KINDS, assert_same_arrays, draw, new
 from estimators.test_tabular import ROWS, discrete, fitted, law, mixed
 from scipy.special import logsumexp
 
-from skrbm import AnnealingWarning, BernoulliRBM, TabularRBM, log_likelihood_scorer
+from skrbm import (
+    AnnealingWarning,
+    BernoulliRBM,
+    GaussianBernoulliRBM,
+    TabularRBM,
+    log_likelihood_scorer,
+)
 from skrbm.estimators.input.formats import ArrayRows
 
 
@@ -325,3 +331,49 @@ def test_scorer_accepts_missing_values_of_a_model_that_sums_over_them():
     holes = with_holes(X)
     expected = rbm.log_likelihood(holes, rbm.log_partition("exact")).mean()
     np.testing.assert_allclose(log_likelihood_scorer(rbm, holes), expected)
+
+
+@pytest.mark.parametrize("n_chains", [7, 9, 11, 25])
+def test_means_of_missing_bits_are_at_most_one(n_chains):
+    """Slip: a sum of quotients, which rounding takes beyond the largest state."""
+    rbm = BernoulliRBM(1, n_iter=1, random_state=0).fit(np.ones((50, 2)))
+    rbm.intercept_visible_ = np.full(2, 40.0)
+    assert rbm.impute([[1, np.nan]], n_chains=n_chains, random_state=0)[0, 1] <= 1
+
+
+@pytest.mark.parametrize("estimator", ["gaussian", "table"])
+def test_statistics_of_a_stream_are_those_of_its_observed_values(estimator):
+    """Slip: rows that count for columns in which they have no value."""
+    rng = np.random.default_rng(0)
+    X = rng.normal([50, -3], [1, 2], (200, 2))
+    first = X[:30].copy()
+    first[5:, 0] = np.nan
+    first[:5, 1] = np.nan
+    both = np.concatenate([first, X])
+    options = {"missing": "marginalize", "random_state": 0}
+    rbm = (
+        GaussianBernoulliRBM(1, **options)
+        if estimator == "gaussian"
+        else TabularRBM(1, numeric_scale="standard", kinds={0: "numeric", 1: "numeric"}, **options)
+    )
+    rbm.partial_fit(first).partial_fit(X)
+    n_rows, mean, variance = rbm._data["all"]
+    expected = both
+    if estimator == "table":  # in units of the first rows
+        expected = (both - np.nanmean(first, axis=0)) / np.nanstd(first, axis=0)
+    assert n_rows == 230
+    np.testing.assert_array_equal(rbm._data["n_observed"], [205, 225])
+    np.testing.assert_allclose(mean, np.nanmean(expected, axis=0), atol=1e-9)
+    np.testing.assert_allclose(variance, np.nanvar(expected, axis=0), rtol=1e-9)
+
+
+def test_few_observed_values_of_first_rows_do_not_set_the_scale():
+    """Slip: a new start, after few rows, from statistics in which missing values count as zeros."""
+    X = np.random.default_rng(0).normal(50, 1, (200, 2))
+    first = X[:10].copy()
+    first[:, 0] = np.nan
+    rbm = GaussianBernoulliRBM(1, missing="marginalize", random_state=0)
+    with pytest.warns(UserWarning, match="constant"):
+        rbm.partial_fit(first)
+    rbm.partial_fit(X)
+    np.testing.assert_allclose(rbm.noise_variance_, 1, atol=0.2)

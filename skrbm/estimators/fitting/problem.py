@@ -19,7 +19,7 @@ from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, NegativePhase
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.parts.missing import ImputedRows
-from skrbm.core.training.start.statistics import column_statistics
+from skrbm.core.training.start.statistics import column_statistics, observed_shares
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import HIDDEN_TYPES, Units
 from skrbm.estimators.fitting.recording import Columns, History, Recorder, RowRecorder, ScoredRows
@@ -68,8 +68,9 @@ class Start:
         diverges, they become the attribute `_data` of the estimator. "first" is a tuple with the
         number of rows, the column means and the column variances from which the model was
         initialized; if its arrays were assigned by hand, these are the statistics of the first fit.
-        "all" is the same tuple for all rows. "is_varying" is the mask of the columns that are not
-        constant, or True if it is unknown. "kurtosis" contains the kurtosis of each column (see
+        "all" is the same tuple for all rows, and "n_observed" the number of rows with an observed
+        value in each column, or in all columns. "is_varying" is the mask of the columns that are
+        not constant, or True if it is unknown. "kurtosis" contains the kurtosis of each column (see
         `_kurtosis` in `start_fit.py`), and "least_kurtosis", if present, is a lower bound for all
         columns. For `TabularRBM`, "table" contains the fields of the `Table` that encodes the
         columns, except `kinds` and `categories`. The entries of `Problem.counts` are included.
@@ -180,6 +181,14 @@ class Problem(ABC):
     def statistics(self) -> Statistics:
         """Statistics of the rows of this fit, computed by `row_statistics`."""
         return row_statistics(self.X, self.sample_weight)
+
+    @cached_property
+    def n_observed(self) -> Array | float:
+        """Effective number of rows with an observed value in each column, or in all columns."""
+        n_rows = self.statistics[0]
+        if self.model.rbm.missing != "marginalize":
+            return n_rows
+        return n_rows * observed_shares(self.X, self.sample_weight)
 
     @property
     def beside_rows(self) -> tuple[Array | None, ...]:

@@ -107,7 +107,10 @@ def start_fit(problem: Problem) -> Start:
     if checkpoint is not None:
         check_same_fit(checkpoint, model.owner, problem.digest)
     rng = deepcopy(problem.streams["training"])
-    origin = _resumed(problem, rng) if problem.resumes else _new(problem, problem.statistics, rng)
+    if problem.resumes:
+        origin = _resumed(problem, rng)
+    else:
+        origin = _new(problem, problem.statistics, problem.n_observed, rng)
     machine, data, state, published = origin
     if checkpoint is None:
         data = {**data, **problem.counts, "kurtosis": _kurtosis(problem, machine, data)}
@@ -134,7 +137,9 @@ def start_fit(problem: Problem) -> Start:
     return Start(machine, dtype, TrainingState(**state), rng, data, base, ladder, phase, published)
 
 
-def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> Origin:
+def _new(
+    problem: Problem, statistics: Statistics, n_observed: Array | float, rng: np.random.Generator
+) -> Origin:
     """New machine initialized with statistics of the data, and the initial state of training."""
     model, rbm = problem.model, problem.model.rbm
     statistics = model.fill_unobserved_means(statistics)
@@ -149,7 +154,8 @@ def _new(problem: Problem, statistics: Statistics, rng: np.random.Generator) -> 
             UserWarning,
         )
     visible = model.base_layer(statistics, is_varying)
-    data = {"first": statistics, "all": statistics, "is_varying": is_varying, "least_kurtosis": 0.0}
+    data = {"first": statistics, "all": statistics, "n_observed": n_observed}
+    data |= {"is_varying": is_varying, "least_kurtosis": 0.0}
     if rbm._row_format.has_tables:
         data["table"] = rbm._data["table"]
     found = _with_clusters(problem, visible, statistics, is_varying, rng) or _with_factors(
@@ -300,16 +306,19 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         )
     seen = before.get("all")
     if seen is not None and len(seen[1]) == width:
-        data = {**before, "all": merged_statistics(seen, statistics), "is_varying": is_varying}
+        of_observed = before.get("n_observed", seen[0]), *seen[1:]
+        n_observed, *moments = merged_statistics(of_observed, (problem.n_observed, *statistics[1:]))
+        data = {**before, "all": (seen[0] + statistics[0], *moments)}
     else:
-        known = model.fill_unobserved_means(statistics)
-        data = {**before, "first": known, "all": known, "is_varying": is_varying}
+        known, n_observed = model.fill_unobserved_means(statistics), problem.n_observed
+        data = {**before, "first": known, "all": known}
+    data |= {"n_observed": n_observed, "is_varying": is_varying}
     is_published = training.get("fingerprint") == fingerprint(model.public)
     is_open = is_published and seen is not None and seen[0] < MIN_SCALE_ROWS
     is_open = is_open and problem.checkpoint is None
     if is_open and published.visible.bounds(model.moments(data["all"])[1]):
         # The variance bounds were set from too few rows.
-        return _new(problem, data["all"], rng)
+        return _new(problem, data["all"], n_observed, rng)
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     particles = np.empty((0, n_hidden))
     if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
@@ -357,14 +366,14 @@ def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
     result is this lower bound in all columns. The kurtosis of earlier rows is rescaled to the new
     variance, but not to the new mean.
     """
-    (n_samples, mean, variance), before = data["all"], problem.data_before
+    (_, mean, variance), before = data["all"], problem.data_before
     least = data.get("least_kurtosis", 0.0)
     is_left_out = "kurtosis" in problem.model.rbm._left_out
     if machine.visible.is_signal_fixed or is_left_out:  # the metric does not use it
         return np.full_like(mean, least)
     kurtosis = column_kurtosis(problem.X, mean, variance, problem.sample_weight)
-    share = problem.statistics[0] / n_samples
-    if share < 1 and "kurtosis" in before:
+    share = problem.n_observed / np.maximum(data["n_observed"], np.finfo(np.float64).tiny)
+    if np.any(share < 1) and "kurtosis" in before:
         ratio = before["all"][2] / np.where(variance > 0, variance, np.inf)
         kurtosis = share * kurtosis + (1 - share) * ratio**2 * before["kurtosis"]
     return np.asarray(np.maximum(kurtosis, least))

@@ -66,13 +66,14 @@ class ConditionalDraws:
         `n_gibbs_steps` steps each. For a transformed column of a table (see `Table.maps`), they are
         means of the numbers in the table.
         """
-        means, n_warm = np.zeros(()), n_gibbs_steps // 2
+        total, n_warm = np.zeros(()), n_gibbs_steps // 2
         values = self.model.rbm._row_format.expected_values(self.model.rbm)
         step = partial(clamped_mean, values=values)
         for _ in range(n_chains):
             v = self.draw(X, n_warm)
-            means = means + self._advanced(v, n_gibbs_steps - n_warm, step) / n_chains
-        return np.where(self._is_held, v, means).astype(v.dtype, copy=False)
+            total = total + self._advanced(v, n_gibbs_steps - n_warm, step)
+        # A sum of quotients could exceed the largest state.
+        return np.where(self._is_held, v, total / n_chains).astype(v.dtype, copy=False)
 
     def _advanced(
         self, X: Array, n_gibbs_steps: int, step: Callable[..., Array] = clamped_gibbs

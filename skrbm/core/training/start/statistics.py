@@ -48,6 +48,19 @@ def column_statistics(
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
+def observed_shares(
+    v: Any, sample_weight: Array | None = None, *, block_elements: int = MOMENT_BLOCK_ELEMENTS
+) -> Array:
+    """Share of the observed values of each column in the total weight of the rows.
+
+    The parameters are those of `column_statistics`. The result has shape (n_visible,).
+    """
+    blocks = _blocks(v, sample_weight, block_elements)
+    totals = [(weight @ ~np.isnan(rows), weight.sum()) for rows, weight in blocks]
+    observed, total = map(sum, zip(*totals, strict=True))
+    return np.asarray(observed / total)
+
+
 def _blocks(
     v: Any, sample_weight: Array | None, block_elements: int
 ) -> Iterator[tuple[Array, Array]]:
@@ -113,13 +126,13 @@ def _times(values: Array, weights: Array | None) -> Array:
 
 
 def merged_statistics(
-    one: tuple[float, Array, Array], other: tuple[float, Array, Array]
-) -> tuple[float, Array, Array]:
+    one: tuple[Any, Array, Array], other: tuple[Any, Array, Array]
+) -> tuple[Any, Array, Array]:
     """Combined statistics of two sets of rows [1]_.
 
     Parameters
     ----------
-    one, other : tuple of float, ndarray and ndarray of shape (n_visible,)
+    one, other : tuple of float or ndarray, ndarray and ndarray of shape (n_visible,)
         Statistics of each set: the number of rows or their total weight, the mean, and the
         variance. The number or weight may differ between the columns; it is then an array. The mean
         may be NaN for a column without observed values.
