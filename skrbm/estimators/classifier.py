@@ -29,6 +29,7 @@ from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_n
 from skrbm.estimators.labels.label_problem import NO_LABEL, LabelProblem
 from skrbm.estimators.parameters import with_constructor
 from skrbm.estimators.tables.frames import is_missing
+from skrbm.estimators.tables.kinds import are_numbers
 
 
 def default_estimator() -> BernoulliRBM:
@@ -230,8 +231,9 @@ class RBMClassifier(
         y : array-like of shape (n_samples,)
             Labels of the rows. Rows without a label have the value `unlabeled`.
         classes : array-like of shape (n_classes,), default=None
-            All labels that occur in any call. This argument is required if the classifier is not
-            fitted. If it is passed in later calls, it must have the same labels.
+            All labels that occur in any call; the value `unlabeled` does not count. This argument
+            is required if the classifier is not fitted. If it is passed in later calls, it must
+            have the same labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows, as for `fit`, but relative to the mean weight of all rows seen so
             far.
@@ -299,23 +301,28 @@ class RBMClassifier(
         X, weights, y = present_rows(X, check_weights(sample_weight, X), y)
         is_labelled = self._is_labelled(y)
         given = y[is_labelled]
+        if given.dtype == object and are_numbers(given):  # None among numbers marks missing labels
+            given = np.array(given.tolist())
         assert_all_finite(given, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(given)
-        labels = self.classes_ if resumes else np.unique(given if classes is None else classes)
+        if classes is not None:
+            classes = column_or_1d(classes)
+            classes = np.unique(classes[self._is_labelled(classes)])
+        new_labels = np.unique(given) if classes is None else classes
+        labels = self.classes_ if resumes else new_labels
         if len(labels) < 2:
             raise ValueError(
                 f"y expected labels of at least two classes, got {len(labels)} class(es) among "
                 f"{len(given)} labeled rows of {len(y)}. Labels equal to unlabeled="
                 f"{self.unlabeled!r} and rows of weight zero do not count."
             )
-        if classes is not None and not np.array_equal(labels, np.unique(classes)):
+        if classes is not None and not np.array_equal(labels, classes):
             raise ValueError(
-                f"classes expected to be those of the first call, {labels}, got "
-                f"{np.unique(classes)}."
+                f"classes expected to be those of the first call, {labels}, got {classes}."
             )
         numbers = np.full(len(y), NO_LABEL)
         numbers[is_labelled] = label_numbers(given, labels)
-        if self.class_weight is not None:
+        if self.class_weight is not None and len(given):
             factors = np.ones(len(y))
             factors[is_labelled] = compute_sample_weight(self.class_weight, given)
             weights = check_weights(factors if weights is None else weights * factors, X)

@@ -515,3 +515,20 @@ def test_a_likelihood_that_would_not_be_tracked_is_refused(method):
     with pytest.raises(ValueError, match=r"track_likelihood .*RBMClassifier.*log-loss"):
         getattr(classifier, method)(np.eye(4), [1, 3, 1, 3], **options)
     assert not hasattr(classifier, "classes_")
+
+
+def test_stream_of_rows_without_labels_trains():
+    """Slips: class weights of no labels; the mark of missing labels as one of the classes."""
+    X, y = np.eye(6), np.array([0, 1, 0, 1, -1, -1])
+    options = {"unlabeled": -1, "class_weight": "balanced"}
+    classifier = RBMClassifier(new("bernoulli", **FAST), **options)
+    classifier.partial_fit(X, y, classes=np.unique(y)).partial_fit(X, np.full(6, -1))
+    assert classifier.classes_.tolist() == [0, 1]
+    assert np.isfinite(classifier.predict_proba(X)).all()
+    floats = np.where(y < 0, np.nan, y)
+    classifier = RBMClassifier(new("bernoulli", **FAST), unlabeled=np.nan)
+    classifier.partial_fit(X, floats, classes=np.unique(floats))
+    classifier.partial_fit(X, floats, classes=[0, 1])
+    assert classifier.classes_.tolist() == [0, 1]
+    objects = np.array([None if label < 0 else label for label in y.tolist()], dtype=object)
+    assert clone(classifier).fit(X, objects).classes_.tolist() == [0, 1]
