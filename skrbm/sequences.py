@@ -145,7 +145,7 @@ def sequence_weights(X: Any, identity: float = 0.8) -> Array:
     if not 0 < identity <= 1:
         raise ValueError(f"identity expected to be in (0, 1], got {identity!r}.")
     sites = _site_codes(X)
-    n_equal = math.ceil(identity * len(sites) - 1e-9)  # 0.55 * 100 is 55.00000000000001
+    n_equal = max(1, math.ceil(identity * len(sites) - 1e-9))  # 0.55 * 100 is 55.00000000000001
     return 1 / _n_relatives(sites, n_equal)
 
 
@@ -164,7 +164,8 @@ def contact_scores(
         S_{ij} = F_{ij} - \frac{\overline{F_{i \cdot}} \, \overline{F_{\cdot j}}}{\overline{F}}
 
     where :math:`J_{ij}(a, b)` is the coupling between letter a at site i and letter b at site j in
-    the zero-sum gauge [2]_, and averages are over pairs of different sites. Some sites have strong
+    the zero-sum gauge [2]_, and averages are over pairs of different sites. A two-state feature,
+    whose interactions have a single column, counts as a site with two letters. Some sites have strong
     couplings to all other sites, for example because they are more variable. The average-product
     correction, the second term of :math:`S_{ij}`, reduces this effect [1]_.
 
@@ -193,7 +194,8 @@ def contact_scores(
         If `as_frame` is True and pandas is not installed.
     ValueError
         If there are fewer than three sites, or if the couplings have no column for the ignored
-        letter.
+        letter. If `ignored_letter` is given and a feature has two states in a single column; fit
+        with the kind "categorical".
 
     References
     ----------
@@ -222,15 +224,24 @@ def contact_scores(
     n_sites = len(couplings.features)
     if n_sites < 3:
         raise ValueError(f"Contact scores expected at least three sites, got {n_sites}.")
+    has_one_column = np.bincount(couplings.feature_of_column, minlength=n_sites) == 1
     included = None
     if ignored_letter is not None:
+        if has_one_column.any():
+            raise ValueError(
+                f"ignored_letter expected sites with one column for each letter, got two states in "
+                f"a single column at {couplings.features[has_one_column][:N_SHOWN].tolist()}. Fit "
+                f"with the kind 'categorical' for these sites."
+            )
         included = ~np.char.endswith(couplings.columns.astype(str), f"={ignored_letter}")
         if included.all():
             raise ValueError(
                 f"ignored_letter expected to be a letter of some site, got {ignored_letter!r}. The "
                 f"columns are named {couplings.columns[:N_SHOWN].tolist()} and so on."
             )
-    scores = couplings.norms(included)
+    # J(a, b) of two letters is J or -J, where J is the interaction of the only column.
+    letters_per_column = np.where(has_one_column, 2.0, 1.0)
+    scores = couplings.norms(included) * np.sqrt(np.outer(letters_per_column, letters_per_column))
     if correction:
         scores = _less_average_product(scores)
     if not as_frame:
@@ -312,7 +323,14 @@ def _records(content: bytes) -> tuple[list[str], list[bytes]]:
             f"Records expected unique names (the first words of their headers), got "
             f"{twice[:N_SHOWN]} more than once. Rename or drop them."
         )
-    return names, [b"".join(parts) for parts in rows]
+    return names, [_one_byte_each(b"".join(parts)) for parts in rows]
+
+
+def _one_byte_each(row: bytes) -> bytes:
+    """Replace each character beyond ASCII, which takes several bytes in UTF-8, by a single byte."""
+    if row.isascii():
+        return row
+    return bytes(min(ord(letter), 255) for letter in row.decode(errors="replace"))
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:

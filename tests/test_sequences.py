@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 
-from skrbm import EffectiveCouplings, TabularRBM
+from skrbm import EffectiveCouplings, TabularRBM, effective_couplings
 from skrbm.sequences import _n_relatives, contact_scores, read_fasta, sequence_weights
 
 FASTA = ">one of them\nAC-\nW\n\n> two\nACDW\n"
@@ -217,3 +217,43 @@ def test_what_has_no_contacts_is_refused(rng):
         contact_scores(random_couplings(rng, n_sites=2)[0])
     with pytest.raises(ValueError, match=r"letter of some site, got 'X'.*'s0=-', 's0=A'"):
         contact_scores(random_couplings(rng)[0], ignored_letter="X")
+
+
+def test_two_state_sites_have_two_letters(rng):
+    # Slips: the one column of two states taken for one letter; letters that have no column.
+    X = rng.choice(list("AC-"), (200, 4)).astype(object)
+    X[:, :2] = rng.choice(list("AC"), (200, 2))
+    X[:, 1] = np.where(rng.random(200) < 0.8, X[:, 0], X[:, 1])
+    X[:, 3] = np.where(rng.random(200) < 0.8, X[:, 2], X[:, 3])
+    kinds = dict.fromkeys(range(4), "categorical")
+    options = {"n_iter": 3, "random_state": 0}
+    two = TabularRBM(2, kinds=kinds | {0: "binary", 1: "binary"}, **options).fit(X)
+    one = TabularRBM(2, kinds=kinds, **options).fit(X)
+
+    def of_both(array):  # the same distribution with a column for each state
+        halves = np.stack([-array[..., :2] / 2, array[..., :2] / 2], axis=-1)
+        return np.concatenate([halves.reshape(*array.shape[:-1], 4), array[..., 2:]], axis=-1)
+
+    one.components_ = of_both(two.components_)
+    one.intercept_visible_ = of_both(two.intercept_visible_)
+    one.intercept_hidden_ = two.intercept_hidden_ + two.components_[:, :2].sum(axis=1) / 2
+    assert np.ptp(one.free_energy(X) - two.free_energy(X)) < 1e-9
+    scores = [contact_scores(effective_couplings(rbm), correction=False) for rbm in (one, two)]
+    np.testing.assert_allclose(*scores, atol=1e-9)
+    with pytest.raises(ValueError, match=r"two states in a single column at \[0, 1\].*'categor"):
+        contact_scores(effective_couplings(two), ignored_letter="-")
+
+
+def test_letters_beyond_ascii_are_one_site_each():
+    # Slip: as many sites as the letter has bytes.
+    file = ">a\nA\u00e9C\n>b\nAD\u03b1\n"
+    letters = read_fasta(io.StringIO(file), handle_unknown="missing")
+    assert letters.isna().to_numpy().tolist() == [[False, True, False], [False, False, True]]
+    with pytest.raises(ValueError, match="got 'é' at site 2 of record 'a'"):
+        read_fasta(io.StringIO(file))
+
+
+def test_sequences_that_agree_nowhere_are_never_similar():
+    # Slip: a threshold that rounds to no site at all.
+    weights = sequence_weights([list("AC"), list("DE"), list("DF")], identity=1e-10)
+    np.testing.assert_allclose(weights, [1, 0.5, 0.5])
