@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, histogram_range
 
 N_BINS = 50  # of the histogram of a hidden unit's inputs
 MIN_DRAWS = 20  # effective sample size below which the standard error is unreliable
@@ -137,5 +137,8 @@ def histograms(inputs: Array) -> tuple[Array, Array]:
     The counts have shape (n_columns, n_bins), and the edges have shape (n_columns, n_bins + 1),
     with n_bins = `N_BINS`.
     """
-    counts, edges = zip(*(np.histogram(column, N_BINS) for column in inputs.T), strict=True)
+    columns = inputs.T.astype(np.float64)
+    ranges = (histogram_range(column.min(), column.max()) for column in columns)
+    of_columns = (np.histogram(x, N_BINS, own) for x, own in zip(columns, ranges, strict=True))
+    counts, edges = zip(*of_columns, strict=True)
     return np.array(counts), np.array(edges)

@@ -17,6 +17,7 @@ SHARED_FACTORS = 2**6  # factors in one product; if each is at most 2, 2^64 fits
 MAX_EXPONENT = 80  # e^80 fits single precision
 BLOCK_BYTES = 2**16  # of a temporary array, which then fits the cache
 IN_PLACE_BYTES = 2**18  # of a block that needs no temporary array, which can therefore be larger
+MIN_RELATIVE_RANGE = 1e-9  # of the largest magnitude; smaller ranges are due to rounding
 MAX_SERIES_ARGUMENT = 2**-4  # the remainder x^4 / 120 is at most 1.3e-7, about a rounding error
 
 
@@ -255,6 +256,14 @@ def like(values: Any, array: Any) -> Any:
     """
     is_elsewhere = isinstance(values, np.ndarray) and is_array(array)
     return np.asarray(values, like=array) if is_elsewhere else values
+
+
+def histogram_range(low: float, high: float) -> tuple[float, float]:
+    """Range of a histogram, which is wider than the given range if that is due to rounding."""
+    pad = MIN_RELATIVE_RANGE * max(abs(low), abs(high))
+    if high - low > pad:
+        return low, high
+    return low - max(pad, 0.5), high + max(pad, 0.5)
 
 
 def is_sparse(rows: Any) -> bool:

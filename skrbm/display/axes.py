@@ -8,6 +8,11 @@ from typing import Any, Self
 MAX_LEVEL_NAMES = 12  # tick labels that fit below an axis without rotation
 
 
+def plain_text(name: Any) -> str:
+    """Text of a name in which matplotlib does not take dollar signs for formulas."""
+    return str(name).replace("$", r"\$")
+
+
 class Display(ABC):
     """Base class of objects that store the data of a plot and draw it.
 

@@ -9,12 +9,11 @@ from typing import Any, Self, final
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, histogram_range
 from skrbm.display.axes import Display
 
 MAX_BINS = 200  # for a histogram a few hundred pixels wide
 OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond these by more than twice their distance
-MIN_RELATIVE_RANGE = 1e-9  # of the largest absolute energy; smaller ranges are due to rounding
 SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood")  # the first recorded one is drawn
 
 
@@ -241,10 +240,7 @@ def _edges(kinds: Sequence[Array]) -> Array:
     arrays together. Its quartiles are computed from the values within the range.
     """
     lows, highs = zip(*map(_range, kinds), strict=True)
-    low, high = min(lows), max(highs)
-    pad = MIN_RELATIVE_RANGE * max(abs(low), abs(high))
-    if high - low <= pad:
-        low, high = low - max(pad, 0.5), high + max(pad, 0.5)
+    low, high = histogram_range(min(lows), max(highs))
     energies = np.concatenate(kinds)
     quartiles = np.quantile(energies[(energies >= low) & (energies <= high)], [0.25, 0.75])
     width = 2 * (quartiles[1] - quartiles[0]) / np.cbrt(len(energies))

@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.hidden_unit_reports import histograms
 from skrbm.core.numerics import Array
-from skrbm.display.axes import Display
+from skrbm.display.axes import Display, plain_text
 from skrbm.estimators.inference.reports import inputs_and_weights
 
 HISTOGRAM_BOX = (0.0, 0.0, 0.55, 1.0)  # left, bottom, width, height within the axes
@@ -127,7 +127,7 @@ class HiddenUnitDisplay(Display):
         colors = ["C0" if weight >= 0 else "C3" for weight in self.weights]
         self.bars_ = right.barh(places, self.weights, color=colors)
         right.axvline(0, color="black", linewidth=0.8)
-        right.set_yticks(places, [str(name) for name in self.names])
+        right.set_yticks(places, [plain_text(name) for name in self.names])
         right.yaxis.tick_right()
         right.invert_yaxis()
         right.locator_params(axis="x", nbins=N_WEIGHT_TICKS)

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skrbm.core.numerics import Array
-from skrbm.display.axes import Display
+from skrbm.display.axes import Display, plain_text
 
 LETTER_WIDTH = 0.9  # fraction of the distance between columns; the rest is a gap
+BLANK = "\N{WHITE SQUARE}"  # drawn for a category without a visible name
 PALETTE = "tab20"  # colors of matplotlib, which repeat after twenty letters
 
 
@@ -127,7 +128,10 @@ class LogoDisplay(Display):
         from matplotlib.textpath import TextPath
 
         palette = colormaps[PALETTE].colors
-        glyphs = {letter: TextPath((0, 0), letter, size=1) for letter in sorted(set(self.letters))}
+        glyphs = {
+            letter: TextPath((0, 0), plain_text(letter) if letter.strip() else BLANK, size=1)
+            for letter in sorted(set(self.letters))
+        }
         colors = {letter: palette[k % len(palette)] for k, letter in enumerate(glyphs)}
         order = np.lexsort([np.abs(self.weights), self.column_of_value])
         ends: dict[tuple[int, bool], float] = {}
@@ -145,9 +149,8 @@ class LogoDisplay(Display):
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set_xlim(-0.5, len(self.names) - 0.5)
         ax.set_ylim(min([0.0, *ends.values()]), max([0.0, *ends.values()]) or 1.0)
-        ax.set_xticks(
-            range(len(self.names)), self.names, rotation=90 if len(self.names) > 20 else 0
-        )
+        names = [plain_text(name) for name in self.names]
+        ax.set_xticks(range(len(names)), names, rotation=90 if len(names) > 20 else 0)
         ax.set_ylabel("weight, nats")
         return self
 

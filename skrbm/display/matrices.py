@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skrbm.core.numerics import Array
-from skrbm.display.axes import MAX_LEVEL_NAMES, Display
+from skrbm.display.axes import MAX_LEVEL_NAMES, Display, plain_text
 from skrbm.estimators.inference.public_couplings import effective_couplings
 
 
@@ -81,7 +81,7 @@ class CouplingsDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
         self.image_ = ax.imshow(self.strengths, cmap="Blues", vmin=0)
-        names = [str(name) for name in self.names]
+        names = [plain_text(name) for name in self.names]
         ax.set_xticks(range(len(names)), names, rotation=90 if len(names) > MAX_LEVEL_NAMES else 0)
         ax.set_yticks(range(len(names)), names)
         self.figure_.colorbar(self.image_, ax=ax, label="root mean square coupling, nats")

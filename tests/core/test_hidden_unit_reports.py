@@ -51,3 +51,13 @@ def test_histograms_count_every_row(rng):
     counts, edges = histograms(inputs)
     np.testing.assert_array_equal(counts.sum(axis=1), 200)
     np.testing.assert_allclose(edges[:, [0, -1]].T, [inputs.min(axis=0), inputs.max(axis=0)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_histograms_of_inputs_that_differ_by_rounding_have_bins(dtype):
+    # Slip: more bins than there are numbers between the smallest and the largest input.
+    center = dtype(-1.7)
+    inputs = np.stack([[center, np.nextafter(center, dtype(0)), center], [2, 2, 2]], axis=1)
+    counts, edges = histograms(inputs.astype(dtype))
+    np.testing.assert_array_equal(counts.sum(axis=1), 3)
+    assert (np.diff(edges, axis=1) > 0).all()

@@ -465,3 +465,15 @@ def test_hidden_units_that_are_not_there_are_refused(rbm, table):
         HiddenUnitDisplay.from_estimator(object(), X, 0)
     with pytest.raises(ValueError, match="NaN"):
         HiddenUnitDisplay.from_estimator(rbm, np.where(X > 0.9, np.nan, X), 0)
+
+
+@pytest.mark.parametrize("names", [["", "a", "b"], [" ", "a", "b"], ["$x_$", "$10", "b"]])
+def test_logos_of_any_category_are_drawn(names):
+    """Slips: no glyph of a blank name; dollar signs taken for a formula."""
+    X = np.array(names, dtype=object)[np.random.default_rng(0).integers(3, size=(60, 3))]
+    X = pd.DataFrame(X, columns=["$y_$", "$a^$b", "z"])
+    table = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    for display in (LogoDisplay.from_estimator(table, 0), CouplingsDisplay.from_estimator(table)):
+        display.figure_.canvas.draw()
+        texts = [label.get_text() for label in display.ax_.get_xticklabels()]
+        assert [text.replace("\\", "") for text in texts] == X.columns.tolist()
