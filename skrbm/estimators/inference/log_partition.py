@@ -82,8 +82,8 @@ def anneal(
     AnnealingWarning
         If the estimate is not reliable, as for the method `log_partition` of the estimators.
     """
-    if _anneals_in_single(machine, model.min_single_weights):
-        machine = machine.astype(np.float32)
+    is_single = _anneals_in_single(machine, model.min_single_weights)
+    machine = machine.astype(np.float32 if is_single else np.float64)
     ends = model.base_and_anchors(machine, rng, X)
     path = TemperedPath.to(on_current_device(machine), *ends)
     previous = None
@@ -100,8 +100,7 @@ def anneal(
             f"method='exact'.",
             AnnealingWarning,
         )
-    if method != "bar":
-        _warn_if_few(result)
+    _warn_if_few(result)
     if method != "ais":  # chains that start in known modes may miss others
         n_steps = max(2, int(size) // FORWARD_PART)
         warn_if_ends_differ(
@@ -163,13 +162,19 @@ def is_below(result: float | LogPartition, bound: float) -> bool:
 def _warn_if_few(result: LogPartition) -> None:
     """Warn if few annealed chains contribute to an estimate.
 
-    The effective sample size is then below `MIN_EFFECTIVE_CHAINS` and below half the number of
-    chains.
+    There are fewer than `MIN_EFFECTIVE_CHAINS` chains, or the effective sample size is below this
+    number and below half the number of chains.
     """
     n_effective, n_chains = result.effective_sample_size, result.n_chains
-    if n_effective is None or n_chains is None:
+    if n_chains is None:
         return
-    if n_effective < min(MIN_EFFECTIVE_CHAINS, n_chains / 2):
+    if n_chains < MIN_EFFECTIVE_CHAINS:
+        warn_user(
+            f"The estimate {result} is a mean over {n_chains} chains: its standard error is not "
+            f"reliable. Set n_chains={MIN_EFFECTIVE_CHAINS} or more.",
+            AnnealingWarning,
+        )
+    elif n_effective is not None and n_effective < min(MIN_EFFECTIVE_CHAINS, n_chains / 2):
         warn_user(
             f"The effective sample size of the estimate {result} is only {n_effective:.1f} of "
             f"{n_chains} annealed chains: neither it nor its standard error is reliable. Increase "
@@ -243,6 +248,12 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
     return float(logsumexp(-free_energy[is_state][rows].astype(np.float64)))
 
 
+def are_states(X: Any, values: tuple[float, ...]) -> Array:
+    """Mask of the rows whose values are missing, or among the states of the units."""
+    v = dense(X)
+    return np.asarray((np.isin(v, values) | np.isnan(v)).all(axis=1))
+
+
 def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
     """Warn if rows have values other than the states of the units, and thus no probability.
 
@@ -251,8 +262,7 @@ def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
     """
     if not values:
         return
-    v = dense(every_kth_row(X, MAX_BOUND_ROWS))
-    if not (np.isin(v, values) | np.isnan(v)).all():
+    if not are_states(every_kth_row(X, MAX_BOUND_ROWS), values).all():
         low, high = values[0], values[-1]
         warn_user(
             f"X has values other than {low:g} and {high:g}: its scores are then no "
@@ -263,7 +273,7 @@ def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
 
 
 def _anneals_in_single(machine: Machine, min_weights: int) -> bool:
-    """True if annealing in single precision is accurate and faster.
+    """True if annealing in single precision is accurate and faster than in double precision.
 
     If a machine with discrete states has no parameter of magnitude `MAX_SINGLE_WEIGHT` or more, the
     rounding error is far below the Monte Carlo error. If it has at least `min_weights` weights,

@@ -332,13 +332,20 @@ class ArrayModel(Model):
         return np.asarray(H)
 
     def map_rows(
-        self, function: Callable[..., Array], X: Any, *others: Array, is_random: bool = False
+        self,
+        function: Callable[..., Array],
+        X: Any,
+        *others: Array,
+        is_random: bool = False,
+        is_precise: bool = False,
     ) -> Array:
         """Apply a function to the machine and checked rows, block by block, and join the results.
 
         The arrays `others` have one row for each row of `X`. Each block is converted to the
         precision of the machine. Set `is_random` if the function draws random numbers: the blocks
         are then processed in order. Otherwise, several threads may process them (see `map_blocks`).
+        Set `is_precise` if results are small differences of large numbers, such as energies. They
+        are then computed in double precision if features are real-valued and not scaled.
 
         Raises
         ------
@@ -348,7 +355,10 @@ class ArrayModel(Model):
         n_rows, size = X.shape[0], self.block_rows
         with finite_results():
             machine = on_current_device(self.machine(X))
-        dtype, opening = machine.dtype, threading.Lock()
+        precision, opening = machine.dtype, threading.Lock()
+        if is_precise and not (machine.visible.is_discrete or self.rbm._row_format.is_standardized):
+            machine = machine.astype(np.float64)
+        dtype = machine.dtype
         result: list[Array] = []
 
         def fill(rows: slice) -> None:
@@ -360,7 +370,8 @@ class ArrayModel(Model):
                 check(part)
             with opening:
                 if not result:  # all parts have rows of this shape
-                    result.append(np.empty((n_rows, *part.shape[1:]), part.dtype))
+                    kind = precision if is_precise else part.dtype
+                    result.append(np.empty((n_rows, *part.shape[1:]), kind))
             result[0][rows] = part
 
         blocks = [slice(begin, begin + size) for begin in range(0, n_rows, size)]

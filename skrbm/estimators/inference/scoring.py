@@ -19,6 +19,7 @@ from skrbm.core.numerics import Array, weighted_mean
 from skrbm.estimators.inference.log_partition import (
     AUTO_TEMPERATURES,
     anneal,
+    are_states,
     warn_if_grey,
     warn_if_too_likely,
 )
@@ -123,7 +124,7 @@ class LikelihoodMixin(ModelMixin):
             Free energy in nats (natural logarithms).
         """
         X = self._model.check_X(X)
-        return self._per_unit(self._model.map_rows(Machine.free_energy, X), X)
+        return self._per_unit(self._model.map_rows(Machine.free_energy, X, is_precise=True), X)
 
     @follows_input
     def energy(self, X: Any, H: Any) -> Array:
@@ -143,7 +144,7 @@ class LikelihoodMixin(ModelMixin):
         """
         X, H = self._model.check_X(X), self._model.check_H(H, name="H")
         check_consistent_length(X, H)
-        return self._per_unit(self._model.map_rows(Machine.energy, X, H), X)
+        return self._per_unit(self._model.map_rows(Machine.energy, X, H, is_precise=True), X)
 
     @follows_input
     @validate_params(
@@ -200,7 +201,7 @@ class LikelihoodMixin(ModelMixin):
         -------
         log_likelihood : ndarray of shape (n_samples,)
             Log-likelihood in nats. An error of `log_partition` changes the results of all rows by
-            the same amount.
+            the same amount. However, log-probabilities are at most 0: larger results are set to 0.
         std_error : ndarray of shape (n_samples,)
             Standard error of each row in nats, without the error of `log_partition`. It is 0 for
             complete rows, and for exact sums over the missing values. It is only returned if
@@ -221,7 +222,8 @@ class LikelihoodMixin(ModelMixin):
         X = model.check_X(X, missing=True)
         is_observed = observed_units(self, X)
         if is_observed is None:
-            free_energy, error = model.map_rows(Machine.free_energy, X), np.zeros(X.shape[0])
+            free_energy = model.map_rows(Machine.free_energy, X, is_precise=True)
+            error = np.zeros(X.shape[0])
         else:
             sizes = n_chains, n_temperatures
             free_energy, error = observed_free_energy(model, X, is_observed, *sizes, random_state)
@@ -233,6 +235,15 @@ class LikelihoodMixin(ModelMixin):
         if is_observed is not None:
             is_empty = ~is_observed.any(axis=1)
             log_likelihood[is_empty] = error[is_empty] = 0
+        (likely,) = (log_likelihood > 0).nonzero()
+        if (
+            len(likely) and model.machine().visible.is_discrete
+        ):  # an error of an estimate, or rounding
+            values = self._visible_type.support.values
+            is_state = not values or are_states(
+                X[likely], values
+            )  # encoded tables have only states
+            log_likelihood[likely[is_state]] = 0
         return (log_likelihood, error) if return_std else log_likelihood
 
     @follows_input
@@ -324,9 +335,9 @@ class LikelihoodMixin(ModelMixin):
         Warns
         -----
         AnnealingWarning
-            If one of three checks of the estimate fails. First, the effective sample size of "ais"
-            and "reverse_ais" must be at least ten or, with fewer than 20 chains, at least half the
-            number of chains. Second, the estimate must not be more than five standard errors below
+            If one of three checks of the estimate fails. First, there must be at least ten chains,
+            and the effective sample size of "ais" and "reverse_ais" must be at least ten or, with
+            fewer than 20 chains, at least half the number of chains. Second, the estimate must not be more than five standard errors below
             a lower bound computed from the states to which chains may jump. Third, the estimate of
             "reverse_ais" or "bar" is compared with an estimate of "ais" with a quarter of the
             temperatures. They must agree within five standard errors of the difference, where
