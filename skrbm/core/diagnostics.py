@@ -203,7 +203,8 @@ def autocorrelation_time(trace: Array) -> float:
     Returns
     -------
     time : float
-        Autocorrelation time in steps, at least 0.01. It is one for a constant quantity.
+        Autocorrelation time in steps, at least 0.01. It is one for a constant quantity, and NaN if
+        a value of the trace is not finite.
 
     References
     ----------
@@ -216,7 +217,7 @@ def autocorrelation_time(trace: Array) -> float:
     length = next_fast_len(2 * n_steps, real=True)
     power = np.abs(rfft(deviation, length, axis=1)) ** 2
     covariance = irfft(power.mean(axis=0), length)[:n_steps]
-    if not covariance[0] > np.finfo(float).eps * np.square(trace).sum() / len(trace):
+    if covariance[0] <= np.finfo(float).eps * np.square(trace).sum() / len(trace):
         return 1.0
     covariance /= n_steps - np.arange(n_steps)
     times = 2 * np.cumsum(covariance / covariance[0]) - 1

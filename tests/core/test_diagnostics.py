@@ -168,3 +168,12 @@ def test_quantities_that_do_not_vary_are_no_sign_of_anything():
     frozen = np.repeat([[1.0], [2.0], [1.0], [2.0]], 50, axis=1)
     assert split_r_hat(frozen) > 1e6
     assert autocorrelation_time(frozen) > 10
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_time_of_a_trace_that_is_not_finite_is_not_a_number(value):
+    # Slip: a comparison that NaN fails, as a constant quantity does.
+    trace = np.random.default_rng(0).normal(size=(4, 50))
+    trace[1, 7] = value
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(autocorrelation_time(trace))
