@@ -166,7 +166,7 @@ def _warn_if_few(result: LogPartition) -> None:
     number and below half the number of chains.
     """
     n_effective, n_chains = result.effective_sample_size, result.n_chains
-    if n_chains is None:
+    if n_chains is None or not np.isfinite(result.value):  # refused later
         return
     if n_chains < MIN_EFFECTIVE_CHAINS:
         warn_user(
