@@ -72,7 +72,7 @@ class Labels:
                 f"The label expected a unit with a column for each of its values, got "
                 f"{type(unit).__name__} units."
             )
-        self._hidden = machine.hidden
+        self._hidden, self._unit = machine.hidden, unit
         self._fields = np.asarray(unit.signal(values) @ machine.weights[self.columns])
         self._log_weights = -unit.energy(values)
 
@@ -133,6 +133,23 @@ class Labels:
     def probabilities(self, field: Array) -> Array:
         """Probabilities of the labels given the other visible units, (n_samples, n_labels)."""
         return np.asarray(softmax(self.log_joint(field), axis=1))
+
+    def draw(self, field: Array, rng: np.random.Generator) -> Array:
+        """Draw a label for each row given the other visible units.
+
+        Parameters
+        ----------
+        field : ndarray of shape (n_samples, n_hidden)
+            Field of the other visible units on the hidden units.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        v : ndarray of shape (n_samples, n_labels)
+            One-hot states of the label.
+        """
+        return self._unit.sample(self.log_joint(field) - self._log_weights, rng)
 
     def log_probabilities(self, field: Array) -> Array:
         """Log-probabilities of the labels in nats, of shape (n_samples, n_labels)."""

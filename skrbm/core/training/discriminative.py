@@ -6,11 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import softmax
 
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense
+from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.core.training.gradient import (
     AllStates,
     DataExpectation,
@@ -202,16 +203,31 @@ class LabelObjective:
             (self.discriminative_weight, self.generative_weight),
         )
         mean, n_rows = machine.hidden.mean(field), v.shape[0]
-        field = labels.without(dense(v[:, labels.columns]), field)
+        known = dense(v[:, labels.columns])
+        field = labels.without(known, field)
         equal = np.full(n_rows, 1 / n_rows)
         positive = LabelledRows(machine, labels, v, mean, field, factors, equal)
         model: Expectation = AllStates()
         if self.generative_weight:
             # Only chains that start at the data need the rows. Other chains have buffers of their
-            # own, because `positive` keeps the rows.
+            # own, because `positive` keeps the rows, as do chains that start with drawn labels.
             rows, used = (v, buffers) if self.starts_at_data else (v[:0], self.chain_buffers)
+            (unlabeled,) = (known.sum(axis=1) == 0).nonzero()
+            if self.starts_at_data and len(unlabeled):
+                drawn = labels.draw(field[unlabeled], rng)
+                rows, used = _with_labels(v, unlabeled, labels, drawn), self.chain_buffers
             _, model, h = self.negative_phase(machine, rows, h, used, rng)
         return positive, self.generative_weight * model, h
+
+
+def _with_labels(v: Any, rows: Array, labels: Labels, states: Array) -> Any:
+    """Copy of rows, of which some unlabeled ones get one-hot `states` of the label."""
+    if not is_sparse(v):
+        labeled = v.copy()
+        labeled[np.ix_(rows, labels.columns)] = states
+        return labeled
+    places = rows, labels.columns[states.argmax(axis=1)]
+    return v + csr_array((np.ones_like(v.data, shape=len(rows)), places), shape=v.shape)
 
 
 def _assembled(
