@@ -80,10 +80,14 @@ class Optimizer(ABC):
         learning_rate : float
             Learning rate of the step.
         memory : dict
-            State of the optimizer, which is initially empty and changed in place.
+            State of the optimizer, which is initially empty and changed in place. It is emptied if
+            the last step remembered arrays with other names.
         """
-        memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
         kinds = self.remembered
+        if memory.get("kinds") != kinds:  # the arrays of another update rule start at zero
+            memory.clear()
+            memory["kinds"] = kinds
+        memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
         for name, array in parameters.items():
             arrays: tuple[Array, ...] = (array, direction[name])
             for kind in kinds:

@@ -74,3 +74,18 @@ def test_schedules_start_at_one_and_fall_as_they_say():
     assert SCHEDULES["constant"](0.9) == SCHEDULES["adaptive"](0.9) == 1
     assert SCHEDULES["linear"](0.75) == 0.25
     assert SCHEDULES["linear"](1.0) == 0
+
+
+@pytest.mark.parametrize(("before", "after"), [("sgd", "adam"), ("adam", "sgd")])
+def test_another_rule_starts_anew(before, after):
+    # Slips: steps of the other rule in the bias correction of a mean that starts at zero, by which
+    # the first step is thirty times too long; velocities of long ago.
+    memory, moved = {}, []
+    for _ in range(500):
+        OPTIMIZERS[before](0.5).step({"weights": np.zeros(1)}, {"weights": np.ones(1)}, 0.1, memory)
+    for own in (memory, {}):
+        parameters = {"weights": np.zeros(1)}
+        for _ in range(3):
+            OPTIMIZERS[after](0.9).step(parameters, {"weights": np.ones(1)}, 0.1, own)
+        moved.append(parameters["weights"])
+    np.testing.assert_array_equal(*moved)
