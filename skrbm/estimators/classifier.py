@@ -11,7 +11,6 @@ from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
     _fit_context,
     clone,
 )
@@ -43,7 +42,6 @@ class RBMClassifier(
     ClassNamePrefixFeaturesOutMixin,
     LabelInferenceMixin,
     ClassifierMixin,
-    TransformerMixin,
     BaseEstimator,
 ):
     r"""Classification restricted Boltzmann machine: the label is an additional visible unit.
@@ -206,7 +204,7 @@ class RBMClassifier(
             seems to consist of identifiers.
         """
         rbm = self._new_estimator()
-        resumes = bool(rbm.warm_start) and self.__sklearn_is_fitted__()
+        resumes = rbm.__sklearn_is_fitted__()
         task = FitTask(self, X, y, rbm.n_iter, sample_weight)
         rows = self._checked(rbm, X, y, sample_weight, resumes)
         problem = LabelProblem.of(*rows, is_planned=True, resumes=resumes)
@@ -283,13 +281,19 @@ class RBMClassifier(
         return self
 
     def _new_estimator(self) -> Any:
-        """Estimator to train: an unfitted clone or, for a warm start, a copy of the fitted one."""
+        """Estimator to train: an unfitted clone or, for a warm start, a copy of the fitted one.
+
+        A warm start needs a fitted estimator of the same class, which has the arrays of the present
+        hidden units.
+        """
         estimator = default_estimator() if self.estimator is None else self.estimator
         rbm = clone(estimator)
         rbm._validate_params()
-        if rbm.warm_start and self.__sklearn_is_fitted__():
-            return copy(self.estimator_).set_params(**rbm.get_params(deep=False))
-        return rbm
+        before: Any = self.estimator_ if self.__sklearn_is_fitted__() else None
+        if not rbm.warm_start or type(before) is not type(rbm):
+            return rbm
+        fitted = copy(before).set_params(**rbm.get_params(deep=False))
+        return fitted if fitted.__sklearn_is_fitted__() else rbm
 
     def _checked(
         self, rbm: Any, X: Any, y: Any, sample_weight: Any, resumes: bool, classes: Any = None

@@ -532,3 +532,27 @@ def test_stream_of_rows_without_labels_trains():
     assert classifier.classes_.tolist() == [0, 1]
     objects = np.array([None if label < 0 else label for label in y.tolist()], dtype=object)
     assert clone(classifier).fit(X, objects).classes_.tolist() == [0, 1]
+
+
+def test_features_are_in_the_container_that_is_set():
+    """Slip: `transform` of a mix-in, which scikit-learn does not wrap."""
+    X = pd.DataFrame(np.eye(4), columns=list("abcd"))
+    classifier = RBMClassifier(new("bernoulli", **FAST)).set_output(transform="pandas")
+    features = classifier.fit_transform(X, [0, 1, 0, 1])
+    pd.testing.assert_frame_equal(classifier.transform(X), features)
+    assert features.columns.tolist() == classifier.get_feature_names_out().tolist()
+
+
+def test_warm_start_needs_a_model_of_the_same_kind():
+    """Slips: parameters of another class in the old model; arrays that the old one does not have."""
+    X, y, options = np.eye(4), [0, 1, 0, 1], FAST | {"warm_start": True}
+    classifier = RBMClassifier(new("bernoulli", **options)).fit(X, y)
+    classifier.set_params(estimator=new("spin", **options)).fit(2 * X - 1, y)
+    anew = RBMClassifier(new("spin", **options)).fit(2 * X - 1, y)
+    assert type(classifier.estimator_) is type(anew.estimator_)
+    np.testing.assert_array_equal(classifier.label_components_, anew.label_components_)
+    classifier.set_params(estimator__hidden_units="drelu").fit(2 * X - 1, y)
+    assert (
+        classifier.estimator_.threshold_hidden_.shape
+        == classifier.estimator_.intercept_hidden_.shape
+    )

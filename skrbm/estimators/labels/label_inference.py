@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,7 +21,7 @@ from skrbm.estimators.labels.label_model import LabelModel
 
 
 @public_methods_of
-class LabelInferenceMixin:
+class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform` for `set_output`
     """Methods of a fitted classifier that use its current public arrays."""
 
     estimator_: Any
