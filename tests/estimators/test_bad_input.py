@@ -496,17 +496,18 @@ def test_warnings_point_at_the_line_of_the_user(method):
     assert {warning.filename for warning in record} == {__file__}
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble])
 @pytest.mark.parametrize("data", [np.zeros((6, 3)), X])
-def test_sparse_half_precision_is_learned_from_as_dense_is(data):
-    # Slip: left to SciPy, whose functions do not know it.
+def test_sparse_numbers_of_rare_precision_are_learned_from_as_dense_ones_are(data, dtype):
+    # Slip: left to SciPy and NumPy, of which some functions do not know them.
     half = sp.csr_array(data)
-    half.data = half.data.astype(np.float16)
+    half.data = half.data.astype(dtype)
     one, other = (BernoulliRBM(2, n_iter=2, draw_states=False, random_state=0) for _ in range(2))
     one.fit(half)
-    other.fit(data.astype(np.float16))
+    other.fit(data.astype(dtype))
     np.testing.assert_allclose(one.components_, other.components_, atol=1e-12)
     np.testing.assert_allclose(one.transform(half), other.transform(data), atol=1e-12)
-    assert half.dtype == np.float16
+    assert half.dtype == dtype
 
 
 def test_sparse_input_with_duplicates_is_summed_and_left_alone():

@@ -519,3 +519,13 @@ def test_a_fit_that_new_rows_gain_from_does_not_warn():
     z = rng.normal(size=(500, 2)) @ rng.normal(size=(2, 20))
     X = pd.DataFrame(1e6 * (z + rng.normal(size=z.shape))).add_prefix("number")
     TabularRBM(128, n_iter=10, random_state=0).fit(X)
+
+
+def test_streams_do_not_keep_the_rate_of_an_adaptive_fit():
+    """Slip: a factor that only fit sets back, and that no parameter can raise again."""
+    X = (np.random.default_rng(0).random((300, 10)) < 0.3) * 1.0
+    options = {"learning_rate_schedule": "adaptive", "n_iter_no_change": 1, "random_state": 0}
+    rbm = BernoulliRBM(4, n_iter=100, **options).fit(X)
+    assert rbm.history_["learning_rate"][-1] < 0.01
+    rbm.set_params(learning_rate=0.3, verbose=1).partial_fit(X)
+    assert rbm.history_["learning_rate"][-1] == 0.3

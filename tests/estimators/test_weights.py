@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skrbm import (
     BernoulliRBM,
     GaussianBernoulliRBM,
+    OverfittingWarning,
     RBMClassifier,
     RBMOutlierDetector,
     TabularRBM,
@@ -302,3 +303,29 @@ def test_weight_of_a_class_of_a_table_is_that_of_its_rows():
     np.testing.assert_array_equal(by_class.predict_proba(X), by_row.predict_proba(X))
     plain = RBMClassifier(rbm).fit(X, y)
     assert np.abs(by_row.predict_proba(X) - plain.predict_proba(X)).max() > 0.01
+
+
+def test_start_at_clusters_has_their_weights():
+    """Slip: modes and first chains that follow the numbers of rows."""
+    rng, group = np.random.default_rng(0), np.repeat([0, 1], 200)
+    X = (rng.random((400, 40)) < np.where(group[:, None], 0.97, 0.03)) * 1.0
+    weights = np.where(group, 1, 9)
+    rbm = BernoulliRBM(8, n_iter=0, n_particles=500, random_state=0).fit(X, sample_weight=weights)
+    chains = rbm.inverse_transform(rbm.h_samples_).mean(axis=1)
+    assert (chains > 0.5).mean() == pytest.approx(0.1, abs=0.05)
+    score = np.average(rbm.log_likelihood(X), weights=weights)
+    other = BernoulliRBM(8, n_iter=0, random_state=0).fit(np.repeat(X, weights, axis=0))
+    assert score > np.average(other.log_likelihood(X), weights=weights) - 0.2
+
+
+def test_warnings_count_weights_as_copies():
+    """Slips: as many rows as there are weights; a bound that heavy weights make too certain."""
+    rng = np.random.default_rng(0)
+    X = np.unique((rng.random((40, 12)) < 0.5) * 1.0, axis=0)
+    with pytest.warns(OverfittingWarning):
+        BernoulliRBM(64, n_iter=600, random_state=0).fit(X, sample_weight=np.ones(len(X)))
+    BernoulliRBM(64, n_iter=600, random_state=0).fit(X, sample_weight=np.full(len(X), 200))
+    rng = np.random.default_rng(7)
+    rng.random((500, 10))
+    weights, X = np.exp(3 * rng.normal(size=500)), rng.normal(size=(500, 4))
+    GaussianBernoulliRBM(8, n_iter=10, random_state=0).fit(X, sample_weight=weights)

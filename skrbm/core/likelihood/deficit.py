@@ -71,7 +71,7 @@ def likelihood_deficit(
         Mean log-likelihood of a row under the other model, minus an upper bound on that under the
         machine, minus `N_STD_ERRORS` standard errors of the difference, in nats. If the value is
         positive, the machine is significantly worse than the other model. It is minus infinity for
-        a single row, whose standard error is unknown.
+        fewer than two effective rows, whose standard error is unknown.
     """
     machine = machine.astype(np.float64)
     rng, rows = np.random.default_rng(0), every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)
@@ -88,8 +88,12 @@ def likelihood_deficit(
         log_partition_at_least(machine, states), _proposed_bound(machine, rows, chains, rng)
     )
     difference = reference + machine.free_energy(rows) + bound
-    mean = float(np.average(difference, weights=weight))
-    error = float(np.sqrt(np.average((difference - mean) ** 2, weights=weight) / len(difference)))
+    shares = np.ones(len(difference)) if weight is None else weight / weight.max()
+    shares = shares / shares.sum()
+    if shares @ shares > 0.5:  # fewer than two effective rows
+        return -np.inf
+    mean = float(shares @ difference)
+    error = float(np.sqrt(shares @ (difference - mean) ** 2 * (shares @ shares)))
     return mean - N_STD_ERRORS * error
 
 

@@ -28,7 +28,7 @@ from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.parts.normalization import variance_beyond_bound
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import MAX_LIKELIHOOD_ROWS, LikelihoodRecorder
-from skrbm.estimators.input.validation import OverfittingWarning, warn_user
+from skrbm.estimators.input.validation import OverfittingWarning, number_of_rows, warn_user
 
 MAX_RECORDED_ROWS = 1000  # largest number of training rows that are scored if rows are held out
 # A fit warns if a model of independent features has a log-likelihood larger by this number of nats.
@@ -294,7 +294,7 @@ class RowRecorder(Recorder):
             self._warn_if_shapeless(machine, particles)
             if self.held_out is None:
                 self._warn_if_overfitted(machine, step_sum)
-        ratio = variance_beyond_bound(machine, rows.v, particles)
+        ratio = variance_beyond_bound(machine, rows.v, particles) if self.is_persistent else 0.0
         if ratio > MAX_VARIANCE_RATIO:
             others = "'binary'" if rbm.hidden_units == "drelu" else "'drelu' or 'binary'"
             warn_user(
@@ -340,6 +340,9 @@ class RowRecorder(Recorder):
         The gain of the likelihood is therefore about half the gain of the pseudo-likelihood.
         """
         rbm, n_rows = self.rbm, self.n_samples
+        if self.rows.weight is not None:
+            weight = self.rows.weight if self.learned is None else self.rows.weight[self.learned]
+            n_rows = number_of_rows(weight)
         least = MIN_OPTIMISM * n_rows  # in effective parameters
         is_known = self.history.n_iter > 1 and n_rows >= MIN_COVARIANCE_ROWS and np.any(step_sum)
         if not is_known or machine.weights.size < least:
@@ -360,7 +363,7 @@ class RowRecorder(Recorder):
         if n_parameters >= least:
             warn_user(
                 f"The model is likely to be overfitted. Expected a log-likelihood that rises on new "
-                f"rows as well, but {n_rows} rows are few for about {n_parameters:.0f} effective "
+                f"rows as well, but {n_rows:.0f} rows are few for about {n_parameters:.0f} effective "
                 f"weights: on new rows, the mean log-likelihood is expected to be about "
                 f"{n_parameters / n_rows:.2g} nats lower, most of the gain over independent features. "
                 f"Set early_stopping=True or l2={L2_OF_ROWS / n_rows:.1g}, or reduce "

@@ -9,6 +9,7 @@ import numpy as np
 from skrbm.core.machine import Machine, by_layer
 from skrbm.core.numerics import Array, like
 from skrbm.core.training.gradient import UpdateBuffers
+from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.part import Part
 from skrbm.core.training.parts.average import Average
@@ -88,7 +89,8 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     )
     penalties = Penalties(rbm.l1, rbm.l1_squared, rbm.l2)
     is_visible_unbounded, is_hidden_unbounded = map(np.any, machine.curvature_scales)
-    hidden_scale = HiddenScale(preconditioner, not is_visible_unbounded)
+    has_chains = PERSISTENT_CHAINS in phases.offers
+    hidden_scale = HiddenScale(preconditioner, not is_visible_unbounded, has_chains)
     parts: tuple[Part, ...] = (
         Guard(start.dtype),
         *([GreyValues()] if rbm.draw_states else ()),

@@ -114,8 +114,7 @@ def start_fit(problem: Problem) -> Start:
     machine, data, state, published = origin
     if checkpoint is None:
         data = {**data, **problem.counts, "kurtosis": _kurtosis(problem, machine, data)}
-        if problem.is_planned:
-            state["rate_factor"] = 1.0
+        state["rate_factor"] = 1.0
     else:
         data = problem.data_before  # includes these rows
     base = model.base_layer(data["all"])
@@ -218,7 +217,8 @@ def _with_clusters(
     # Not spawned from `rng`: before NumPy 2, a copied generator loses its seed sequence.
     most, (learned, _), stream = max(n_hidden, 2), problem.split, new_streams(deepcopy(rng), 1)[0]
     with one_blas_thread():  # threads slow small products down
-        modes = find_clusters(problem.X, learned, mean, variance, step, most, stream)
+        size, weights = (step, most, stream), problem.sample_weight
+        modes = find_clusters(problem.X, learned, mean, variance, *size, sample_weight=weights)
         if modes is None:
             return None
         within = model.base_layer((n_samples, modes.origin, modes.variance), is_varying)

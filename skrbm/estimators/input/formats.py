@@ -206,7 +206,8 @@ class ArrayRows(RowFormat):
                     assert_all_finite(X, allow_nan=missing, estimator_name=name, input_name="X")
             if isinstance(X, np.ndarray) and not is_mapped:
                 X = np.ascontiguousarray(X)  # rounding errors depend on the memory layout
-            if issparse(X) and X.dtype == np.float16:  # SciPy has no products of half precision
+            if issparse(X) and X.dtype.kind == "f" and X.dtype.itemsize not in (4, 8):
+                # SciPy has no products of half precision, and NumPy no counts of long doubles.
                 X = type(X)((X.data.astype(np.float64), X.indices, X.indptr), shape=X.shape)
             if issparse(X) and not X.has_canonical_format:
                 X = X.copy()

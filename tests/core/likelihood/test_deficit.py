@@ -44,7 +44,8 @@ def test_shortfall_is_what_independent_columns_have_more(case, seed, rng):
     particles = hidden_states(p)  # all of them: the bound is the truth
     for own in (None, weight):
         mean = np.average(difference, weights=own)
-        error = np.sqrt(np.average((difference - mean) ** 2, weights=own) / len(v))
+        n_rows = len(v) if own is None else own.sum() ** 2 / (own**2).sum()
+        error = np.sqrt(np.average((difference - mean) ** 2, weights=own) / n_rows)
         expected = mean - N_STD_ERRORS * error
         np.testing.assert_allclose(
             likelihood_deficit(machine, independent_log_density(layer), v, particles, own),
@@ -118,11 +119,10 @@ def test_kernels_need_distinct_values_and_few_columns(rng):
 def test_a_single_row_has_no_standard_error(rng):
     p = oracles.random_parameters("bernoulli", 6, 3, rng)
     machine = machine_from(p)
-    v, particles = np.ones((1, 6)), np.ones((5, 3))
-    assert (
-        likelihood_deficit(machine, independent_log_density(machine.visible), v, particles)
-        == -np.inf
-    )
+    particles, base = np.ones((5, 3)), independent_log_density(machine.visible)
+    assert likelihood_deficit(machine, base, np.ones((1, 6)), particles) == -np.inf
+    weight = np.array([1.0, 1e-6])  # another row that hardly counts
+    assert likelihood_deficit(machine, base, np.eye(2, 6), particles, weight) == -np.inf
 
 
 def test_shortfall_of_wide_rows_takes_little_memory(rng):

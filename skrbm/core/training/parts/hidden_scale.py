@@ -51,12 +51,15 @@ class HiddenScale(Part):
         Preconditioner of the trainer, which receives the variances.
     is_visible_bounded : bool, default=True
         Whether all visible states are bounded.
+    has_chains : bool, default=True
+        Whether there are persistent chains. If False, the variance under the data is used alone.
     """
 
     name: ClassVar[str] = "hidden scale"
 
     preconditioner: Preconditioner
     is_visible_bounded: bool = True
+    has_chains: bool = True
 
     def observe(self, step: Step) -> None:
         """Update the running variance and the scale of the metric."""
@@ -66,9 +69,10 @@ class HiddenScale(Part):
         variance = np.square(mean - center).mean(axis=0) + 1 / hidden.tail_curvature
         before = memory.get("variance", variance)
         memory["variance"] = variance = before + SCALE_RATE * (variance - before)
-        variance = np.maximum(variance, np.square(step.state.particles - center).mean(axis=0))
+        if self.has_chains:
+            variance = np.maximum(variance, np.square(step.state.particles - center).mean(axis=0))
         if self.is_visible_bounded:
-            variance *= math.sqrt(max(1.0, step.state.n_updates / N_FULL_UPDATES))
+            variance = variance * math.sqrt(max(1.0, step.state.n_updates / N_FULL_UPDATES))
         self.preconditioner.scale_hidden(variance)
 
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:

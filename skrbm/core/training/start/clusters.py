@@ -118,6 +118,7 @@ def find_clusters(
     step: float,
     max_clusters: int,
     rng: np.random.Generator,
+    sample_weight: Array | None = None,
 ) -> Clusters | None:
     """Find clusters of rows that are separated by wide gaps.
 
@@ -140,6 +141,9 @@ def find_clusters(
         Maximum number of clusters. Values above `MAX_CLUSTERS` count as `MAX_CLUSTERS`.
     rng : numpy.random.Generator
         Source of random numbers.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Positive weights of all rows, which define the shares, centers and variances of the
+        clusters, but not their boundaries. If None, all rows have equal weights.
 
     Returns
     -------
@@ -154,11 +158,13 @@ def find_clusters(
     indices = np.arange(v.shape[0]) if indices is None else indices
     deviation = np.sqrt(np.where(variance > 0, variance, np.inf))
     unit = step or deviation
-    far, share = ([], 0.0) if step else far_rows_by_group(v, indices, mean, deviation)
+    weight_of = np.ones(v.shape[0]) if sample_weight is None else sample_weight
+    far, share = ([], 0.0) if step else far_rows_by_group(v, indices, mean, deviation, weight_of)
     common = np.setdiff1d(indices, np.concatenate(far)) if far else indices
     rare = [group for group in far if len(group) >= MIN_RARE_ROWS]
     n_rows = min(len(common), MAX_CLUSTERED_ROWS, MAX_CLUSTERED_ELEMENTS // v.shape[1])
-    rows = dense(v[rng.choice(common, n_rows, replace=False)]).astype(np.float64)
+    chosen = rng.choice(common, n_rows, replace=False)
+    rows = dense(v[chosen]).astype(np.float64)
     with np.errstate(over="ignore"):
         scaled = (rows - mean) / unit
     # k-means crashes on infinite squares.
@@ -166,12 +172,14 @@ def find_clusters(
         return None
     rows = with_nearest_values(rows, rows, mean)
     label = _merged_clusters((rows - mean) / unit, step, rng)
-    weights = np.full(n_rows, 1.0 / n_rows)
+    weights = weight_of[chosen] / weight_of[chosen].sum()
     if rare:
-        sizes = [*map(len, rare)]
-        weights = np.repeat([(1 - share * sum(sizes)) / n_rows, share], [n_rows, sum(sizes)])
-        label = np.append(label, label.max() + 1 + np.repeat(np.arange(len(rare)), sizes))
-        rows = np.concatenate([rows, dense(v[np.concatenate(rare)])])
+        added = np.concatenate(rare)
+        shares = share * weight_of[added]
+        weights = np.append((1 - shares.sum()) * weights, shares)
+        label_of_rare = label.max() + 1 + np.arange(len(rare))
+        label = np.append(label, np.repeat(label_of_rare, [*map(len, rare)]))
+        rows = np.concatenate([rows, dense(v[added])])
     shares = np.bincount(label, weights)
     if not 1 < len(shares) <= min(max_clusters, MAX_CLUSTERS):
         return None
@@ -187,7 +195,7 @@ def find_clusters(
 
 
 def far_rows_by_group(
-    v: Any, indices: Array, mean: Array, unit: Array
+    v: Any, indices: Array, mean: Array, unit: Array, sample_weight: Array
 ) -> tuple[list[Array], float]:
     """Find groups of one or more rare rows that are far from all other rows.
 
@@ -208,14 +216,16 @@ def far_rows_by_group(
         column. The unit is infinite for constant columns. Later searches, of which there are at
         most `N_RESCALINGS` - 1, measure distances in standard deviations within the groups that
         the previous search found.
+    sample_weight : ndarray of shape (n_samples,)
+        Positive weights of all rows, which define only `share`.
 
     Returns
     -------
     groups : list of ndarray of int
         Row indices of each rare group.
     share : float
-        Share of the data that each row of a group represents. It is 0 if no groups of rows are far
-        from each other.
+        Share of the data that a row of a group represents, divided by the weight of the row. It is
+        0 if no groups of rows are far from each other.
     """
     searched = searched_rows(indices, v.shape[1])
     with np.errstate(over="ignore"):
@@ -238,7 +248,8 @@ def far_rows_by_group(
     n_rows = np.bincount(label)
     is_rare = n_rows * min(len(indices), MAX_CLUSTERED_ROWS) < MAX_RARE_ROWS * len(searched)
     is_rare[n_rows.argmax()] = False
-    return [searched[label == k] for k in np.flatnonzero(is_rare)], 1 / len(searched)
+    groups = [searched[label == k] for k in np.flatnonzero(is_rare)]
+    return groups, float(1 / sample_weight[searched].sum())
 
 
 def _merged_clusters(scaled: Array, step: float, rng: np.random.Generator) -> Array:

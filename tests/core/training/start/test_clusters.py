@@ -266,3 +266,20 @@ def test_kurtosis_is_that_of_columns_whose_squares_have_the_same_covariance(n_co
     modes = Clusters(None, None, np.repeat(place, n_columns, axis=1), shares, None)
     actual = modes.kurtosis(np.full(n_columns, 2.0))
     assert actual == pytest.approx(3 + 2 * LOG_VARIANCE_SAFETY * n_columns * float(spread[0]))
+
+
+@pytest.mark.parametrize("n_rare", [0, 6])
+def test_shares_are_those_of_the_weights(n_rare, rng):
+    # Slips: each row counted alike, in groups of many rows or in rare ones.
+    X = rng.normal(size=(2000, 10))
+    X[:1000] += 15
+    X[2000 - n_rare :] -= 40
+    mean, variance = X.mean(axis=0), X.var(axis=0)
+    weight = np.repeat([9.0, 1.0], 1000)
+    modes = find_clusters(X, None, mean, variance, 0.0, 8, rng, weight)
+    expected = np.array([9000, 1000 - n_rare, n_rare])[: 3 if n_rare else 2] / 10_000
+    np.testing.assert_allclose(modes.shares, expected, atol=0.02)
+    if n_rare:
+        assert modes.shares[2] == pytest.approx(n_rare / 10_000)
+    assert modes.weights.sum() == pytest.approx(1)
+    np.testing.assert_allclose(modes.centers[0], X[:1000].mean(axis=0), atol=0.3)
