@@ -192,6 +192,8 @@ def contact_scores(
     ------
     ImportError
         If `as_frame` is True and pandas is not installed.
+    TypeError
+        If `couplings` is not an instance of `EffectiveCouplings`.
     ValueError
         If there are fewer than three sites, or if the couplings have no column for the ignored
         letter. If `ignored_letter` is given and a feature has two states in a single column; fit
@@ -221,6 +223,11 @@ def contact_scores(
     >>> [int(site) for site in np.unravel_index(scores.argmax(), scores.shape)]
     [2, 3]
     """
+    if not isinstance(couplings, EffectiveCouplings):
+        raise TypeError(
+            f"couplings expected to be the result of effective_couplings, got "
+            f"{type(couplings).__name__}."
+        )
     n_sites = len(couplings.features)
     if n_sites < 3:
         raise ValueError(f"Contact scores expected at least three sites, got {n_sites}.")

@@ -217,6 +217,8 @@ def test_what_has_no_contacts_is_refused(rng):
         contact_scores(random_couplings(rng, n_sites=2)[0])
     with pytest.raises(ValueError, match=r"letter of some site, got 'X'.*'s0=-', 's0=A'"):
         contact_scores(random_couplings(rng)[0], ignored_letter="X")
+    with pytest.raises(TypeError, match="result of effective_couplings, got TabularRBM"):
+        contact_scores(TabularRBM())
 
 
 def test_two_state_sites_have_two_letters(rng):

@@ -14,7 +14,11 @@ from skrbm.display.axes import Display
 
 MAX_BINS = 200  # for a histogram a few hundred pixels wide
 OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond these by more than twice their distance
-SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood")  # the first recorded one is drawn
+SHOWN_SCORES = (
+    "log_likelihood",
+    "pseudo_likelihood",
+    "log_loss",
+)  # the first recorded one is drawn
 
 
 @final
@@ -53,18 +57,18 @@ class TrainingCurveDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, names: Sequence[str] | None = None, ax: Any = None
+        cls, estimator: Any, *, names: str | Sequence[str] | None = None, ax: Any = None
     ) -> Self:
         """Plot the training history of a fitted estimator.
 
         Parameters
         ----------
-        estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM
+        estimator : BernoulliRBM, SpinRBM, GaussianBernoulliRBM, TabularRBM or RBMClassifier
             Fitted estimator. `partial_fit` records its epochs only if `verbose` is nonzero.
-        names : sequence of str, default=None
+        names : str or sequence of str, default=None
             Names of the quantities in `history_` to plot. If None, the log-likelihoods are plotted
-            if they were tracked, and the pseudo-likelihoods otherwise. The same scores of
-            validation rows, if they were recorded, are plotted as well.
+            if they were tracked, and the pseudo-likelihoods otherwise; for a classifier, the log
+            losses. The same scores of validation rows, if they were recorded, are plotted as well.
         ax : matplotlib.axes.Axes, default=None
             Axes to draw in. If None, a new figure is created.
 
@@ -92,6 +96,7 @@ class TrainingCurveDisplay(Display):
         if names is None:
             score = next((name for name in SHOWN_SCORES if name in history), "")
             names = [name for name in (score, f"validation_{score}") if name in history]
+        names = [names] if isinstance(names, str) else names
         unknown = [name for name in names if name not in history]
         if unknown or not len(names):
             raise ValueError(f"Expected names among {list(history)}, got {unknown}.")

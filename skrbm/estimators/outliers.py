@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
+from skrbm.estimators.inference.missing_values import observed_free_energy
 from skrbm.estimators.input.validation import (
     check_weights,
     number_of_rows,
@@ -24,6 +25,7 @@ from skrbm.estimators.tables.frames import as_table
 from skrbm.estimators.tables.kinds import columns_of_few_values
 from skrbm.estimators.tabular_rbm import TabularRBM
 
+SUM_SIZE = 100, 1000  # chains and temperatures, for rows with many unknown categories
 N_HIDDEN, N_ITER = 32, 60  # of the default model of tables; benchmarks/results/adbench.json
 SHARE_ROUNDING = 1e-12  # relative rounding error of contamination times the total weight
 TIE_EPS = 1000  # machine epsilons: tolerance of equal scores, such as the scores of equal rows
@@ -45,8 +47,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         it is ``BernoulliRBM(random_state=0)`` for sparse `X`, and for `X` that NumPy converts to an
         array of booleans or of numbers in [0, 1]. For any other `X`, it is
         ``TabularRBM(32, kinds=kinds, numeric_scale="standard", handle_unknown="nearest",
-        n_iter=60, random_state=0)``. Examples are data frames with boolean and numeric columns,
-        and arrays with missing values. The dictionary `kinds` declares columns of numbers as
+        n_iter=60, random_state=0)``. Examples are data frames with boolean and numeric columns and,
+        with ``criterion="pseudo_likelihood"``, arrays with missing values. The dictionary `kinds` declares columns of numbers as
         "categorical" if they have at most 12 distinct values and at least ten rows per value. The
         default `numeric_scale` of `TabularRBM` is not used, because it moves extreme values closer
         to the others.
@@ -58,8 +60,10 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         pseudo-likelihood takes longer to compute, since every term of its sum over the features is
         normalized separately. It gives more weight to features that predict each other. The free
         energy needs complete rows; impute missing values first, by `RBMImputer` in a Pipeline. With
-        both criteria, each number that a `TabularRBM` with ``handle_unknown="nearest"`` replaces by
-        a category lowers the score by :math:`\log(n + 1)`, where n is the number of training rows.
+        both criteria, with a `TabularRBM` that has ``handle_unknown="nearest"``, each value that is
+        not among the categories of its column lowers the score by :math:`\log(n + 1)`, where n is
+        the number of training rows. Such a number counts as the nearest category; any other such
+        value is left out of the score.
 
     Attributes
     ----------
@@ -196,10 +200,18 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def _scores(self, X: Any) -> Array:
-        scores = self._model_scores(X)
-        if getattr(self.estimator_, "handle_unknown", "") != "nearest":
-            return scores
-        return scores - self._log_rows * self.estimator_._model.check_X(X, finite=False).n_nearest
+        rbm = self.estimator_
+        if getattr(rbm, "handle_unknown", "") != "nearest":
+            return self._model_scores(X)
+        rows = rbm._model.check_X(X, finite=False)
+        is_observed = rows.observed_units
+        has_missing = ((~is_observed).sum(axis=1) > rows.n_unknown).any()
+        if self.criterion == "pseudo_likelihood" or has_missing or not rows.n_unknown.any():
+            scores = self._model_scores(X)
+        else:  # of the known values
+            energy, _ = observed_free_energy(rbm._model, rows, is_observed, *SUM_SIZE, None)
+            scores = -rbm._per_unit(energy, rows, is_observed)
+        return scores - self._log_rows * (rows.n_nearest + rows.n_unknown)
 
     def _model_scores(self, X: Any) -> Array:
         if self.criterion == "pseudo_likelihood":

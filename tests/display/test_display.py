@@ -17,6 +17,7 @@ from skrbm import (
     GaussianBernoulliRBM,
     HiddenUnitDisplay,
     LogoDisplay,
+    RBMClassifier,
     RBMOutlierDetector,
     SamplesDisplay,
     SpinRBM,
@@ -165,6 +166,10 @@ def test_training_curves_are_columns_of_the_history(rbm):
     assert one.ax_.get_ylabel() == "free energy gap, nats"
     score = TrainingCurveDisplay.from_estimator(rbm, names=["pseudo_likelihood"])
     assert score.ax_.get_ylabel() == "pseudo likelihood, nats"
+    one = TrainingCurveDisplay.from_estimator(rbm, names="chain_gap")
+    assert list(one.history) == ["chain_gap"]
+    classifier = RBMClassifier(BernoulliRBM(2, n_iter=2)).fit(X, X[:, 20] > 0.5)
+    assert list(TrainingCurveDisplay.from_estimator(classifier).history) == ["log_loss"]
     for names, got in ((["loss"], r"\['loss'\]"), ([], r"\[\]")):
         with pytest.raises(ValueError, match=r"Expected names among \[.*got " + got):
             TrainingCurveDisplay.from_estimator(rbm, names=names)

@@ -8,7 +8,14 @@ from device_arrays import DeviceArray, counted, stand_in_only, to_device
 from sklearn import config_context
 from sklearn.base import clone
 
-from skrbm import BernoulliRBM, GaussianBernoulliRBM, SpinRBM, TabularRBM, effective_couplings
+from skrbm import (
+    BernoulliRBM,
+    GaussianBernoulliRBM,
+    SpinRBM,
+    TabularRBM,
+    effective_couplings,
+    log_likelihood_scorer,
+)
 from skrbm.core.numerics import to_host
 
 ESTIMATORS = [BernoulliRBM, SpinRBM, GaussianBernoulliRBM]
@@ -54,6 +61,7 @@ def same_results(estimator, X, like):
         "std_error": estimator.log_likelihood(rows, return_std=True)[1],
         "log_partition": np.array(float(estimator.log_partition())),
         "score": np.array(estimator.score(rows, sample_weight=like(np.ones(len(X))))),
+        "scorer": np.array(log_likelihood_scorer(estimator, rows)),
     }
 
 

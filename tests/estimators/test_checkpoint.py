@@ -206,7 +206,8 @@ def test_rows_are_compared_with_all_that_belongs_to_them(recipe, tmp_path):
             kept.fit(X, *changed)
     with pytest.raises(ValueError, match="in another order"):
         kept.fit(X[::-1], *others)
-    kept.fit(np.asfortranarray(X), *others)
+    ones = () if others else (None, np.ones(len(X)))
+    kept.fit(np.asfortranarray(X), *others, *ones)
 
 
 @pytest.mark.parametrize(

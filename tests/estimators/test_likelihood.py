@@ -20,6 +20,7 @@ from skrbm import (
     DomainWarning,
     GaussianBernoulliRBM,
     LogPartition,
+    RBMClassifier,
     TabularRBM,
     log_likelihood_scorer,
 )
@@ -237,6 +238,9 @@ def test_scorer_is_the_mean_likelihood_also_behind_a_pipeline(kind):
     pipeline = make_pipeline(FunctionTransformer(np.negative), rbm)
     np.testing.assert_allclose(log_likelihood_scorer(pipeline, -v), expected)
     np.testing.assert_allclose(log_likelihood_scorer(make_pipeline(rbm), v), expected)
+    classifier = RBMClassifier(BernoulliRBM(2, n_iter=1)).fit(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(TypeError, match=r"got RBMClassifier\. Pass its attribute estimator_"):
+        log_likelihood_scorer(classifier, np.eye(4))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

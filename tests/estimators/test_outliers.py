@@ -211,13 +211,28 @@ def test_default_model_is_that_of_the_copies_for_which_weights_stand(rng):
     assert fewer.estimator_.kinds_ == ["categorical", "numeric"]
 
 
-def test_text_among_numbers_is_a_missing_value(rng):
-    """Slip: a bare error about text where the encoding has taken it for missing."""
-    detector = RBMOutlierDetector(criterion="pseudo_likelihood")
-    X = table_of_few_values(rng).astype(object)
-    kinds = {0: "categorical", 1: "categorical"}
-    options = {"handle_unknown": "nearest", "missing": "marginalize", "n_iter": 2}
-    detector.set_params(estimator=TabularRBM(2, kinds=kinds, random_state=0, **options)).fit(X)
-    text, missing = X[:1].copy(), X[:1].copy()
-    text[0, 0], missing[0, 0] = "new", None
-    np.testing.assert_array_equal(detector.score_samples(text), detector.score_samples(missing))
+@pytest.mark.parametrize("criterion", ["free_energy", "pseudo_likelihood"])
+def test_new_categories_are_left_out_and_lower_the_score(criterion, rng):
+    """Slips: an error; a score that rises with each term that is left out; a missing value taken for
+    a new one; a bare error about text where the encoding has taken it for missing.
+    """
+    X = pd.DataFrame(table_of_few_values(rng), columns=["few", "same", "number"])
+    X["port"] = rng.choice(list("CQS"), len(X))
+    detector = RBMOutlierDetector(criterion=criterion).fit(X)
+    rows = X.iloc[:3].astype({"few": object})
+    text, missing = rows.copy(), rows.copy()
+    text.loc[0, "few"] = text.loc[1, "port"] = "new"
+    missing.loc[0, "few"] = missing.loc[1, "port"] = None
+    scores = detector.score_samples(text)
+    assert scores[2] == pytest.approx(detector.score_samples(X)[2], rel=1e-12)
+    marginal = clone(detector.estimator_).set_params(missing="marginalize")
+    for name, value in vars(detector.estimator_).items():
+        if name.endswith("_") or name == "_data":
+            setattr(marginal, name, value)
+    if criterion == "free_energy":
+        expected = marginal.log_likelihood(missing, 0.0)
+        with pytest.raises(ValueError, match="contains NaN, None or an unknown category"):
+            detector.score_samples(missing)
+    else:
+        expected = marginal.score_samples(missing)
+    np.testing.assert_allclose(scores[:2], expected[:2] - np.log(401), rtol=1e-9)

@@ -193,7 +193,8 @@ class Problem(ABC):
     @property
     def beside_rows(self) -> tuple[Array | None, ...]:
         """Arrays with one value per row that the fit uses besides `X`; unused ones are None."""
-        return (self.sample_weight,)
+        weight = self.sample_weight
+        return (None if weight is None or (weight == 1).all() else weight,)
 
     @cached_property
     def digest(self) -> tuple[int, str]:

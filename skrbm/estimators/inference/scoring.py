@@ -24,8 +24,8 @@ from skrbm.estimators.inference.log_partition import (
     warn_if_too_likely,
 )
 from skrbm.estimators.inference.missing_values import average_over_draws, observed_free_energy
-from skrbm.estimators.inference.model import ModelMixin
-from skrbm.estimators.input.array_libraries import follows_input
+from skrbm.estimators.inference.model import ModelMixin, model_of
+from skrbm.estimators.input.array_libraries import follows_input, to_numpy
 from skrbm.estimators.input.formats import RowFormat, observed_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
@@ -423,6 +423,12 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     score : float
         Mean log-likelihood in nats per row.
 
+    Raises
+    ------
+    TypeError
+        If the estimator is none of these, for example an `RBMClassifier`, whose rows have no
+        log-likelihood without their labels.
+
     Warns
     -----
     DomainWarning
@@ -450,6 +456,7 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
         if len(estimator) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
-    warn_if_grey(estimator._model.check_X(X, missing=True), estimator._visible_type.support.values)
+    rows = model_of(estimator).check_X(to_numpy(X), missing=True)
+    warn_if_grey(rows, estimator._visible_type.support.values)
     log_partition = estimator.log_partition(n_temperatures="auto")
-    return float(estimator.log_likelihood(X, log_partition).mean(dtype=np.float64))
+    return float(to_numpy(estimator.log_likelihood(X, log_partition)).mean(dtype=np.float64))

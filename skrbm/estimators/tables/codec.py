@@ -276,11 +276,11 @@ class Table:
         discrete, real = self.order[: self.n_discrete], self.order[self.n_discrete :]
         # Codes are between MISSING and the largest width, in the smallest sufficient integer type.
         codes = np.empty((len(X), len(discrete)), np.min_scalar_type(-max(self.widths)))
-        unknown, n_nearest = {}, np.zeros(len(X), dtype=np.intp)
+        unknown, n_new = {}, np.zeros((2, len(X)), dtype=np.intp)
         for k, j in enumerate(discrete):
             found = self._codes(j, columns[j], handle_unknown)
-            codes[:, k], unknown[self.names[j]], is_nearest = found
-            n_nearest += is_nearest
+            codes[:, k], unknown[self.names[j]], is_new = found
+            n_new += is_new
         values = [checked_numbers(self.names[j], columns[j]) for j in real]
         precision = np.result_type(*values) if values else np.float64
         numbers = np.empty((len(X), len(real)), precision)
@@ -291,7 +291,7 @@ class Table:
                 numbers[:, k] = (column - self.origin[j]) / self.scale[j]
             else:
                 numbers[:, k] = scores.forward(column)
-        return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown, n_nearest)
+        return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown, *n_new)
 
     def values(self, v: Array) -> Array:
         """Convert transformed columns of states of shape (n_samples, n_columns) to numbers."""
@@ -370,7 +370,8 @@ class Table:
 
         The code of an unknown category is `MISSING`. If `handle_unknown` is "nearest" and all
         categories are numbers, no number is unknown: it has the code of the nearest category. The
-        third result is the mask of these numbers.
+        third result, of shape (2, n_samples), contains the masks of these numbers and of unknown
+        categories.
         """
         codes, values = factorized(column)
         numbers = {value: number for number, value in enumerate(self.categories[j].tolist())}
@@ -391,8 +392,11 @@ class Table:
                 f"{unknown[:10]}. Set handle_unknown='missing' to treat them as missing values."
             )
         translated = np.array([*(numbers.get(value, MISSING) for value in values), MISSING])
-        is_nearest = np.array([*(value in nearest for value in values), False])
-        return translated[codes], unknown, is_nearest[codes]
+        is_new = [
+            [*(x in nearest for x in values), False],
+            [*(x not in numbers for x in values), False],
+        ]
+        return translated[codes], unknown, np.array(is_new)[:, codes]
 
     def _compare(self, j: int, values: Array, check_input: str) -> None:
         """Warn or raise a ValueError if numbers are outside the interval of their column."""

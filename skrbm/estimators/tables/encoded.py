@@ -33,8 +33,9 @@ class EncodedTable:
     unknown : dict of list
         List of the unknown categories of each discrete column, by the name of the column. They are
         encoded as missing values.
-    n_nearest : ndarray of int of shape (n_samples,)
-        Number of values in each row that are encoded as the nearest category.
+    n_nearest, n_unknown : ndarray of int of shape (n_samples,)
+        Number of values in each row that are encoded as the nearest category, and number of unknown
+        categories, which are encoded as missing values.
     """
 
     unit_of_column: Array
@@ -44,6 +45,7 @@ class EncodedTable:
     table: Any
     unknown: dict[Any, list[Any]]
     n_nearest: Array
+    n_unknown: Array
 
     @cached_property
     def dtype(self) -> Any:

@@ -60,9 +60,9 @@ class TableRows(RowFormat):
             raise ValueError(
                 f"Input X contains NaN, None or an unknown category in columns "
                 f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} "
-                f"needs complete rows here. Impute them with impute, or call score_samples or "
-                f"log_likelihood, which accept incomplete rows, as "
-                f"RBMOutlierDetector(criterion='pseudo_likelihood') does."
+                f"needs complete rows here. Impute them first, with impute or with RBMImputer in a "
+                f"Pipeline. score_samples and log_likelihood accept incomplete rows, as does "
+                f"RBMOutlierDetector(criterion='pseudo_likelihood')."
             )
         return rows
 
