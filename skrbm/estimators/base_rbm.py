@@ -433,10 +433,11 @@ class BaseRBM(
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A weight of k is equivalent to k copies of the row, and a weight of
-            zero excludes the row. If None, all rows have a weight of one. The step of a mini-batch
-            is proportional to the mean weight of its rows divided by the mean weight of all
-            training rows.
+            Weights of the rows. In all averages over rows, a weight of k counts like k copies of
+            the row, and a weight of zero excludes the row. If None, all rows have a weight of one.
+            The number of updates depends on the number of rows alone. The step of a mini-batch is
+            proportional to the mean weight of its rows divided by the mean weight of all training
+            rows, so that only ratios of weights matter.
 
         Returns
         -------
@@ -464,15 +465,17 @@ class BaseRBM(
         ConvergenceWarning
             If the mean log-likelihood of `X` is significantly lower than under a model of
             independent features or, after at least ten epochs, under a kernel density estimate of
-            at most 20 real-valued features: a lower bound of the difference exceeds 0.2 nats plus
-            three standard errors. Also if the features and the hidden units are real-valued, and
-            the model cannot reach the variance of `X` along a strong factor.
+            at most 20 real-valued features: the difference, estimated conservatively, exceeds 0.2
+            nats by more than three standard errors. Also if the features and the hidden units are
+            real-valued, and the model cannot reach the variance of `X` along a strong factor, and
+            if the score for `early_stopping` or for the schedule "adaptive" is NaN.
         OverfittingWarning
-            If most of the gain over independent features, and at least one nat per row, is expected
-            to be lost on new rows. The expected loss is the effective number of weights divided by
-            the number of rows. It is not checked after a single epoch, with fewer than 20 rows,
-            with `early_stopping`, with Adam, or if the pseudo-likelihood is NaN. It is not checked
-            either if the model is significantly worse than a model of independent features.
+            If at least one nat per row, and at least 40 % of the gain of the pseudo-likelihood over
+            independent features, is expected to be lost on new rows. The expected loss is the
+            effective number of weights divided by the number of rows. It is not checked after a
+            single epoch, with fewer than 20 rows, with `early_stopping`, with Adam, or if the
+            pseudo-likelihood is NaN. It is not checked either if the model is significantly worse
+            than a model of independent features.
         AnnealingWarning
             With `track_likelihood`, if an estimate of the log-partition function is significantly
             below a lower bound computed from the rows.

@@ -88,7 +88,8 @@ class RBMClassifier(
     Attributes
     ----------
     estimator_ : estimator object
-        Fitted machine of the features and hidden units, without the label.
+        Fitted machine of the features and hidden units, without the label: its samples,
+        likelihoods and couplings are not those of the classifier.
     label_components_ : ndarray of shape (n_components, n_classes)
         Weights between hidden units and labels.
     intercept_label_ : ndarray of shape (n_classes,)
@@ -163,12 +164,14 @@ class RBMClassifier(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data in the format of the estimator.
+            Training data in the format of the estimator, without missing values and unknown
+            categories, for any `missing` and `handle_unknown` of the estimator. Impute them first,
+            for example by `RBMImputer` in a Pipeline.
         y : array-like of shape (n_samples,)
             Labels of the rows. Rows without a label have the value `unlabeled`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A weight of k is equivalent to k copies of the row, and a weight of
-            zero excludes the row. If None, all rows have a weight of one.
+            Weights of the rows. In all averages over rows, a weight of k counts like k copies of
+            the row, and a weight of zero excludes the row. If None, all rows have a weight of one.
 
         Returns
         -------

@@ -45,13 +45,13 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     estimator : estimator object, default=None
         `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. If None,
         it is ``BernoulliRBM(random_state=0)`` for sparse `X`, and for `X` that NumPy converts to an
-        array of booleans or of numbers in [0, 1]. For any other `X`, it is
-        ``TabularRBM(32, kinds=kinds, numeric_scale="standard", handle_unknown="nearest",
-        n_iter=60, random_state=0)``. Examples are data frames with boolean and numeric columns and,
-        with ``criterion="pseudo_likelihood"``, arrays with missing values. The dictionary `kinds` declares columns of numbers as
-        "categorical" if they have at most 12 distinct values and at least ten rows per value. The
-        default `numeric_scale` of `TabularRBM` is not used, because it moves extreme values closer
-        to the others.
+        array of booleans or of numbers in [0, 1]. For any other `X`, it is ``TabularRBM(32,
+        kinds=kinds, numeric_scale="standard", handle_unknown="nearest", n_iter=60,
+        random_state=0)``. Examples are data frames with boolean and numeric columns and, with
+        ``criterion="pseudo_likelihood"``, arrays with missing values. The dictionary `kinds`
+        declares columns of numbers as "categorical" if they have at most 12 distinct values and at
+        least ten rows per value. The default `numeric_scale` of `TabularRBM` is not used, because
+        it moves extreme values closer to the others.
     contamination : float, default=0.1
         Maximum fraction of the training rows to classify as outliers, in (0, 0.5]. Rows with equal
         scores are classified alike; the fraction may therefore be smaller.
@@ -119,8 +119,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         y : object, default=None
             Ignored.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows. A weight of k is equivalent to k copies of the row, also for
-            `contamination`. If None, all rows have a weight of one.
+            Weights of the rows. In all averages over rows and for `contamination`, a weight of k
+            counts like k copies of the row. If None, all rows have a weight of one.
 
         Returns
         -------

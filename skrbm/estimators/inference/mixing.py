@@ -40,13 +40,13 @@ def chain_diagnostics(
 ) -> ChainDiagnostics:
     """Run Gibbs chains and diagnose their mixing.
 
-    By default, the initial visible states are overdispersed: each is drawn given a hidden state
-    that is drawn with the same total input to all hidden units. This input ranges from -8 nats in
-    the first chain to 8 nats in the last. Nearly all "binary" hidden units are thus in the lower
-    state in the first chain, and in the upper state in the last. Each chain first takes
-    ``n_steps // 2`` Gibbs steps that are not recorded. The autocorrelation time is estimated with
-    Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of Vehtari and
-    others [2]_, who recommend values below 1.01.
+    By default, the initial visible states are overdispersed. In each chain, all hidden units get
+    the same input, from -8 nats in the first chain to 8 nats in the last. A hidden state is drawn
+    with this input, then a visible state given the hidden state. Nearly all "binary" hidden units
+    are thus in the lower state in the first chain, and in the upper state in the last. Each chain
+    first takes ``n_steps // 2`` Gibbs steps that are not recorded. The autocorrelation time is
+    estimated with Sokal's self-consistent window [1]_. R-hat is the rank-normalized split R-hat of
+    Vehtari and others [2]_, who recommend values below 1.01.
 
     Parameters
     ----------

@@ -286,9 +286,9 @@ class SamplingMixin(ModelMixin):
         -------
         V : ndarray of shape (n_samples, n_features) or (n_imputations, n_samples, n_features)
             Rows with imputed values; observed values are unchanged. A `TabularRBM` returns a table
-            of the same type as in `fit`; if the data type of a column cannot hold an observed value,
-            it becomes float64 or object. With `n_imputations`, data frames are returned as a list,
-            and arrays as one array.
+            of the same type as in `fit`; a column whose data type cannot hold an observed value
+            becomes float64 or object. With `n_imputations`, data frames are returned as a list, and
+            arrays as one array.
 
         Raises
         ------

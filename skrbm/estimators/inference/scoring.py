@@ -67,6 +67,13 @@ class LikelihoodMixin(ModelMixin):
             Log pseudo-likelihood in nats, a sum over the observed features. For a row with missing
             values, the score is averaged over ten imputations, each after 20 Gibbs steps. Repeated
             calls with the same incomplete rows give the same result.
+
+        Raises
+        ------
+        ValueError
+            If `X` is invalid, if a result is not finite, or if a feature given the others has no
+            known range, as with `numeric_scale="mixture"` and hidden units that are not binary; use
+            `log_likelihood` for such models.
         """
         model = self._model
         X = model.check_X(X, missing=True)
@@ -304,9 +311,8 @@ class LikelihoodMixin(ModelMixin):
             Number of inverse temperatures that each chain visits. For "bar", it is the approximate
             total number of steps of all chains in a set. "auto" tries 150, 600, 2400 and 10,000 in
             turn, until two successive estimates agree within three standard errors of their
-            difference. In addition, the standard error must be at most 0.2 nats for the first
-            estimate and at most 0.05 nats for the second. The second must not be below the lower
-            bound (see Warns).
+            difference. The last estimate must also have a standard error of at most 0.05 nats, and
+            not be below the lower bound (see Warns); the one before, of at most 0.2 nats.
         X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
             Rows whose means and variances define the initial distribution, and to which chains may
             jump. If None, the means and variances are those of the training data. If the arrays
@@ -337,11 +343,12 @@ class LikelihoodMixin(ModelMixin):
         AnnealingWarning
             If one of three checks of the estimate fails. First, there must be at least ten chains,
             and the effective sample size of "ais" and "reverse_ais" must be at least ten or, with
-            fewer than 20 chains, at least half the number of chains. Second, the estimate must not be more than five standard errors below
-            a lower bound computed from the states to which chains may jump. Third, the estimate of
-            "reverse_ais" or "bar" is compared with an estimate of "ais" with a quarter of the
-            temperatures. They must agree within five standard errors of the difference, where
-            standard errors above 0.32 nats count as 0.32 nats.
+            fewer than 20 chains, at least half the number of chains. Second, the estimate must not
+            be more than five standard errors below a lower bound computed from the states to which
+            chains may jump. Third, the estimate of "reverse_ais" or "bar" is compared with an
+            estimate of "ais" with a quarter of the temperatures. They must agree within five
+            standard errors of the difference, where standard errors above 0.32 nats count as 0.32
+            nats.
 
         References
         ----------
