@@ -18,6 +18,7 @@ from skrbm.estimators.tables.frames import columns_of, container_of, factorized
 __all__ = ["contact_scores", "read_fasta", "sequence_weights"]
 
 ALPHABETS = {"protein": "-ACDEFGHIKLMNPQRSTVWY", "dna": "-ACGT", "rna": "-ACGU"}
+BEYOND_LATIN = 255  # byte of letters beyond Latin-1, in which it is the letter y with a diaeresis
 GZIP_MAGIC = b"\x1f\x8b"  # first bytes of a compressed file: RFC 1952
 N_SHOWN = 10  # largest number of names in a message
 # Block sizes of the comparison of pairs: for at most 255 sites, two arrays of one byte per pair,
@@ -164,10 +165,10 @@ def contact_scores(
         S_{ij} = F_{ij} - \frac{\overline{F_{i \cdot}} \, \overline{F_{\cdot j}}}{\overline{F}}
 
     where :math:`J_{ij}(a, b)` is the coupling between letter a at site i and letter b at site j in
-    the zero-sum gauge [2]_, and averages are over pairs of different sites. A two-state feature,
-    whose interactions have a single column, counts as a site with two letters. Some sites have strong
-    couplings to all other sites, for example because they are more variable. The average-product
-    correction, the second term of :math:`S_{ij}`, reduces this effect [1]_.
+    the zero-sum gauge [2]_, and averages are over pairs of different sites. A feature with two
+    states in a single column counts as a site with two letters. Some sites have strong couplings to
+    all other sites, for example because they are more variable. The average-product correction, the
+    second term of :math:`S_{ij}`, reduces this effect [1]_.
 
     Parameters
     ----------
@@ -231,13 +232,14 @@ def contact_scores(
     n_sites = len(couplings.features)
     if n_sites < 3:
         raise ValueError(f"Contact scores expected at least three sites, got {n_sites}.")
-    has_one_column = np.bincount(couplings.feature_of_column, minlength=n_sites) == 1
+    given = couplings.has_two_states
+    has_two_states = np.zeros(n_sites, dtype=bool) if given is None else given
     included = None
     if ignored_letter is not None:
-        if has_one_column.any():
+        if has_two_states.any():
             raise ValueError(
                 f"ignored_letter expected sites with one column for each letter, got two states in "
-                f"a single column at {couplings.features[has_one_column][:N_SHOWN].tolist()}. Fit "
+                f"a single column at {couplings.features[has_two_states][:N_SHOWN].tolist()}. Fit "
                 f"with the kind 'categorical' for these sites."
             )
         included = ~np.char.endswith(couplings.columns.astype(str), f"={ignored_letter}")
@@ -247,7 +249,7 @@ def contact_scores(
                 f"columns are named {couplings.columns[:N_SHOWN].tolist()} and so on."
             )
     # J(a, b) of two letters is J or -J, where J is the interaction of the only column.
-    letters_per_column = np.where(has_one_column, 2.0, 1.0)
+    letters_per_column = np.where(has_two_states, 2.0, 1.0)
     scores = couplings.norms(included) * np.sqrt(np.outer(letters_per_column, letters_per_column))
     if correction:
         scores = _less_average_product(scores)
@@ -334,10 +336,16 @@ def _records(content: bytes) -> tuple[list[str], list[bytes]]:
 
 
 def _one_byte_each(row: bytes) -> bytes:
-    """Replace each character beyond ASCII, which takes several bytes in UTF-8, by a single byte."""
+    """Encode each character in Latin-1, as which text is read that is not in UTF-8.
+
+    Characters beyond Latin-1 become the byte `BEYOND_LATIN`.
+    """
     if row.isascii():
         return row
-    return bytes(min(ord(letter), 255) for letter in row.decode(errors="replace"))
+    try:
+        return bytes(min(ord(letter), BEYOND_LATIN) for letter in row.decode())
+    except UnicodeDecodeError:
+        return row
 
 
 def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
@@ -373,9 +381,10 @@ def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: st
     places = np.argwhere(codes < 0)
     if len(places) and handle_unknown == "error":
         record, site = places[0]
+        byte = sequences[record, site]
+        shown = "a letter beyond Latin-1" if byte == BEYOND_LATIN else repr(chr(byte))
         raise ValueError(
-            f"Sequences expected letters of the alphabet {letters!r}, got "
-            f"{chr(sequences[record, site])!r} at site {site + 1} of record {names[record]!r}, and "
+            f"Sequences expected letters of the alphabet {letters!r}, got {shown} at site {site + 1} of record {names[record]!r}, and "
             f"{len(places)} such letters in all. Choose another alphabet, or set "
             f"handle_unknown='missing'."
         )

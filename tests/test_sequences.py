@@ -253,9 +253,26 @@ def test_letters_beyond_ascii_are_one_site_each():
     assert letters.isna().to_numpy().tolist() == [[False, True, False], [False, False, True]]
     with pytest.raises(ValueError, match="got 'é' at site 2 of record 'a'"):
         read_fasta(io.StringIO(file))
+    with pytest.raises(ValueError, match="got 'é' at site 2 of record 'a'"):
+        read_fasta(io.BytesIO(">a\nA\u00e9C\n".encode("latin-1")))
+    with pytest.raises(ValueError, match="got a letter beyond Latin-1 at site 1 of record 'b'"):
+        read_fasta(io.StringIO(">a\nAC\n>b\n\u03b1D\n"))
 
 
 def test_sequences_that_agree_nowhere_are_never_similar():
     # Slip: a threshold that rounds to no site at all.
     weights = sequence_weights([list("AC"), list("DE"), list("DF")], identity=1e-10)
     np.testing.assert_allclose(weights, [1, 0.5, 0.5])
+
+
+def test_numbers_and_constant_sites_have_no_second_letter(rng):
+    # Slip: every single column taken for two states.
+    X = rng.normal(size=(100, 3))
+    couplings = effective_couplings(TabularRBM(2, n_iter=2, random_state=0).fit(X))
+    scores = contact_scores(couplings, correction=False)
+    np.testing.assert_array_equal(scores, couplings.norms())
+    X = rng.choice(list("AC-"), (100, 4)).astype(object)
+    X[:, 0] = "A"
+    kinds = dict.fromkeys(range(4), "categorical")
+    rbm = TabularRBM(2, kinds=kinds, n_iter=2, random_state=0).fit(X)
+    assert (contact_scores(effective_couplings(rbm), ignored_letter="-")[0] == 0).all()

@@ -61,6 +61,8 @@ class EffectiveCouplings:
         Names of the features, or their indices.
     columns : ndarray of shape (n_columns,)
         Names of the columns, such as "port=Southampton", or their indices.
+    has_two_states : ndarray of bool of shape (n_features,), default=None
+        Mask of the features with two states in a single column. If None, there are none.
     """
 
     fields: Array
@@ -70,6 +72,7 @@ class EffectiveCouplings:
     feature_of_column: Array
     features: Array
     columns: Array
+    has_two_states: Array | None = None
 
     @property
     def strengths(self) -> Array:
@@ -226,7 +229,9 @@ def effective_couplings(
         sums[2][is_same[:, :, None] | is_same[:, None, :] | is_same] = 0
     triples = sums[2] if order > 2 else None
     indices = np.arange(machine.visible.n_units), np.arange(len(unit))
-    return EffectiveCouplings(sums[0], sums[1], triples, method, unit, *indices)
+    values = map(machine.visible.unit_values, range(machine.visible.n_units))
+    has_two_states = np.array([v is not None and v.shape == (2, 1) for v in values])
+    return EffectiveCouplings(sums[0], sums[1], triples, method, unit, *indices, has_two_states)
 
 
 @final

@@ -14,11 +14,8 @@ from skrbm.display.axes import Display
 
 MAX_BINS = 200  # for a histogram a few hundred pixels wide
 OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond these by more than twice their distance
-SHOWN_SCORES = (
-    "log_likelihood",
-    "pseudo_likelihood",
-    "log_loss",
-)  # the first recorded one is drawn
+# The first recorded one is drawn.
+SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood", "log_loss")
 
 
 @final

@@ -25,7 +25,8 @@ from skrbm.estimators.tables.frames import as_table
 from skrbm.estimators.tables.kinds import columns_of_few_values
 from skrbm.estimators.tabular_rbm import TabularRBM
 
-SUM_SIZE = 100, 1000  # chains and temperatures, for rows with many unknown categories
+# Chains and temperatures for rows with many unknown categories, whose number decides the score.
+SUM_SIZE = 10, 100
 N_HIDDEN, N_ITER = 32, 60  # of the default model of tables; benchmarks/results/adbench.json
 SHARE_ROUNDING = 1e-12  # relative rounding error of contamination times the total weight
 TIE_EPS = 1000  # machine epsilons: tolerance of equal scores, such as the scores of equal rows
@@ -60,10 +61,11 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         pseudo-likelihood takes longer to compute, since every term of its sum over the features is
         normalized separately. It gives more weight to features that predict each other. The free
         energy needs complete rows; impute missing values first, by `RBMImputer` in a Pipeline. With
-        both criteria, with a `TabularRBM` that has ``handle_unknown="nearest"``, each value that is
-        not among the categories of its column lowers the score by :math:`\log(n + 1)`, where n is
-        the number of training rows. Such a number counts as the nearest category; any other such
-        value is left out of the score.
+        both criteria, each value of a table that is not among the categories of its column lowers
+        the score by :math:`\log(n + 1)`, where n is the number of training rows. With
+        ``handle_unknown="nearest"``, such a number counts as the nearest category, and any other
+        such value is left out of the score. With "missing", all of them are left out, and only the
+        pseudo-likelihood accepts them.
 
     Attributes
     ----------
@@ -146,8 +148,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
             self.estimator_ = rbm.fit(X, sample_weight=weights)
             if missing != "raise":
                 rbm.set_params(missing=missing)
-            scores = self._model_scores(X)  # the values of these rows are all known
             self._log_rows = np.log1p(_n_rows(X, weights))
+            scores = self._scores(X)
             self.offset_ = _quantile(scores, weights, self.contamination)
         return self
 
@@ -201,22 +203,35 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> Array:
         rbm = self.estimator_
-        if getattr(rbm, "handle_unknown", "") != "nearest":
-            return self._model_scores(X)
-        rows = rbm._model.check_X(X, finite=False)
-        is_observed = rows.observed_units
-        has_missing = ((~is_observed).sum(axis=1) > rows.n_unknown).any()
-        if self.criterion == "pseudo_likelihood" or has_missing or not rows.n_unknown.any():
-            scores = self._model_scores(X)
-        else:  # of the known values
-            energy, _ = observed_free_energy(rbm._model, rows, is_observed, *SUM_SIZE, None)
-            scores = -rbm._per_unit(energy, rows, is_observed)
+        unknown = getattr(rbm, "handle_unknown", "error")
+        if unknown == "error":
+            scores = rbm.score_samples(X) if self._is_pseudo else -rbm.free_energy(X)
+            return np.asarray(scores)
+        if self._is_pseudo:
+            rows = rbm._model.check_X(X, missing=True)
+            scores = rbm._scores_of_rows(rows)
+        else:
+            rows = rbm._model.check_X(X, finite=unknown == "missing")
+            scores = -self._energies_of_known(X, rows)
         return scores - self._log_rows * (rows.n_nearest + rows.n_unknown)
 
-    def _model_scores(self, X: Any) -> Array:
-        if self.criterion == "pseudo_likelihood":
-            return np.asarray(self.estimator_.score_samples(X))
-        return np.asarray(-self.estimator_.free_energy(X))
+    def _energies_of_known(self, X: Any, rows: Any) -> Array:
+        """Free energies of the values of a table that are not unknown categories."""
+        rbm, is_observed = self.estimator_, rows.observed_units
+        if rows.is_complete:
+            return np.asarray(rbm._free_energies_of_rows(rows))
+        if ((~is_observed).sum(axis=1) > rows.n_unknown).any():
+            rbm._model.check_X(X)  # refuses missing values
+        energies, _ = observed_free_energy(rbm._model, rows, is_observed, *SUM_SIZE, None)
+        energies = rbm._per_unit(energies, rows, is_observed)
+        is_empty = ~is_observed.any(axis=1)
+        if is_empty.any():
+            energies[is_empty] = -rbm.log_partition(n_temperatures="auto").value
+        return np.asarray(energies)
+
+    @property
+    def _is_pseudo(self) -> bool:
+        return self.criterion == "pseudo_likelihood"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "offset_")

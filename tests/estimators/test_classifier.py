@@ -530,6 +530,9 @@ def test_stream_of_rows_without_labels_trains():
     classifier.partial_fit(X, floats, classes=np.unique(floats))
     classifier.partial_fit(X, floats, classes=[0, 1])
     assert classifier.classes_.tolist() == [0, 1]
+    classifier = RBMClassifier(new("bernoulli", **FAST), unlabeled=np.nan)
+    classifier.partial_fit(X, y * 1.0, classes=np.array([-1, 0, 1, None], dtype=object))
+    assert classifier.classes_.dtype == np.int64
     objects = np.array([None if label < 0 else label for label in y.tolist()], dtype=object)
     assert clone(classifier).fit(X, objects).classes_.tolist() == [0, 1]
 

@@ -1,6 +1,7 @@
 """Learning: the exact gradient, honest averages, recovery of known models, reproducibility."""
 
 import re
+import warnings
 
 import numpy as np
 import oracles
@@ -651,6 +652,24 @@ def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
     assert_same_arrays(rbm, expected, **tolerance)
     monkeypatch.undo()
     rbm.partial_fit(X)
+
+
+def test_an_interrupt_that_is_raised_as_an_error_keeps_the_weights(monkeypatch):
+    """Slip: a warning before the result is written, which a filter turns into an error."""
+    X, update, n_updates = draw("bernoulli", n_samples=50), Trainer.update, iter(range(12))
+
+    def interrupted(*arguments):
+        if next(n_updates, None) is None:
+            raise KeyboardInterrupt
+        update(*arguments)
+
+    monkeypatch.setattr(Trainer, "update", interrupted)
+    rbm = BernoulliRBM(3, n_iter=9, batch_size=10, random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Training interrupted")
+        with pytest.raises(UserWarning, match=r"Training interrupted by user\."):
+            rbm.fit(X)
+    assert rbm.n_iter_ == 2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # and rightly so

@@ -377,3 +377,13 @@ def test_few_observed_values_of_first_rows_do_not_set_the_scale():
         rbm.partial_fit(first)
     rbm.partial_fit(X)
     np.testing.assert_allclose(rbm.noise_variance_, 1, atol=0.2)
+
+
+def test_streams_go_on_after_arrays_of_another_width():
+    """Slip: the kurtosis of other columns, where a column has no value to merge with it."""
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    rbm = GaussianBernoulliRBM(2, missing="marginalize", n_iter=1, random_state=0).fit(X[:, :3])
+    rbm.components_, rbm.intercept_visible_ = np.zeros((2, 4)), np.zeros(4)
+    rbm.noise_variance_ = np.ones(4)
+    X[:, 0] = np.nan
+    assert np.isfinite(rbm.partial_fit(X).components_).all()

@@ -24,11 +24,12 @@ class Checkpoint:
     The file contains the estimator with the parameters after the saved epoch, and the progress of
     the fit. With `early_stopping`, these are the parameters of the last epoch; the best ones are
     set when the resumed fit ends. Set the callback on an `RBMClassifier` itself, but on the
-    `estimator` of an `RBMImputer` or `RBMOutlierDetector`. To resume, load the estimator with `joblib.load`, make sure that `warm_start` is True (for an
-    `RBMClassifier`, in its `estimator`), and call `fit` with the same rows and parameters. This fit
-    runs the remaining epochs. Except for the times in `history_`, its result is bit-for-bit equal
-    to the result of an uninterrupted fit on the same machine. If the checkpoint was saved after the
-    last epoch, `fit` runs no further epochs.
+    `estimator` of an `RBMImputer` or `RBMOutlierDetector`. To resume, load the estimator with
+    `joblib.load`, make sure that `warm_start` is True (for an `RBMClassifier`, in its `estimator`),
+    and call `fit` with the same rows and parameters. This fit runs the remaining epochs. Except for
+    the times in `history_`, its result is bit-for-bit equal to the result of an uninterrupted fit
+    on the same machine. If the checkpoint was saved after the last epoch, `fit` runs no further
+    epochs.
 
     Parameters
     ----------

@@ -70,9 +70,12 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
         task.end(fit.snapshot)
         if problem.is_planned:
             fit.recorder.warn(result.machine, result.h_samples, fit.step_sum)
+        is_interrupted = fit.is_interrupted
         try:
             interrupts.check()
         except KeyboardInterrupt:
+            is_interrupted = True
+        if is_interrupted:
             warn_user(INTERRUPTED, UserWarning)
 
 
@@ -104,6 +107,8 @@ class Fit:
         Number of completed epochs of the fit, including those before an interruption.
     latest : tuple of int and Machine, default=None
         Cached result of `_averaged`: the number of updates when it was computed, and the machine.
+    is_interrupted : bool, default=False
+        Whether the user has interrupted the fit.
     """
 
     problem: Problem
@@ -116,6 +121,7 @@ class Fit:
     stopping: EarlyStopping | None
     n_done: int
     latest: tuple[int, Machine] | None = None
+    is_interrupted: bool = False
 
     @classmethod
     def of(cls, problem: Problem, start: Start) -> Fit:
@@ -184,7 +190,7 @@ class Fit:
                     if task.end_epoch(partial(self.checkpoint, is_over=is_over)) or is_over:
                         break
         except KeyboardInterrupt:
-            warn_user(INTERRUPTED, UserWarning)
+            self.is_interrupted = True
         except DivergenceError as divergence:
             error = divergence
         if self.stopping is not None and self.stopping.best is not None:

@@ -373,7 +373,7 @@ def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
         return np.full_like(mean, least)
     kurtosis = column_kurtosis(problem.X, mean, variance, problem.sample_weight)
     share = problem.n_observed / np.maximum(data["n_observed"], np.finfo(np.float64).tiny)
-    if np.any(share < 1) and "kurtosis" in before:
+    if np.any(share < 1) and np.size(before.get("kurtosis", ())) == len(mean):
         ratio = before["all"][2] / np.where(variance > 0, variance, np.inf)
         kurtosis = share * kurtosis + (1 - share) * ratio**2 * before["kurtosis"]
     return np.asarray(np.maximum(kurtosis, least))

@@ -171,7 +171,7 @@ def _warn_if_few(result: LogPartition) -> None:
     if n_chains < MIN_EFFECTIVE_CHAINS:
         warn_user(
             f"The estimate {result} is a mean over {n_chains} chains: its standard error is not "
-            f"reliable. Set n_chains={MIN_EFFECTIVE_CHAINS} or more.",
+            f"reliable. Use {MIN_EFFECTIVE_CHAINS} chains or more, by n_chains or by rows of init.",
             AnnealingWarning,
         )
     elif n_effective is not None and n_effective < min(MIN_EFFECTIVE_CHAINS, n_chains / 2):

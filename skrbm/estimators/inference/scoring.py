@@ -75,9 +75,11 @@ class LikelihoodMixin(ModelMixin):
             known range, as with `numeric_scale="mixture"` and hidden units that are not binary; use
             `log_likelihood` for such models.
         """
-        model = self._model
-        X = model.check_X(X, missing=True)
-        is_observed = observed_units(self, X)
+        return self._scores_of_rows(self._model.check_X(X, missing=True))
+
+    def _scores_of_rows(self, X: Any) -> Array:
+        """Log pseudo-likelihoods of checked rows."""
+        model, is_observed = self._model, observed_units(self, X)
 
         def scores(v: Any, rows: Any) -> Array:
             counted = None if is_observed is None else is_observed[rows]
@@ -130,7 +132,10 @@ class LikelihoodMixin(ModelMixin):
         free_energy : ndarray of shape (n_samples,)
             Free energy in nats (natural logarithms).
         """
-        X = self._model.check_X(X)
+        return self._free_energies_of_rows(self._model.check_X(X))
+
+    def _free_energies_of_rows(self, X: Any) -> Array:
+        """Free energies of checked rows, which are complete."""
         return self._per_unit(self._model.map_rows(Machine.free_energy, X, is_precise=True), X)
 
     @follows_input
@@ -242,15 +247,13 @@ class LikelihoodMixin(ModelMixin):
         if is_observed is not None:
             is_empty = ~is_observed.any(axis=1)
             log_likelihood[is_empty] = error[is_empty] = 0
+        # Log-probabilities above 0 are errors of an estimate, or of rounding.
         (likely,) = (log_likelihood > 0).nonzero()
-        if (
-            len(likely) and model.machine().visible.is_discrete
-        ):  # an error of an estimate, or rounding
+        if len(likely) and model.machine().visible.is_discrete:
             values = self._visible_type.support.values
-            is_state = not values or are_states(
-                X[likely], values
-            )  # encoded tables have only states
-            log_likelihood[likely[is_state]] = 0
+            if values:  # encoded tables have states alone
+                likely = likely[are_states(X[likely], values)]
+            log_likelihood[likely] = 0
         return (log_likelihood, error) if return_std else log_likelihood
 
     @follows_input

@@ -242,7 +242,8 @@ def _converted(
     known = values[is_known]
     for dtype in dtypes[:-1]:
         try:
-            column = write(dtype)
+            with np.errstate(all="ignore"):  # a value that overflows is not kept
+                column = write(dtype)
         except (TypeError, ValueError, OverflowError):
             if not len(known):
                 raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from collections.abc import Set as AbstractSet
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -278,7 +277,7 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
     listed = values if declared is None else list(declared)
     # The order of a set differs between processes.
     categories = (
-        _sorted(listed) if declared is None or isinstance(declared, AbstractSet) else listed
+        _sorted(listed) if declared is None or isinstance(declared, set | frozenset) else listed
     )
     if kind == "binary":
         if kind_of(column) == "binary" and not options:
