@@ -21,6 +21,7 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 from skrbm.estimators.parameters import with_constructor
+from skrbm.estimators.tables.frames import is_missing
 from skrbm.estimators.tables.table_rows import checked_table
 
 
@@ -249,7 +250,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _marks_nan(self) -> bool:
-        return bool(np.isnan(self.missing_values))
+        return is_missing(self.missing_values)
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
         """Validated table, or validated floating-point rows with NaN for missing values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -207,21 +208,20 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         if unknown == "error":
             scores = rbm.score_samples(X) if self._is_pseudo else -rbm.free_energy(X)
             return np.asarray(scores)
+        rows = rbm._model.check_X(X, finite=unknown == "missing", missing=self._is_pseudo)
+        if ((~rows.observed_units).sum(axis=1) > rows.n_unknown).any():
+            rbm._model.check_X(X, missing=self._is_pseudo)  # may refuse missing values
         if self._is_pseudo:
-            rows = rbm._model.check_X(X, missing=True)
-            scores = rbm._scores_of_rows(rows)
+            scores = copy(rbm).set_params(missing="marginalize")._scores_of_rows(rows)
         else:
-            rows = rbm._model.check_X(X, finite=unknown == "missing")
-            scores = -self._energies_of_known(X, rows)
+            scores = -self._energies(rows)
         return scores - self._log_rows * (rows.n_nearest + rows.n_unknown)
 
-    def _energies_of_known(self, X: Any, rows: Any) -> Array:
+    def _energies(self, rows: Any) -> Array:
         """Free energies of the values of a table that are not unknown categories."""
         rbm, is_observed = self.estimator_, rows.observed_units
         if rows.is_complete:
             return np.asarray(rbm._free_energies_of_rows(rows))
-        if ((~is_observed).sum(axis=1) > rows.n_unknown).any():
-            rbm._model.check_X(X)  # refuses missing values
         energies, _ = observed_free_energy(rbm._model, rows, is_observed, *SUM_SIZE, None)
         energies = rbm._per_unit(energies, rows, is_observed)
         is_empty = ~is_observed.any(axis=1)

@@ -358,3 +358,37 @@ def test_categories_of_a_set_are_sorted_and_iterators_are_refused():
     assert rbm.categories_[0].tolist() == ["asp", "bee", "elephant", "owl", "ox"]
     with pytest.raises(ValueError, match="'animal' expected to be a list"):
         TabularRBM(2, kinds={"animal": ("categorical", iter(["owl", "ox"]))}).fit(X)
+
+
+def test_missing_values_are_no_categories():
+    """Slip: the missing value that `unique` of an incomplete column lists."""
+    port = pd.Series(["C", "Q", None, "Q"] * 20, dtype=object)
+    X = pd.DataFrame({"port": port, "y": COUNTS[:4].repeat(20) / 7})
+    kinds = {"port": ("categorical", port.unique())}
+    rbm = TabularRBM(2, kinds=kinds, n_iter=2, random_state=0).fit(X)
+    assert rbm.categories_[0].tolist() == ["C", "Q"]
+    assert not rbm.impute(X, random_state=0)["port"].isna().any()
+
+
+def test_integers_of_sparse_columns_are_rounded():
+    """Slip: a fraction that is cut off, because the type has another name."""
+    y = np.random.default_rng(0).normal(size=60)
+    X = pd.DataFrame({"count": COUNTS // 7, "y": y})
+    other = X.assign(count=pd.arrays.SparseArray(X["count"]))
+    options = {"n_iter": 2, "random_state": 0, "numeric_scale": "standard"}
+    one, two = (
+        TabularRBM(2, **options).fit(table).sample(50, 5, random_state=0) for table in (X, other)
+    )
+    np.testing.assert_array_equal(one["count"], np.asarray(two["count"]))
+    assert two["count"].dtype == other["count"].dtype
+
+
+@pytest.mark.parametrize("bound", [0.1, -0.1])
+def test_bounds_of_single_precision_numbers_are_rounded_as_they_are(bound):
+    """Slip: a bound in single precision that is beyond the same bound in double precision."""
+    low, high = sorted([np.float64(0), np.float64(bound)])
+    X = np.array([[0.05], [bound]], dtype=np.float32) * np.sign(np.float32(bound))
+    X[:, 0] = [bound / 2, bound]
+    TabularRBM(2, kinds={0: ("interval", low, high)}, check_input="raise", n_iter=1).fit(X)
+    with pytest.raises(ValueError, match="is an interval"):
+        TabularRBM(2, kinds={0: ("interval", low, high)}, check_input="raise").fit(X * 1.01)

@@ -265,3 +265,13 @@ def test_training_options_of_the_estimator_hold(missing):
     step = RBMImputer(rbm).fit(INCOMPLETE if missing else TWINS)
     assert step.estimator_.n_iter_ < 10
     assert len(step.estimator_.history_["validation_pseudo_likelihood"]) == step.estimator_.n_iter_
+
+
+def test_missing_values_of_pandas_are_nan():
+    """Slip: the truth of NA, which there is not."""
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    X[3, 0] = np.nan
+    options = {"n_gibbs_steps": 2, "random_state": 0}
+    one = RBMImputer(GaussianBernoulliRBM(2, n_iter=1, random_state=0), **options)
+    other = clone(one).set_params(missing_values=pd.NA)
+    np.testing.assert_array_equal(one.fit_transform(X), other.fit_transform(X))

@@ -344,3 +344,61 @@ def test_conditional_mean_of_a_mixture_counts_its_atom():
         free_energy = rbm.free_energy(X.iloc[[row] * len(debts)].assign(debt=debts))
         share = weights * np.exp(free_energy.min() - free_energy)
         np.testing.assert_allclose(mean, share @ debts / share.sum(), rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:The fit does not reach")  # relu, of strong factors
+@pytest.mark.parametrize("numeric_scale", ["normal", "mixture", "standard"])
+@pytest.mark.parametrize("hidden_units", ["binary", "gaussian", "relu", "drelu"])
+def test_conditional_means_of_rows_together_are_those_of_each_row(hidden_units, numeric_scale):
+    """Slip: the quadrature nodes of the first row for all rows."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=400)
+    X = np.column_stack([np.exp(z), 2 * z + 0.3 * rng.normal(size=400)])
+    options = {"hidden_units": hidden_units, "numeric_scale": numeric_scale, "random_state": 0}
+    rbm = TabularRBM(3, n_iter=3, **options).fit(X)
+    try:
+        together = rbm.conditional_mean(X[:4], 0)
+    except ValueError:
+        assert numeric_scale == "mixture"  # has no known range
+        assert hidden_units != "binary"
+        return
+    alone = [rbm.conditional_mean(X[[i]], 0)[0] for i in range(4)]
+    np.testing.assert_allclose(together, alone, rtol=1e-6)
+    assert np.ptp(together) > 0.01
+
+
+def test_numbers_beyond_the_domain_of_a_scale_are_not_likely():
+    """Slip: the slope at the end of the domain, by which impossible numbers are the likeliest."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.gamma(0.3, size=1000), rng.normal(size=1000)])
+    rbm = TabularRBM(8, numeric_scale="mixture", n_iter=10, random_state=0).fit(X)
+    energies = rbm.free_energy([[-1000.0, 0.0], [-1e-9, 0.0]])
+    assert (energies > np.quantile(rbm.free_energy(X), 0.99)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_atoms_that_an_outlier_brings_together_stay_apart(dtype):
+    """Slip: places that are equal after rounding, of which only one value is ever drawn."""
+    values = np.array([0, 1, 2, 1e9 if dtype == np.float32 else 1e20])
+    x = np.repeat(values, [400, 300, 200, 100])
+    X = np.column_stack([x, np.random.default_rng(0).normal(size=1000)]).astype(dtype)
+    options = {"numeric_scale": "mixture", "missing": "marginalize", "random_state": 0}
+    rbm = TabularRBM(2, n_iter=5, **options).fit(X)
+    rows = np.array([[value, np.nan] for value in values], dtype)
+    shares = np.exp(rbm.log_likelihood(rows))
+    np.testing.assert_allclose(shares, [0.4, 0.3, 0.2, 0.1], atol=0.05)
+    drawn = rbm.sample(1000, random_state=0)[:, 0]
+    assert all((drawn == value).any() for value in values.astype(dtype))
+
+
+@pytest.mark.parametrize("scale", ["rounding", "tiny"])
+def test_values_that_differ_by_rounding_or_are_tiny_have_finite_densities(scale):
+    """Slips: bins without width; slopes that overflow."""
+    rng = np.random.default_rng(0)
+    values = [0.5, 0.8 - 1.2e-16, 0.8, 0.8 + 1.2e-16, 0.9]
+    x = rng.choice(values, 300) if scale == "rounding" else rng.normal(size=300) * 1e-310
+    X = np.column_stack([x, rng.normal(size=300)])
+    rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    assert np.isfinite(rbm.free_energy(X)).all()
+    assert np.isfinite(rbm.score_samples(X)).all()
+    assert np.isfinite(rbm.sample(10, 10, random_state=0)).all()

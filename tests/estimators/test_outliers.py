@@ -276,3 +276,19 @@ def test_numbers_outside_their_interval_are_mentioned_once(rng):
         with pytest.warns(DomainWarning) as heard:
             detector.score_samples(X.assign(share=1.5))
         assert len(heard) == 1
+
+
+def test_columns_of_few_values_are_found_by_name(rng):
+    """Slip: positions, which the names of other columns are."""
+    X = pd.DataFrame({1: rng.integers(0, 3, 400), 0: 10 * rng.normal(size=400)})
+    assert RBMOutlierDetector().fit(X).estimator_.kinds_ == ["categorical", "numeric"]
+
+
+def test_new_categories_are_no_missing_values(rng):
+    """Slip: an error in place of a lower score where missing values are refused."""
+    X = pd.DataFrame({"port": rng.choice(list("CQS"), 200), "number": rng.normal(size=200)})
+    options = {"missing": "raise", "handle_unknown": "nearest", "n_iter": 2, "random_state": 0}
+    detector = RBMOutlierDetector(TabularRBM(2, **options), criterion="pseudo_likelihood").fit(X)
+    assert (detector.predict(X[:3].assign(port="new")) == -1).all()
+    with pytest.raises(ValueError, match="needs complete rows"):
+        detector.predict(X[:3].assign(port=None))

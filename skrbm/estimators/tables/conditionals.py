@@ -206,7 +206,9 @@ def _mean_of_values(
     function at a node is therefore replaced by an average around the node with triangular weights.
     """
     nodes, probability = conditional.conditional_distribution(machine, v, number, REFINEMENT)
-    z = nodes[:, 0, 0].astype(np.float64)
+    z = nodes[:, :, 0].astype(np.float64)  # of each row, or of all rows
     offsets = (np.arange(2 * N_BETWEEN) + 0.5) / N_BETWEEN - 1
-    averages = values(z[:, None] + (z[1] - z[0]) * offsets) @ (1 - np.abs(offsets)) / N_BETWEEN
-    return np.asarray((averages @ probability)[:, None].astype(machine.dtype))
+    averages: Any = 0.0
+    for offset in offsets:
+        averages = averages + (1 - abs(offset)) / N_BETWEEN * values(z + (z[1] - z[0]) * offset)
+    return np.asarray((averages * probability).sum(axis=0)[:, None].astype(machine.dtype))

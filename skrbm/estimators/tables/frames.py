@@ -158,7 +158,7 @@ def numbers_of(column: Any) -> Array:
 
 def rounded(values: Array, dtype: str) -> Array:
     """Numbers rounded to a boolean or integer type, and clipped; for other types, unchanged."""
-    plain = dtype.lower().partition("[")[0]  # without "[pyarrow]"
+    plain = re.split(r"[\[\],]", dtype.lower().removeprefix("sparse["))[0]  # without "[pyarrow]"
     if plain in BOOLEANS:
         return values > 0.5
     try:

@@ -11,9 +11,11 @@ import numpy as np
 from skrbm.core.numerics import Array
 from skrbm.estimators.input.validation import warn_user
 from skrbm.estimators.tables.frames import (
+    column_names,
     columns_of,
     declared_categories,
     factorized,
+    is_missing,
     kind_of,
     numbers_of,
 )
@@ -188,19 +190,19 @@ def are_numbers(categories: Any) -> bool:
     return bool(len(categories)) and all(isinstance(x, Real) for x in categories.tolist())
 
 
-def columns_of_few_values(X: Any, n_rows: float) -> list[int]:
-    """Indices of the columns of numbers with at most `MAX_FEW_VALUES` distinct values.
+def columns_of_few_values(X: Any, n_rows: float) -> list[Any]:
+    """Names of the columns of numbers with at most `MAX_FEW_VALUES` distinct values.
 
     There are at least `MIN_ROWS_PER_VALUE` of `n_rows`, the effective number of rows, for each of
     these values.
     """
     few = []
-    for j, column in enumerate(columns_of(X)):
+    for name, column in zip(column_names(X), columns_of(X), strict=True):
         if kind_of(column) == "numeric":
-            numbers = checked_numbers(j, column)
+            numbers = checked_numbers(name, column)
             n_values = len(np.unique(numbers[~np.isnan(numbers)]))
             if n_values <= min(MAX_FEW_VALUES, n_rows / MIN_ROWS_PER_VALUE):
-                few.append(j)
+                few.append(name)
     return few
 
 
@@ -274,7 +276,7 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
             f"Categories of column {name!r} expected to be a list, got {declared!r}. Pass all "
             f"categories, as in kinds={{{name!r}: ({kind!r}, ['a', 'b'])}}."
         )
-    listed = values if declared is None else list(declared)
+    listed = values if declared is None else [x for x in declared if not is_missing(x)]
     # The order of a set differs between processes.
     categories = (
         _sorted(listed) if declared is None or isinstance(declared, set | frozenset) else listed

@@ -151,7 +151,10 @@ class MixtureScale:
         deviation = deviation or 1.0
         other = np.exp(-RARE) if len(x) == 1 else 1 / (counts.sum() + 1)
         share = np.append((1 - other) * counts / counts.sum(), other)
-        center, spread = np.append((x - mean) / deviation, 0), np.append(0 * x, 1)
+        places = (x - mean) / deviation
+        if (np.diff(places.astype(np.float32)) == 0).any():  # equal atoms could not be told apart
+            places += BETWEEN_ATOMS * np.arange(len(x))
+        center, spread = np.append(places, 0), np.append(0 * x, 1)
         return cls("linear", 0.0, 1.0, mean, deviation, np.log(share), center, spread, x)
 
     def forward(self, x: Array) -> Array:
@@ -180,8 +183,13 @@ class MixtureScale:
         return self.values(draws)
 
     def log_slope(self, z: Array) -> Array:
-        """Logarithm of the derivative of `forward` at given scaled numbers; zero for atoms."""
-        slope = MAPS[self.kind].log_slope(self._argument(z)) - np.log(self.unit * self.scale)
+        """Logarithm of the derivative of `forward` at given scaled numbers; zero for atoms.
+
+        Numbers outside the domain of the transformation have the derivative at the mean: at the end
+        of the domain, it can be so large that they would be the likeliest numbers.
+        """
+        inside = np.where(np.abs(z) == OUTSIDE, 0, z)
+        slope = MAPS[self.kind].log_slope(self._argument(inside)) - np.log(self.unit * self.scale)
         return np.where(np.isin(z, self._places(z.dtype)), 0, slope)
 
     def _places(self, dtype: Any) -> Array:
