@@ -232,8 +232,9 @@ def contact_scores(
     n_sites = len(couplings.features)
     if n_sites < 3:
         raise ValueError(f"Contact scores expected at least three sites, got {n_sites}.")
-    given = couplings.has_two_states
-    has_two_states = np.zeros(n_sites, dtype=bool) if given is None else given
+    has_two_states = np.zeros(n_sites, dtype=bool)
+    if couplings.has_two_states is not None:
+        has_two_states[couplings.feature_of_column[couplings.has_two_states]] = True
     included = None
     if ignored_letter is not None:
         if has_two_states.any():
@@ -384,9 +385,9 @@ def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: st
         byte = sequences[record, site]
         shown = "a letter beyond Latin-1" if byte == BEYOND_LATIN else repr(chr(byte))
         raise ValueError(
-            f"Sequences expected letters of the alphabet {letters!r}, got {shown} at site {site + 1} of record {names[record]!r}, and "
-            f"{len(places)} such letters in all. Choose another alphabet, or set "
-            f"handle_unknown='missing'."
+            f"Sequences expected letters of the alphabet {letters!r}, got {shown} at site {site + 1} "
+            f"of record {names[record]!r}, and {len(places)} such letters in all. Choose another "
+            f"alphabet, or set handle_unknown='missing'."
         )
     return np.asarray(codes)
 

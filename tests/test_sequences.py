@@ -271,8 +271,18 @@ def test_numbers_and_constant_sites_have_no_second_letter(rng):
     couplings = effective_couplings(TabularRBM(2, n_iter=2, random_state=0).fit(X))
     scores = contact_scores(couplings, correction=False)
     np.testing.assert_array_equal(scores, couplings.norms())
+    X = np.column_stack([X[:, 0], rng.integers(0, 2, (100, 2)), X[:, 1]])
+    kinds = {1: "categorical", 2: "binary"}  # the units are in another order
+    couplings = effective_couplings(TabularRBM(2, kinds=kinds, n_iter=2, random_state=0).fit(X))
+    factors = np.sqrt([1, 1, 2, 1])
+    expected = couplings.norms() * np.outer(factors, factors)
+    np.testing.assert_allclose(contact_scores(couplings, correction=False), expected)
     X = rng.choice(list("AC-"), (100, 4)).astype(object)
     X[:, 0] = "A"
     kinds = dict.fromkeys(range(4), "categorical")
     rbm = TabularRBM(2, kinds=kinds, n_iter=2, random_state=0).fit(X)
     assert (contact_scores(effective_couplings(rbm), ignored_letter="-")[0] == 0).all()
+    X[:, 1] = None  # a site without letters
+    with pytest.warns(UserWarning, match="no observed value"):
+        rbm.fit(X)
+    assert contact_scores(effective_couplings(rbm)).shape == (4, 4)

@@ -61,8 +61,8 @@ class EffectiveCouplings:
         Names of the features, or their indices.
     columns : ndarray of shape (n_columns,)
         Names of the columns, such as "port=Southampton", or their indices.
-    has_two_states : ndarray of bool of shape (n_features,), default=None
-        Mask of the features with two states in a single column. If None, there are none.
+    has_two_states : ndarray of bool of shape (n_columns,), default=None
+        Mask of the columns that are all of a feature with two states. If None, there are none.
     """
 
     fields: Array
@@ -230,8 +230,8 @@ def effective_couplings(
     triples = sums[2] if order > 2 else None
     indices = np.arange(machine.visible.n_units), np.arange(len(unit))
     values = map(machine.visible.unit_values, range(machine.visible.n_units))
-    has_two_states = np.array([v is not None and v.shape == (2, 1) for v in values])
-    return EffectiveCouplings(sums[0], sums[1], triples, method, unit, *indices, has_two_states)
+    of_unit = np.array([v is not None and v.shape == (2, 1) for v in values])
+    return EffectiveCouplings(sums[0], sums[1], triples, method, unit, *indices, of_unit[unit])
 
 
 @final

@@ -466,9 +466,10 @@ class BaseRBM(
             If the mean log-likelihood of `X` is significantly lower than under a model of
             independent features or, after at least ten epochs, under a kernel density estimate of
             at most 20 real-valued features: the difference, estimated conservatively, exceeds 0.2
-            nats by more than three standard errors. Also, with persistent chains, if the features and
-            the hidden units are real-valued, and the model cannot reach the variance of `X` along a strong factor, and
-            if the score for `early_stopping` or for the schedule "adaptive" is NaN.
+            nats by more than three standard errors. Also, with persistent chains, if the features
+            and the hidden units are real-valued, and the model cannot reach the variance of `X`
+            along a strong factor, and if the score for `early_stopping` or for the schedule
+            "adaptive" is NaN.
         OverfittingWarning
             If at least one nat per row, and at least 40 % of the gain of the pseudo-likelihood over
             independent features, is expected to be lost on new rows. The expected loss is the

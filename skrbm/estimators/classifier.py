@@ -36,6 +36,12 @@ def default_estimator() -> BernoulliRBM:
     return BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
 
 
+def _plain(labels: Array) -> Array:
+    """Labels, of which numbers that None had made objects are numbers again."""
+    is_objects = labels.dtype == object and are_numbers(labels)
+    return np.array(labels.tolist()) if is_objects else labels
+
+
 @with_constructor
 class RBMClassifier(
     CallbackSupportMixin,
@@ -307,11 +313,12 @@ class RBMClassifier(
         check_consistent_length(X, y)
         X, weights, y = present_rows(X, check_weights(sample_weight, X), y)
         is_labelled = self._is_labelled(y)
-        given = self._labels_of(y)
+        given = _plain(y[is_labelled])
         assert_all_finite(given, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(given)
         if classes is not None:
-            classes = np.unique(self._labels_of(column_or_1d(classes)))
+            classes = column_or_1d(classes)
+            classes = np.unique(_plain(classes[self._is_labelled(classes)]))
         new_labels = np.unique(given) if classes is None else classes
         labels = self.classes_ if resumes else new_labels
         if len(labels) < 2:
@@ -334,12 +341,6 @@ class RBMClassifier(
         checked = rbm._model.check_X(X, reset=not resumes, sample_weight=weights)
         write_attributes(classifier, {"estimator_": rbm, "classes_": labels})
         return classifier, checked, numbers, weights
-
-    def _labels_of(self, y: Array) -> Array:
-        """Labels without the value `unlabeled`; numbers that None had made objects are numbers."""
-        given = y[self._is_labelled(y)]
-        is_objects = given.dtype == object and are_numbers(given)
-        return np.array(given.tolist()) if is_objects else given
 
     def _is_labelled(self, y: Array) -> Array:
         """Mask of the rows whose label is not `unlabeled`."""

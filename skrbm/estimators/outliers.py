@@ -38,9 +38,9 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     r"""Outlier detection by the free energy of rows under a restricted Boltzmann machine.
 
     By default, the score of a row is its negative free energy, :math:`-F(v) = \log p(v) + \log Z`,
-    where :math:`Z` is the partition function. The free energy is computed exactly. Free energies of
-    different models cannot be compared, because their :math:`\log Z` and, for real-valued features,
-    their units of measurement differ.
+    where :math:`Z` is the partition function. The free energy of a row of known values is computed
+    exactly. Free energies of different models cannot be compared, because their :math:`\log Z` and,
+    for real-valued features, their units of measurement differ.
 
     Parameters
     ----------
@@ -208,9 +208,11 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         if unknown == "error":
             scores = rbm.score_samples(X) if self._is_pseudo else -rbm.free_energy(X)
             return np.asarray(scores)
-        rows = rbm._model.check_X(X, finite=unknown == "missing", missing=self._is_pseudo)
-        if ((~rows.observed_units).sum(axis=1) > rows.n_unknown).any():
-            rbm._model.check_X(X, missing=self._is_pseudo)  # may refuse missing values
+        is_free, accepts = not self._is_pseudo, self._is_pseudo and rbm.missing == "marginalize"
+        rows = rbm._model.check_X(X, finite=is_free and unknown == "missing")
+        has_missing = (~rows.observed_units).sum(axis=1) > rows.n_unknown
+        if has_missing.any() and not accepts:
+            rbm._model.check_X(X)  # refuses missing values
         if self._is_pseudo:
             scores = copy(rbm).set_params(missing="marginalize")._scores_of_rows(rows)
         else:

@@ -387,6 +387,8 @@ def test_atoms_that_an_outlier_brings_together_stay_apart(dtype):
     rows = np.array([[value, np.nan] for value in values], dtype)
     shares = np.exp(rbm.log_likelihood(rows))
     np.testing.assert_allclose(shares, [0.4, 0.3, 0.2, 0.1], atol=0.05)
+    others = np.array([[0.5, np.nan], [-3, np.nan]], dtype)  # not atoms, whatever they round to
+    assert (rbm.log_likelihood(others) < -10).all()
     drawn = rbm.sample(1000, random_state=0)[:, 0]
     assert all((drawn == value).any() for value in values.astype(dtype))
 
@@ -402,3 +404,12 @@ def test_values_that_differ_by_rounding_or_are_tiny_have_finite_densities(scale)
     assert np.isfinite(rbm.free_energy(X)).all()
     assert np.isfinite(rbm.score_samples(X)).all()
     assert np.isfinite(rbm.sample(10, 10, random_state=0)).all()
+
+
+@pytest.mark.parametrize("x", [1e16 + 2 * np.arange(1000), 1.7e18 + 500 * np.arange(1000)])
+def test_large_integers_are_not_taken_for_rounding(x):
+    """Slip: neighbours that are merged one after the other, until one value is left."""
+    X = np.column_stack([x, np.random.default_rng(0).normal(size=1000)])
+    rbm = TabularRBM(2, kinds={0: "numeric"}, n_iter=2, random_state=0).fit(X)
+    sample = rbm.sample(50, 10, random_state=0)
+    assert len(np.unique(sample[:, 0])) > 40

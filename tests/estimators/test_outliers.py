@@ -276,6 +276,11 @@ def test_numbers_outside_their_interval_are_mentioned_once(rng):
         with pytest.warns(DomainWarning) as heard:
             detector.score_samples(X.assign(share=1.5))
         assert len(heard) == 1
+    rbm.set_params(missing="marginalize")
+    detector = RBMOutlierDetector(rbm, criterion="pseudo_likelihood").fit(X)
+    with pytest.warns(DomainWarning) as heard:
+        detector.score_samples(X.assign(share=1.5, port=None))
+    assert len(heard) == 1
 
 
 def test_columns_of_few_values_are_found_by_name(rng):
@@ -284,11 +289,13 @@ def test_columns_of_few_values_are_found_by_name(rng):
     assert RBMOutlierDetector().fit(X).estimator_.kinds_ == ["categorical", "numeric"]
 
 
-def test_new_categories_are_no_missing_values(rng):
+@pytest.mark.parametrize("handle_unknown", ["nearest", "missing"])
+def test_new_categories_are_no_missing_values(handle_unknown, rng):
     """Slip: an error in place of a lower score where missing values are refused."""
     X = pd.DataFrame({"port": rng.choice(list("CQS"), 200), "number": rng.normal(size=200)})
-    options = {"missing": "raise", "handle_unknown": "nearest", "n_iter": 2, "random_state": 0}
-    detector = RBMOutlierDetector(TabularRBM(2, **options), criterion="pseudo_likelihood").fit(X)
+    options = {"missing": "raise", "handle_unknown": handle_unknown, "n_iter": 2}
+    rbm = TabularRBM(2, random_state=0, **options)
+    detector = RBMOutlierDetector(rbm, criterion="pseudo_likelihood").fit(X)
     assert (detector.predict(X[:3].assign(port="new")) == -1).all()
     with pytest.raises(ValueError, match="needs complete rows"):
         detector.predict(X[:3].assign(port=None))

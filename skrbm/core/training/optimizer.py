@@ -84,9 +84,9 @@ class Optimizer(ABC):
             the last step remembered arrays with other names.
         """
         kinds = self.remembered
-        if memory.get("kinds", kinds) != kinds:  # the arrays of another update rule start at zero
+        if memory.get("kinds") != kinds:  # the arrays of another update rule start at zero
             memory.clear()
-        memory["kinds"] = kinds
+            memory["kinds"] = kinds
         memory["n_steps"] = n_steps = memory.get("n_steps", 0) + 1
         for name, array in parameters.items():
             arrays: tuple[Array, ...] = (array, direction[name])

@@ -218,9 +218,8 @@ def observed_free_energy(
     is_complete = is_observed.all(axis=1)
     free_energy, error = np.zeros((2, len(is_observed)))
     if is_complete.any():
-        free_energy[is_complete] = model.map_rows(
-            Machine.free_energy, X[is_complete], is_precise=True
-        )
+        complete = X.select(is_complete) if hasattr(X, "select") else X[is_complete]
+        free_energy[is_complete] = model.map_rows(Machine.free_energy, complete, is_precise=True)
     with finite_results() as check:
         given = model.machine(X)
         machine, n_jobs = given.astype(np.float64), model.rbm.n_jobs

@@ -402,7 +402,8 @@ class Table:
         """Warn or raise a ValueError if numbers are outside the interval of their column."""
         if isinstance(self.kinds[j], str) or check_input == "ignore":
             return
-        low, high = map(values.dtype.type, self.kinds[j][1:])  # rounded as the values are
+        with np.errstate(over="ignore"):
+            low, high = map(values.dtype.type, self.kinds[j][1:])  # rounded as the values are
         least, greatest = np.fmin.reduce(values, initial=low), np.fmax.reduce(values, initial=high)
         if low <= least and greatest <= high:
             return

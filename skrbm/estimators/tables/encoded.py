@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -69,6 +69,11 @@ class EncodedTable:
         if not self.is_complete:
             indicators[codes < 0] = np.nan
         return columns
+
+    def select(self, rows: Array) -> EncodedTable:
+        """Encoded rows at given indices or a mask, without one-hot columns."""
+        arrays = "codes", "numbers", "n_nearest", "n_unknown"
+        return replace(self, **{name: getattr(self, name)[rows] for name in arrays})
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
         return self[:].astype(dtype or self.dtype, copy=False)

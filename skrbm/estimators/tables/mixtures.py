@@ -161,12 +161,14 @@ class MixtureScale:
         """Scaled numbers, with NaN for missing values.
 
         Atoms become their entries in `center`. Other numbers outside the domain of the
-        transformation become -`OUTSIDE` or `OUTSIDE`.
+        transformation, and those that rounding would make equal to an atom, become -`OUTSIDE` or
+        `OUTSIDE`.
         """
         y = _mapped(self.kind, (x.astype(np.float64) - self.place) / self.unit)
         z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
         z = np.where(np.isinf(y), np.copysign(OUTSIDE, y), z)
-        z = np.where(np.isnan(x), np.nan, z)
+        z = np.where(np.isnan(x), np.nan, z).astype(x.dtype)
+        z = np.where(np.isin(z, self._places(x.dtype)), np.copysign(OUTSIDE, y), z)
         for atom, place in zip(self.atoms, self._places(x.dtype), strict=True):
             z = np.where(x == atom, place, z)
         return z.astype(x.dtype)

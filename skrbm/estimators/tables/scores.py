@@ -14,7 +14,6 @@ from skrbm.core.numerics import Array
 MIN_COPIES = 5  # mean count per distinct value from which a column is treated as discrete
 CANDIDATE_BINS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # numbers of bins, spaced geometrically
 HERMITE_RULE = roots_hermitenorm(8)[0], roots_hermitenorm(8)[1] / np.sqrt(2 * np.pi)
-ROUNDING = 4  # values closer than this multiple of the spacing of floats differ by rounding
 MAX_SCORE = 1e150  # so that its square is finite
 MAX_VALUE = 1e307  # so that the difference of two values is finite
 
@@ -73,14 +72,13 @@ class NormalScores:
     def of(cls, values: Array, counts: Array) -> Self | None:
         """Learn a map from finite values and their counts, both of shape (n_values,).
 
-        Values that differ by rounding are one value. The result is None if there are no values, if
-        the largest magnitude exceeds `MAX_VALUE`, or if the slope of each map overflows.
+        The slopes of the map are finite: bins between values that differ by rounding may have no
+        width. The result is None if there are no values, if the largest magnitude exceeds
+        `MAX_VALUE`, or if no map has finite slopes.
         """
         x, counts = distinct(values, counts)
         if is_out_of_range(x):
             return None
-        is_new = np.append(True, np.diff(x) > ROUNDING * np.spacing(np.abs(x[1:])))
-        x, counts = x[is_new], np.add.reduceat(counts, np.flatnonzero(is_new))
         if len(x) == 1:  # the scale is arbitrary, and samples are this value
             return cls(x, np.zeros(1), np.ones(2), np.full(2, np.nan), x[[0, 0]], x[:0])
         with np.errstate(all="ignore"):
