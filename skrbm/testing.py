@@ -108,8 +108,21 @@ def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
                 _require(is_state.all(), f"{name} drew other values than {values.tolist()}")
         for power in (1, 2, 3):
             _compare_moment(draws, units, field[0], power, name)
+        _check_independence(draws, units, name)
+    is_repeated = np.array_equal(both[0], units.sample(rows, rng)) and np.ptp(both[0], axis=0).any()
+    _require(not is_repeated, "sample drew the same states twice, so it does not use `rng`")
     mean, _ = units.mean_and_sample(field, rng)
     _close(mean, units.mean(field), "mean_and_sample: mean")
+
+
+def _check_independence(draws: Array, units: Units, name: str) -> None:
+    columns = draws[:, [units.unit_columns(i)[0] for i in range(units.n_units)]].astype(np.float64)
+    columns = columns[:, np.ptp(columns, axis=0) > 0]
+    if columns.shape[1] > 1:
+        correlation = np.corrcoef(columns.T) - np.eye(columns.shape[1])
+        largest = np.abs(correlation).max()
+        is_small = largest < MAX_STD_ERRORS / np.sqrt(len(draws))
+        _require(is_small, f"{name} drew units with a correlation of {largest:.2g}, not of 0")
 
 
 def _check_signal(units: Units, field: Array, rng: np.random.Generator) -> None:

@@ -40,6 +40,16 @@ class SamplerOfBits(Spin):
         return copy_into(np.maximum(super().sample(field, rng), 0), out)
 
 
+class SharedNumbers(Bernoulli):
+    def draw(self, x, rng):
+        return (rng.random((len(x), 1)) < self.expectation(x)).astype(x.dtype)
+
+
+class FixedNumbers(Bernoulli):
+    def draw(self, x, rng):
+        return super().draw(x, np.random.default_rng(0))
+
+
 class ForgottenPlace(Gaussian):
     def mean(self, field, out=None):
         return super().mean(field)
@@ -199,6 +209,8 @@ BROKEN = {
     ForgottenTwo(BIAS): "mean differs",
     gaussian(SamplerOfTheMean): "sample misses moment 2",
     SamplerOfBits(BIAS): "sample drew other values",
+    SharedNumbers(BIAS): "sample drew units with a correlation of",
+    FixedNumbers(BIAS): "sample drew the same states twice",
     gaussian(ForgottenPlace): "mean in place",
     WrongSupport(BIAS): "conditional_values: the sum",
     WideSupport(BIAS): "log_partition differs",

@@ -93,6 +93,10 @@ class Machine:
             if target is not array:
                 target[...] = array
 
+    def __getstate__(self) -> dict[str, Any]:
+        # In a copy, the view of the weights in `transposed` would be an array of its own.
+        return {name: value for name, value in vars(self).items() if name != "transposed"}
+
     @cached_property
     def transposed(self) -> Machine:
         """Machine with the same distribution in which visible and hidden layer are exchanged."""

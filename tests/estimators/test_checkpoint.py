@@ -54,6 +54,10 @@ RECIPES = {  # estimator, rows, others of fit
         new("bernoulli", n_components=20),
         np.random.default_rng(0).random((40, 300), dtype=np.float32),
     ),
+    "real hidden units, single precision": lambda: (
+        new("cho", hidden_units="drelu", n_components=14),
+        np.random.default_rng(0).normal(size=(300, 30)).astype(np.float32),
+    ),
     "tempering": lambda: (new("spin", algorithm="pt", n_temperatures=4), draw("spin")),
     "early stopping, likelihood": lambda: (
         new("bernoulli", early_stopping=True, track_likelihood=True, n_components=40),

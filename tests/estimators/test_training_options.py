@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -529,3 +530,78 @@ def test_streams_do_not_keep_the_rate_of_an_adaptive_fit():
     assert rbm.history_["learning_rate"][-1] < 0.01
     rbm.set_params(learning_rate=0.3, verbose=1).partial_fit(X)
     assert rbm.history_["learning_rate"][-1] == 0.3
+
+
+def test_pretrained_machines_are_recorded_as_they_are():
+    """Slip: weights of the initialization in all that is computed from the exchanged machine."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, (1000, 1))
+    X = np.where(rng.random((1000, 12)) < 0.97, group, 1 - group).astype(float)
+    options = {"average": False, "l2": 0.02, "track_likelihood": True, "random_state": 0}
+    rbm = BernoulliRBM(1, n_iter=50, **options).fit(X)
+    assert rbm.history_["log_likelihood"][-1] == pytest.approx(rbm.log_likelihood(X).mean())
+
+
+@pytest.mark.parametrize("parameterization", ["cho", "krizhevsky", "goodfellow"])
+@pytest.mark.parametrize("rows", ["clusters", "far rows"])
+def test_a_constant_column_changes_nothing_but_its_own_density(rows, parameterization):
+    """Slip: a variance of rounding errors within the clusters, by which pretraining is given up."""
+    rng = np.random.default_rng(0)
+    centers = np.array([[0, 0, 0, 0], [10, 10, 0, 0], [0, 10, 10, 5], [20, 0, 0, 0]])
+    if rows == "clusters":
+        X = centers[rng.integers(0, 4, 800)] + rng.normal(size=(800, 4))
+    else:
+        X = rng.normal(size=(500, 4))
+        X[:3] += 200
+    scores = []
+    for value in (0.0, 3.0):
+        rbm = GaussianBernoulliRBM(8, parameterization=parameterization, random_state=0)
+        with pytest.warns(UserWarning, match="constant"):
+            rbm.fit(np.column_stack([X, np.full(len(X), value)]))
+        scores.append(rbm.log_likelihood(np.column_stack([X, np.full(len(X), value)])).mean())
+    assert scores[0] == pytest.approx(scores[1], abs=0.3)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_constants_of_a_stream_stay_constant(is_weighted):
+    """Slip: a variance of the rounding errors of two means."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(100, 2)), np.full((100, 4), [0.1, 3, -7.3, 1e6 + 0.1])])
+    rbm = GaussianBernoulliRBM(4, random_state=0)
+    for block in np.split(X, range(7, 100, 7) if is_weighted else [6]):
+        weight = rng.random(len(block)) if is_weighted else None
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Features")
+            rbm.partial_fit(block, sample_weight=weight)
+    np.testing.assert_array_equal(rbm.noise_variance_[2:], 1)
+
+
+def test_columns_that_change_between_the_blocks_of_a_stream_are_learned():
+    """Slip: a column taken for constant, because it is so in each block."""
+    rng = np.random.default_rng(0)
+    site = np.repeat([0, 1] * 20, 100)
+    X = np.column_stack([rng.normal(size=4000), 1e-3 * site])
+    rbm = GaussianBernoulliRBM(4, random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Features")
+        for block in np.split(X, 40):
+            rbm.partial_fit(block)
+    assert rbm.noise_variance_[1] < 1e-5
+
+
+def test_rare_rows_of_any_precision_are_found():
+    """Slip: rows of rare groups in the precision of the data."""
+    X = np.random.default_rng(0).normal(size=(500, 4))
+    X[:3] += 200
+    one = GaussianBernoulliRBM(8, n_iter=1, random_state=0).fit(X)
+    other = GaussianBernoulliRBM(8, n_iter=1, random_state=0).fit(X.astype(np.longdouble))
+    np.testing.assert_allclose(one.components_, other.components_, rtol=1e-6, atol=1e-9)
+
+
+def test_a_warm_start_with_other_units_names_the_way_out():
+    """Slip: the advice to call fit, which was called."""
+    rbm = BernoulliRBM(3, warm_start=True, n_iter=1, random_state=0).fit(np.eye(4))
+    with pytest.raises(ValueError, match="Set warm_start=False to train a new model"):
+        rbm.set_params(n_components=4).fit(np.eye(4))
+    with pytest.raises(ValueError, match="Call fit to train a new model"):
+        rbm.partial_fit(np.eye(4))

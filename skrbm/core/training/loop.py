@@ -90,12 +90,10 @@ def run_epochs(
     n_batches = -(-_n_rows(v, rows) // trainer.batch_size)
     parts = [part for part in trainer.parts if part.applies_to(machine, v)]
     draw_rows, around_epoch = hooks(parts, "draw_rows"), hooks(parts, "around_epoch")
-    counted = state.n_rows, state.total_weight
-    weight = state.relative_weight(sample_weight, v.shape[0], rows, is_planned=is_planned)
-    weight = like(weight, v)
-    if n_done:  # the rows were counted, and the parts prepared, before the first epoch
-        state.n_rows, state.total_weight = counted
-    else:
+    # The rows are counted, and the parts are prepared, before the first epoch.
+    options = {"is_planned": is_planned, "is_counted": n_done > 0}
+    weight = like(state.relative_weight(sample_weight, v.shape[0], rows, **options), v)
+    if not n_done:
         for hook in hooks(parts, "begin"):
             hook(machine, state, v, rows)
     for epoch in range(n_done, n_iter):

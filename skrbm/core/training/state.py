@@ -68,6 +68,7 @@ class TrainingState:
         rows: Array | None = None,
         *,
         is_planned: bool,
+        is_counted: bool = False,
     ) -> Array | None:
         """Count the training rows, and divide the weights of all rows by the mean weight.
 
@@ -82,6 +83,8 @@ class TrainingState:
         is_planned : bool
             If True, the mean weight is computed from the training rows of this run. If False, it is
             computed from the training rows of all runs so far.
+        is_counted : bool, default=False
+            Whether the rows are already counted, as in a run that is resumed.
 
         Returns
         -------
@@ -92,8 +95,9 @@ class TrainingState:
         n_rows = n_samples if rows is None else len(rows)
         weight = sample_weight if sample_weight is None or rows is None else sample_weight[rows]
         total = float(n_rows if weight is None else weight.sum())
-        self.n_rows += n_rows
-        self.total_weight += total
+        if not is_counted:
+            self.n_rows += n_rows
+            self.total_weight += total
         mean = total / n_rows if is_planned else self.total_weight / self.n_rows
         if sample_weight is None:
             return None if mean == 1 else np.full(n_samples, 1 / mean)

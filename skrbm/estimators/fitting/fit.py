@@ -328,6 +328,7 @@ class Fit:
             "n_iter": n_iter,
             "settings": fixed_settings(self.problem.model.owner),
             "rows": self.problem.digest,
+            "particles": to_host(self.state.particles),  # without rounding to the public dtype
             "stopping": self.stopping,
             "tracker": self.recorder.tracker,
             "draws": (rows.imputed, rows.is_initial) if isinstance(rows, ImputedRows) else None,

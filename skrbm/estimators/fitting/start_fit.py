@@ -132,6 +132,8 @@ def start_fit(problem: Problem) -> Start:
     if replicas.shape != (n_replicas, machine.hidden.n_columns):
         replicas = initial_particles(machine, base, n_replicas, rng)
     state["particles"] = np.concatenate([particles, more, replicas])
+    if checkpoint is not None:
+        state["particles"] = checkpoint.get("particles", state["particles"])
     dtype = floating_type(problem.X, np.float64) if published is None else published.dtype
     return Start(machine, dtype, TrainingState(**state), rng, data, base, ladder, phase, published)
 
@@ -292,25 +294,30 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
     statistics, width = problem.statistics, X.shape[1]
+    seen: Any = before.get("all")
+    n_observed, all_rows = problem.n_observed, statistics
+    is_as_wide = seen is not None and len(seen[1]) == width
+    if is_as_wide:
+        of_observed = before.get("n_observed", seen[0]), *seen[1:]
+        n_observed, *moments = merged_statistics(of_observed, (n_observed, *statistics[1:]))
+        all_rows = seen[0] + statistics[0], *moments
     is_varying = before.get("is_varying", True)
-    is_as_wide = np.size(is_varying) in (1, width)
-    is_varying = not is_as_wide or is_varying | (statistics[2] > 0)  # constant columns may vary now
+    is_known = np.size(is_varying) in (1, width)
+    is_varying = not is_known or is_varying | (all_rows[2] > 0)  # constant columns may vary now
     published = model.machine(is_varying=is_varying)
     n_hidden, n_columns = parameter_shape(rbm, "components_", 2)
     check_width(X, n_columns, rbm)
     if rbm.n_components not in (n_hidden, training.get("n_components", rbm.n_components)):
+        anew = "Set warm_start=False" if problem.is_planned else "Call fit"
         raise ValueError(
             f"n_components={rbm.n_components} was changed since fit, but components_ has "
-            f"{n_hidden} rows. Call fit to train a new model, or set n_components={n_hidden} to "
+            f"{n_hidden} rows. {anew} to train a new model, or set n_components={n_hidden} to "
             f"continue training."
         )
-    seen = before.get("all")
-    if seen is not None and len(seen[1]) == width:
-        of_observed = before.get("n_observed", seen[0]), *seen[1:]
-        n_observed, *moments = merged_statistics(of_observed, (problem.n_observed, *statistics[1:]))
-        data = {**before, "all": (seen[0] + statistics[0], *moments)}
+    if is_as_wide:
+        data = {**before, "all": all_rows}
     else:
-        known, n_observed = model.fill_unobserved_means(statistics), problem.n_observed
+        known = model.fill_unobserved_means(statistics)
         data = {**before, "first": known, "all": known}
     data |= {"n_observed": n_observed, "is_varying": is_varying}
     is_published = training.get("fingerprint") == fingerprint(model.public)

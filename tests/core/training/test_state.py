@@ -16,3 +16,13 @@ def test_weights_are_compared_with_the_mean_of_a_plan_or_of_the_stream():
     for w, mean in ((np.array([2.0]), 8 / 6), (np.array([13.0]), 3)):
         np.testing.assert_allclose(state.relative_weight(w, 1, is_planned=False), w / mean)
     np.testing.assert_allclose(state.relative_weight(None, 3, is_planned=False), [10 / 24] * 3)
+
+
+def test_rows_of_a_resumed_run_are_counted_once():
+    # Slip: a mean weight in which the rows of the run count twice.
+    state = TrainingState(np.zeros((1, 2)), n_rows=60, total_weight=300.0)
+    weight = np.ones(60)
+    before = state.relative_weight(weight, 60, is_planned=False)
+    resumed = state.relative_weight(weight, 60, is_planned=False, is_counted=True)
+    np.testing.assert_array_equal(before, resumed)
+    assert (state.n_rows, state.total_weight) == (120, 360)

@@ -179,7 +179,7 @@ def find_clusters(
         weights = np.append((1 - shares.sum()) * weights, shares)
         label_of_rare = label.max() + 1 + np.arange(len(rare))
         label = np.append(label, np.repeat(label_of_rare, [*map(len, rare)]))
-        rows = np.concatenate([rows, dense(v[added])])
+        rows = np.concatenate([rows, dense(v[added]).astype(np.float64)])
     shares = np.bincount(label, weights)
     if not 1 < len(shares) <= min(max_clusters, MAX_CLUSTERS):
         return None
@@ -190,7 +190,7 @@ def find_clusters(
     is_constant_within = (variance > 0) & (within <= RELATIVE_ROUNDING**2 * variance)
     if not step and is_constant_within.any():
         return None
-    within = np.maximum(within, SMALLEST_SHARE * variance)
+    within = np.where(variance > 0, np.maximum(within, SMALLEST_SHARE * variance), 0.0)
     return Clusters(rows, weights, centers, shares[order], within)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array, dense, is_sparse
 
+MEAN_ROUNDING = 8 * float(np.finfo(np.float64).eps)  # relative rounding error of a mean
 MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a time: 4 MB
 
 
@@ -157,6 +158,10 @@ def merged_statistics(
     total = np.maximum(n_samples, np.finfo(np.float64).tiny)
     share, rest = n_other / total, n_one / total
     difference = mean_other - mean_one
+    # Equal constants have means that differ by rounding; their variance remains zero.
+    rounding = MEAN_ROUNDING * np.maximum(np.abs(mean_one), np.abs(mean_other))
+    is_equal = (variance_one == 0) & (variance_other == 0) & (np.abs(difference) <= rounding)
+    difference = np.where(is_equal, 0.0, difference)
     variance = rest * variance_one + share * variance_other + rest * share * difference**2
     return n_samples, mean_one + share * difference, variance
 
