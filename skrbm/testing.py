@@ -108,21 +108,20 @@ def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
                 _require(is_state.all(), f"{name} drew other values than {values.tolist()}")
         for power in (1, 2, 3):
             _compare_moment(draws, units, field[0], power, name)
-        _check_independence(draws, units, name)
-    is_repeated = np.array_equal(both[0], units.sample(rows, rng)) and np.ptp(both[0], axis=0).any()
-    _require(not is_repeated, "sample drew the same states twice, so it does not use `rng`")
+        _compare_units(draws, units, name)
+    for name, draws_of in (
+        ("sample", lambda seed: units.sample(rows, np.random.default_rng(seed))),
+        (
+            "mean_and_sample",
+            lambda seed: units.mean_and_sample(rows, np.random.default_rng(seed))[1],
+        ),
+    ):
+        first, again, other = map(draws_of, (0, 0, 1))
+        _require(np.array_equal(first, again), f"{name} drew other states with an equal `rng`")
+        differ = not np.array_equal(first, other) or not np.ptp(first, axis=0).any()
+        _require(differ, f"{name} drew the same states with another `rng`")
     mean, _ = units.mean_and_sample(field, rng)
     _close(mean, units.mean(field), "mean_and_sample: mean")
-
-
-def _check_independence(draws: Array, units: Units, name: str) -> None:
-    columns = draws[:, [units.unit_columns(i)[0] for i in range(units.n_units)]].astype(np.float64)
-    columns = columns[:, np.ptp(columns, axis=0) > 0]
-    if columns.shape[1] > 1:
-        correlation = np.corrcoef(columns.T) - np.eye(columns.shape[1])
-        largest = np.abs(correlation).max()
-        is_small = largest < MAX_STD_ERRORS / np.sqrt(len(draws))
-        _require(is_small, f"{name} drew units with a correlation of {largest:.2g}, not of 0")
 
 
 def _check_signal(units: Units, field: Array, rng: np.random.Generator) -> None:
@@ -414,6 +413,16 @@ def _compare_moment(draws: Array, units: Units, field: Array, power: int, name: 
     error = np.sqrt(np.maximum(square - exact**2, 1e-12) / len(draws))
     gap = np.abs((draws**power).mean(axis=0) - exact)
     _require((gap < MAX_STD_ERRORS * error).all(), f"{name} misses moment {power} by {gap}")
+
+
+def _compare_units(draws: Array, units: Units, name: str) -> None:
+    columns = draws[:, [units.unit_columns(i)[0] for i in range(units.n_units)]].astype(np.float64)
+    columns = columns[:, np.ptp(columns, axis=0) > 0]
+    if columns.shape[1] > 1:
+        correlation = np.corrcoef(columns.T) - np.eye(columns.shape[1])
+        largest = np.abs(correlation).max()
+        is_small = largest < MAX_STD_ERRORS / np.sqrt(len(draws))
+        _require(is_small, f"{name} drew units with a correlation of {largest:.2g}, not of 0")
 
 
 CHECKS = [check for name, check in list(vars().items()) if name.startswith("_check_")]

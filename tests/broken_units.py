@@ -50,6 +50,16 @@ class FixedNumbers(Bernoulli):
         return super().draw(x, np.random.default_rng(0))
 
 
+class OwnNumbers(Bernoulli):
+    def draw(self, x, rng):
+        return super().draw(x, np.random.default_rng())
+
+
+class FixedMeanAndSample(Bernoulli):
+    def mean_and_sample(self, field, rng, out=(None, None)):
+        return super().mean_and_sample(field, np.random.default_rng(0), out)
+
+
 class ForgottenPlace(Gaussian):
     def mean(self, field, out=None):
         return super().mean(field)
@@ -210,7 +220,9 @@ BROKEN = {
     gaussian(SamplerOfTheMean): "sample misses moment 2",
     SamplerOfBits(BIAS): "sample drew other values",
     SharedNumbers(BIAS): "sample drew units with a correlation of",
-    FixedNumbers(BIAS): "sample drew the same states twice",
+    FixedNumbers(BIAS): "sample drew the same states with another",
+    OwnNumbers(BIAS): "sample drew other states with an equal",
+    FixedMeanAndSample(BIAS): "mean_and_sample drew the same states with another",
     gaussian(ForgottenPlace): "mean in place",
     WrongSupport(BIAS): "conditional_values: the sum",
     WideSupport(BIAS): "log_partition differs",

@@ -413,3 +413,26 @@ def test_large_integers_are_not_taken_for_rounding(x):
     rbm = TabularRBM(2, kinds={0: "numeric"}, n_iter=2, random_state=0).fit(X)
     sample = rbm.sample(50, 10, random_state=0)
     assert len(np.unique(sample[:, 0])) > 40
+
+
+@pytest.mark.parametrize(("atom", "noise"), [(0.0, 1e-9), (0.3, 3e-8)])
+def test_rounding_noise_beside_an_atom_is_no_outlier(atom, noise):
+    """Slip: numbers that round to the place of an atom far from it, as where there are only atoms."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(1.5, 1, size=1000)
+    x[:400], x[400:430] = atom, atom + noise * (1 + rng.random(30))
+    X = np.column_stack([x, rng.normal(size=1000)]).astype(np.float32)
+    rbm = TabularRBM(2, numeric_scale="mixture", n_iter=5, random_state=0).fit(X)
+    assert np.abs(rbm.sample(500, 10, random_state=0)[:, 0]).max() < 1.5 * np.abs(X[:, 0]).max()
+    assert (rbm.log_likelihood(X[400:430]) > -10).all()
+
+
+def test_values_one_spacing_apart_are_no_bins():
+    """Slip: a bin as narrow as a rounding error, with a density of 1e16."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=900)
+    near = np.array([np.nextafter(0.3, 0), 0.3, np.nextafter(0.3, 1)])
+    x[:450] = np.repeat(near, 150)
+    X = np.column_stack([x, rng.normal(size=900)])
+    rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    assert rbm.log_likelihood(X).max() < 20

@@ -563,17 +563,21 @@ def test_a_constant_column_changes_nothing_but_its_own_density(rows, parameteriz
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
-def test_constants_of_a_stream_stay_constant(is_weighted):
+@pytest.mark.parametrize("sizes", [[6, 94], [7] * 14, [1000, 1300, 1000], [20_000, 20_300]])
+def test_constants_of_a_stream_stay_constant(sizes, is_weighted):
     """Slip: a variance of the rounding errors of two means."""
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=(100, 2)), np.full((100, 4), [0.1, 3, -7.3, 1e6 + 0.1])])
     rbm = GaussianBernoulliRBM(4, random_state=0)
-    for block in np.split(X, range(7, 100, 7) if is_weighted else [6]):
-        weight = rng.random(len(block)) if is_weighted else None
+    for size in sizes:
+        constants = np.full((size, 4), [0.1, 3, -7.3, 1e6 + 0.1])
+        weight = rng.random(size) if is_weighted else None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Features")
-            rbm.partial_fit(block, sample_weight=weight)
+            rbm.partial_fit(
+                np.column_stack([rng.normal(size=(size, 2)), constants]), sample_weight=weight
+            )
     np.testing.assert_array_equal(rbm.noise_variance_[2:], 1)
+    np.testing.assert_array_equal(rbm._data["is_varying"], [True, True, False, False, False, False])
 
 
 def test_columns_that_change_between_the_blocks_of_a_stream_are_learned():
@@ -601,7 +605,7 @@ def test_rare_rows_of_any_precision_are_found():
 def test_a_warm_start_with_other_units_names_the_way_out():
     """Slip: the advice to call fit, which was called."""
     rbm = BernoulliRBM(3, warm_start=True, n_iter=1, random_state=0).fit(np.eye(4))
-    with pytest.raises(ValueError, match="Set warm_start=False to train a new model"):
+    with pytest.raises(ValueError, match="Set warm_start=False and call fit to train a new model"):
         rbm.set_params(n_components=4).fit(np.eye(4))
     with pytest.raises(ValueError, match="Call fit to train a new model"):
-        rbm.partial_fit(np.eye(4))
+        rbm.set_params(warm_start=False).partial_fit(np.eye(4))

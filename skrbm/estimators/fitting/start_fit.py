@@ -308,7 +308,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     n_hidden, n_columns = parameter_shape(rbm, "components_", 2)
     check_width(X, n_columns, rbm)
     if rbm.n_components not in (n_hidden, training.get("n_components", rbm.n_components)):
-        anew = "Set warm_start=False" if problem.is_planned else "Call fit"
+        anew = "Set warm_start=False and call fit" if rbm.warm_start else "Call fit"
         raise ValueError(
             f"n_components={rbm.n_components} was changed since fit, but components_ has "
             f"{n_hidden} rows. {anew} to train a new model, or set n_components={n_hidden} to "

@@ -169,8 +169,13 @@ def average_over_draws(
     result = np.empty((X.shape[0], *np.shape(mean)[1:]), np.asarray(mean).dtype)
     result[rows] = mean
     if len(complete):
-        result[complete] = answer(X[complete], complete)
+        result[complete] = answer(_selected(X, complete), complete)
     return result
+
+
+def _selected(X: Any, rows: Any) -> Any:
+    """Some of the rows; those of a table stay encoded."""
+    return X.select(rows) if hasattr(X, "select") else X[rows]
 
 
 def observed_free_energy(
@@ -218,7 +223,7 @@ def observed_free_energy(
     is_complete = is_observed.all(axis=1)
     free_energy, error = np.zeros((2, len(is_observed)))
     if is_complete.any():
-        complete = X.select(is_complete) if hasattr(X, "select") else X[is_complete]
+        complete = _selected(X, is_complete)
         free_energy[is_complete] = model.map_rows(Machine.free_energy, complete, is_precise=True)
     with finite_results() as check:
         given = model.machine(X)

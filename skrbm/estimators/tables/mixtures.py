@@ -161,14 +161,15 @@ class MixtureScale:
         """Scaled numbers, with NaN for missing values.
 
         Atoms become their entries in `center`. Other numbers outside the domain of the
-        transformation, and those that rounding would make equal to an atom, become -`OUTSIDE` or
-        `OUTSIDE`.
+        transformation become -`OUTSIDE` or `OUTSIDE`, and so do numbers that rounding would make
+        equal to an atom in a column of atoms alone.
         """
         y = _mapped(self.kind, (x.astype(np.float64) - self.place) / self.unit)
         z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
         z = np.where(np.isinf(y), np.copysign(OUTSIDE, y), z)
         z = np.where(np.isnan(x), np.nan, z).astype(x.dtype)
-        z = np.where(np.isin(z, self._places(x.dtype)), np.copysign(OUTSIDE, y), z)
+        if self._has_atoms_alone:
+            z = np.where(np.isin(z, self._places(x.dtype)), np.copysign(OUTSIDE, y), z)
         for atom, place in zip(self.atoms, self._places(x.dtype), strict=True):
             z = np.where(x == atom, place, z)
         return z.astype(x.dtype)
@@ -193,6 +194,12 @@ class MixtureScale:
         inside = np.where(np.abs(z) == OUTSIDE, 0, z)
         slope = MAPS[self.kind].log_slope(self._argument(inside)) - np.log(self.unit * self.scale)
         return np.where(np.isin(z, self._places(z.dtype)), 0, slope)
+
+    @property
+    def _has_atoms_alone(self) -> bool:
+        """True for scales from `_of_atoms`, with a standard normal component for other numbers."""
+        is_single = len(self.center) == len(self.atoms) + 1
+        return bool(is_single and self.center[-1] == 0 and self.spread[-1] == 1)
 
     def _places(self, dtype: Any) -> Array:
         """Scaled numbers of the atoms, in the data type of the states."""

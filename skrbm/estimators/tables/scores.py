@@ -14,6 +14,7 @@ from skrbm.core.numerics import Array
 MIN_COPIES = 5  # mean count per distinct value from which a column is treated as discrete
 CANDIDATE_BINS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # numbers of bins, spaced geometrically
 HERMITE_RULE = roots_hermitenorm(8)[0], roots_hermitenorm(8)[1] / np.sqrt(2 * np.pi)
+ROUNDING = 4  # multiple of the spacing of floats; smaller differences are due to rounding
 MAX_SCORE = 1e150  # so that its square is finite
 MAX_VALUE = 1e307  # so that the difference of two values is finite
 
@@ -72,9 +73,9 @@ class NormalScores:
     def of(cls, values: Array, counts: Array) -> Self | None:
         """Learn a map from finite values and their counts, both of shape (n_values,).
 
-        The slopes of the map are finite: bins between values that differ by rounding may have no
-        width. The result is None if there are no values, if the largest magnitude exceeds
-        `MAX_VALUE`, or if no map has finite slopes.
+        Maps with bins between values that differ by rounding are left out. The result is None if
+        there are no values, if the largest magnitude exceeds `MAX_VALUE`, or if no map has finite
+        slopes.
         """
         x, counts = distinct(values, counts)
         if is_out_of_range(x):
@@ -87,7 +88,7 @@ class NormalScores:
                 if n_bins <= np.sqrt(counts.sum()):
                     scores = cls._of_bins(x, counts, _bins(counts, n_bins))
                     n_parameters[scores] = len(scores.singles) + 1  # slopes and an origin
-            finite = [scores for scores in n_parameters if np.isfinite(scores._log_slopes).all()]
+            finite = [scores for scores in n_parameters if scores._has_widths]
 
         def criterion(scores: Self) -> float:
             return scores._log_likelihood(x, counts) - n_parameters[scores]
@@ -164,6 +165,12 @@ class NormalScores:
     def _log_likelihood(self, x: Array, counts: Array) -> float:
         z = self.forward(x)
         return float(counts @ (self.log_slope(z) - (z**2 + np.log(2 * np.pi)) / 2))
+
+    @property
+    def _has_widths(self) -> bool:
+        """True if all slopes are finite, and no bin is as narrow as rounding errors."""
+        least = ROUNDING * np.spacing(np.abs(self.edges[1:]))
+        return bool(np.isfinite(self._log_slopes).all() and (np.diff(self.edges) > least).all())
 
     @cached_property
     def _log_slopes(self) -> Array:

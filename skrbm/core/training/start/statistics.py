@@ -10,7 +10,6 @@ import numpy as np
 
 from skrbm.core.numerics import Array, dense, is_sparse
 
-MEAN_ROUNDING = 8 * float(np.finfo(np.float64).eps)  # relative rounding error of a mean
 MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a time: 4 MB
 
 
@@ -39,13 +38,16 @@ def column_statistics(
     """
     if is_sparse(v):
         mean, variance = _sparse_statistics(v, sample_weight, block_elements)
-        constant = (v.min(axis=0).toarray() == v.max(axis=0).toarray()).ravel()
+        low, high = (extreme.toarray().ravel() for extreme in (v.min(axis=0), v.max(axis=0)))
+        constant = low == high
     else:
         statistics = (
             _block_statistics(*block) for block in _blocks(v, sample_weight, block_elements)
         )
         n_observed, mean, variance, low, high = reduce(_merged_blocks, statistics)
         mean, constant = np.where(n_observed > 0, mean, np.nan), ~(low < high)
+    # The exact mean of a constant column stays constant if other rows are added.
+    mean = np.where(constant & ~np.isnan(mean), low.astype(np.float64), mean)
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
@@ -158,10 +160,6 @@ def merged_statistics(
     total = np.maximum(n_samples, np.finfo(np.float64).tiny)
     share, rest = n_other / total, n_one / total
     difference = mean_other - mean_one
-    # Equal constants have means that differ by rounding; their variance remains zero.
-    rounding = MEAN_ROUNDING * np.maximum(np.abs(mean_one), np.abs(mean_other))
-    is_equal = (variance_one == 0) & (variance_other == 0) & (np.abs(difference) <= rounding)
-    difference = np.where(is_equal, 0.0, difference)
     variance = rest * variance_one + share * variance_other + rest * share * difference**2
     return n_samples, mean_one + share * difference, variance
 
