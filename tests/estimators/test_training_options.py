@@ -404,11 +404,6 @@ def test_a_bound_of_the_norms_holds_in_mid_stream():
     assert np.linalg.norm(rbm.components_, axis=1).max() <= 0.5 * (1 + 1e-12)
 
 
-def test_too_few_rows_to_hold_out_are_named():
-    with pytest.raises(ValueError, match=r"n_samples=1.*train set will be empty"):
-        BernoulliRBM(2, early_stopping=True).fit(np.ones((1, 3)))
-
-
 def test_warm_start_goes_on(kind):
     """Catches a warm start from new arrays, chains or streams."""
     X = draw(kind)
@@ -609,3 +604,51 @@ def test_a_warm_start_with_other_units_names_the_way_out():
         rbm.set_params(n_components=4).fit(np.eye(4))
     with pytest.raises(ValueError, match="Call fit to train a new model"):
         rbm.set_params(warm_start=False).partial_fit(np.eye(4))
+
+
+@pytest.mark.parametrize("scale", [1e-13, 1e10])
+def test_units_of_measurement_do_not_matter_in_single_precision(scale):
+    """Slips: fourth powers of deviations in steps, or in the ranges of quadratures."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 4)) @ rng.normal(size=(4, 80)) + 0.3 * rng.normal(size=(600, 80))
+    X = (X / X.std(axis=0)).astype(np.float32)
+    scores = []
+    for unit in (1, scale):
+        rbm = GaussianBernoulliRBM(80, n_iter=5, random_state=0).fit((X * unit).astype(np.float32))
+        scores.append(rbm.score((X * unit).astype(np.float32)) + 80 * np.log(unit))
+    assert scores[0] == pytest.approx(scores[1], abs=3)
+
+
+def test_scores_of_small_single_precision_numbers_are_those_of_large_ones():
+    """Slip: squares of weights, and of their inverses, that do not fit single precision."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) @ rng.normal(size=(2, 5)) + 0.3 * rng.normal(size=(300, 5))
+    scores = []
+    for unit in (1, 1e-10):
+        rows = (X / X.std(axis=0) * unit).astype(np.float32)
+        rbm = GaussianBernoulliRBM(6, hidden_units="gaussian", n_iter=5, random_state=0).fit(rows)
+        scores.append(rbm.score(rows) + 5 * np.log(unit))
+    assert scores[0] == pytest.approx(scores[1], abs=0.05)
+
+
+def test_streams_of_single_rows_are_guarded():
+    """Slip: weights that explode unseen, because the rows do not differ from their mean."""
+    rng = np.random.default_rng(0)
+    bits = (rng.random((200, 8)) < 0.3) * 1.0
+    rbm = BernoulliRBM(6, l2=10, random_state=0)
+
+    def stream():
+        for row in bits:
+            rbm.partial_fit(row[None])
+
+    with pytest.raises(DivergenceError, match="Reduce learning_rate"):
+        stream()
+    assert np.abs(rbm.components_).max() < 1e8
+
+
+@pytest.mark.parametrize(("n_rows", "share"), [(1, 0.1), (40, 0.99)])
+def test_too_few_rows_for_early_stopping_are_refused_by_name(n_rows, share):
+    """Slip: the names of parameters of another function."""
+    rbm = BernoulliRBM(4, early_stopping=True, validation_fraction=share)
+    with pytest.raises(ValueError, match=f"got {n_rows} rows and validation_fraction={share}"):
+        rbm.fit(np.ones((n_rows, 6)))

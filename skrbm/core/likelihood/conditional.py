@@ -65,7 +65,8 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     low, high = hidden.field_bounds(machine.weights)
     if np.isfinite(high - low).all():
         return low, high
-    spread = machine.weights**2 @ (hidden.affine_signal[1] ** 2 * hidden.largest_variance)
+    signal_variance = hidden.affine_signal[1] ** 2 * hidden.largest_variance
+    spread = machine.weights**2 @ signal_variance
     field, slope = machine.visible_field(machine.mean_hidden(v)), visible.affine_signal[1]
     down, up = (bound - v for bound in visible.column_bounds)
     (real,) = np.isfinite(visible.tail_curvature).nonzero()
@@ -76,7 +77,8 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
             f"not convex, and {type(hidden).__name__} hidden units have no bounds. Use "
             f"log-likelihoods or free energies, or hidden units with two states."
         )
-    curvature = tail_curvature - slope[real] ** 2 * spread[real]
+    scaled = slope[real, None] * machine.weights[real]  # before squares, which may overflow
+    curvature = tail_curvature - scaled**2 @ signal_variance
     if not (curvature > 0).all():
         raise QuadratureError(
             f"A {type(visible).__name__} unit given the others expected an energy whose curvature "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
@@ -451,9 +452,12 @@ def split_rows(
         If no candidate would be left for training.
     """
     everything = np.arange(n_samples)
-    _, held_out = train_test_split(
-        everything if candidates is None else candidates,
-        test_size=share,
-        random_state=seed,
-    )
+    candidates = everything if candidates is None else candidates
+    if not math.ceil(share * len(candidates)) < len(candidates):
+        raise ValueError(
+            f"early_stopping expected rows for training beside the held-out ones, got "
+            f"{len(candidates)} rows and validation_fraction={share:g}. Set early_stopping=False, or "
+            f"reduce validation_fraction."
+        )
+    _, held_out = train_test_split(candidates, test_size=share, random_state=seed)
     return np.setdiff1d(everything, held_out), np.sort(held_out)

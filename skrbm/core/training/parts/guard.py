@@ -48,7 +48,8 @@ class Guard(Part):
         DivergenceError
             If a parameter, or the mean or a moment of the visible units without a field, is not
             finite in `precision`. If a hidden field of one of at most `N_GUARD_ROWS` rows is not
-            finite, or differs from the mean over these rows by `MAX_FIELD` nats or more. If
+            finite, or differs by `MAX_FIELD` nats or more from the mean over these rows, or from
+            the field of the mean visible states without a field. If
             `Machine.lost_curvature` is not below 1.
         """
         # `deepcopy` would take half the time of an update.
@@ -72,7 +73,10 @@ class Guard(Part):
                 return f"{', '.join(broken)} expected finite, got infinite or NaN"
             rows = every_kth_row(v, N_GUARD_ROWS).astype(machine.dtype, copy=False)
             hidden_field = machine.hidden_field(rows)
-            largest = np.abs(hidden_field - hidden_field.mean(axis=0)).max()
+            center = machine.visible.mean(machine.visible.zero_field(1)).astype(machine.dtype)
+            # The rows may be equal, and the mean without a field may be one of them.
+            centers = hidden_field.mean(axis=0), machine.hidden_field(center)
+            largest = max(np.abs(hidden_field - c).max() for c in centers)
             lost = machine.lost_curvature
         if not largest < MAX_FIELD:
             return (
