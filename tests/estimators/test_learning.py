@@ -630,19 +630,24 @@ def test_law_too_wide_to_watch_does_not_stop_training():
     assert np.isnan(rbm.history_["pseudo_likelihood"]).all()
 
 
+def interrupt_after(n_updates, monkeypatch):
+    """Let training press Ctrl-C in place of an update, after `n_updates` of them."""
+    update, left = Trainer.update, iter(range(n_updates))
+
+    def interrupted(*arguments):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        update(*arguments)
+
+    monkeypatch.setattr(Trainer, "update", interrupted)
+
+
 def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
     """Catches an interrupt that loses what was learned since the start or the last epoch."""
     X = draw(kind, n_samples=50)
     options = {"batch_size": 10, "shuffle": False, "random_state": 1} | UNPLANNED
     expected = new(kind, n_iter=2, **options).fit(X).partial_fit(X[:20])
-    update, n_updates = Trainer.update, iter(range(12))
-
-    def interrupted(*arguments):
-        if next(n_updates, None) is None:
-            raise KeyboardInterrupt
-        update(*arguments)
-
-    monkeypatch.setattr(Trainer, "update", interrupted)
+    interrupt_after(12, monkeypatch)
     rbm = new(kind, n_iter=9, **options)
     with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
         rbm.fit(X)
@@ -656,33 +661,19 @@ def test_interrupt_keeps_the_weights_and_warns(kind, monkeypatch):
 
 def test_an_interrupt_that_is_raised_as_an_error_keeps_the_weights(monkeypatch):
     """Slip: a warning before the result is written, which a filter turns into an error."""
-    X, update, n_updates = draw("bernoulli", n_samples=50), Trainer.update, iter(range(12))
-
-    def interrupted(*arguments):
-        if next(n_updates, None) is None:
-            raise KeyboardInterrupt
-        update(*arguments)
-
-    monkeypatch.setattr(Trainer, "update", interrupted)
+    interrupt_after(12, monkeypatch)
     rbm = BernoulliRBM(3, n_iter=9, batch_size=10, random_state=0)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="Training interrupted")
         with pytest.raises(UserWarning, match=r"Training interrupted by user\."):
-            rbm.fit(X)
+            rbm.fit(draw("bernoulli", n_samples=50))
     assert rbm.n_iter_ == 2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # and rightly so
 def test_interrupt_of_a_diverging_epoch_keeps_finite_parameters(monkeypatch):
     """Catches parameters that are gone but published, because no epoch came to its end."""
-    update, n_updates = Trainer.update, iter(range(15))
-
-    def interrupted(*arguments):
-        if next(n_updates, None) is None:
-            raise KeyboardInterrupt
-        update(*arguments)
-
-    monkeypatch.setattr(Trainer, "update", interrupted)
+    interrupt_after(15, monkeypatch)
     rbm = GaussianBernoulliRBM(3, batch_size=2, learning_rate=1e3, random_state=0)
     with pytest.warns(UserWarning, match=r"Training interrupted by user\."):
         rbm.fit(draw("cho", 100))

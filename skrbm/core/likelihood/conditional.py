@@ -148,7 +148,7 @@ def conditional_distribution(
         field = rest + unit.signal(value) @ weights
         log_weight[k] = machine.hidden.log_partition(field) - unit.energy(value)
     log_weight += log_measure
-    # Of huge numbers, such as 1e16 nats, a sum would lose its logarithm to rounding.
+    # At 1e16 nats, subtracting the logarithm of a sum has no effect; dividing by the sum has.
     probability = np.exp(log_weight - log_weight.max(axis=0))
     return values, probability / probability.sum(axis=0)
 
