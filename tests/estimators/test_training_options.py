@@ -606,16 +606,19 @@ def test_a_warm_start_with_other_units_names_the_way_out():
         rbm.set_params(warm_start=False).partial_fit(np.eye(4))
 
 
-@pytest.mark.parametrize("scale", [1e-13, 1e10])
-def test_units_of_measurement_do_not_matter_in_single_precision(scale):
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e-13, np.float32), (1e10, np.float32), (1e78, np.float64)]
+)
+def test_units_of_measurement_do_not_matter(scale, dtype):
     """Slips: fourth powers of deviations in steps, or in the ranges of quadratures."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4)) @ rng.normal(size=(4, 80)) + 0.3 * rng.normal(size=(600, 80))
-    X = (X / X.std(axis=0)).astype(np.float32)
+    X = (X / X.std(axis=0)).astype(dtype)
     scores = []
     for unit in (1, scale):
-        rbm = GaussianBernoulliRBM(80, n_iter=5, random_state=0).fit((X * unit).astype(np.float32))
-        scores.append(rbm.score((X * unit).astype(np.float32)) + 80 * np.log(unit))
+        rows = (X * unit).astype(dtype)
+        rbm = GaussianBernoulliRBM(80, n_iter=5, random_state=0).fit(rows)
+        scores.append(rbm.score(rows) + 80 * np.log(unit))
     assert scores[0] == pytest.approx(scores[1], abs=3)
 
 

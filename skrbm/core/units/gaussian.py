@@ -240,10 +240,10 @@ class Gaussian(Units):
             share = self._variance / np.maximum(self._variance, variance)
         heaviness = 0.0 if kurtosis is None else np.maximum(kurtosis - 3, 0) / 2
         of_variance = share**2 / (share + heaviness)
-        # Fourth powers of small and large deviations do not fit single precision.
-        scale, square = (a.astype(np.float64) for a in (self._scale, self._variance))
+        # The square of the scale, divided by the variance, which alone may not be representable.
+        square = np.exp((2 * self._kind.power - 1) * self.log_variance)
         return Metric(
-            (share * scale**2 / square).astype(self.bias.dtype),
+            share * square,
             {"bias": share * self._variance, "log_variance": of_variance * self.variance_rate},
         )
 
