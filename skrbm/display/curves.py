@@ -80,11 +80,18 @@ class TrainingCurveDisplay(Display):
             If matplotlib is not installed.
         NotFittedError
             If the estimator is not fitted.
+        TypeError
+            If the estimator has no `history_`, as for example an `RBMImputer`.
         ValueError
             If the history is empty, if `names` is empty, or if any name is not in the history.
         """
         check_is_fitted(estimator)
-        history = getattr(estimator, "history_", {})
+        history = getattr(estimator, "history_", None)
+        if history is None:
+            raise TypeError(
+                f"Expected an estimator with the attribute history_, got "
+                f"{type(estimator).__name__}. Pass its attribute estimator_."
+            )
         if not any(history.values()):
             raise ValueError(
                 "Expected a history of at least one epoch, got an empty one. Call fit, or "

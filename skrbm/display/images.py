@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.display.axes import Display
+from skrbm.estimators.inference.model import model_of
 
 GAP_COLOR = "lightsteelblue"  # of missing pixels and of lines between images
 MIN_WEIGHT_SHARE = 0.05  # smallest scale of a unit, relative to the largest absolute weight
@@ -81,11 +82,14 @@ class ComponentsDisplay(Display):
             If matplotlib is not installed.
         NotFittedError
             If the estimator is not fitted.
+        TypeError
+            If `estimator` is a meta-estimator, such as an `RBMClassifier`.
         ValueError
             If `image_shape` is not a shape of images with one value for each feature. If
             `image_shape` is None, also if the number of features is not a square number or if the
             estimator is a `TabularRBM`.
         """
+        model_of(estimator)
         check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
         if image_shape is None and hasattr(estimator, "columns_"):
@@ -186,6 +190,8 @@ class SamplesDisplay(Display):
             If matplotlib is not installed.
         NotFittedError
             If the estimator is not fitted.
+        TypeError
+            If `estimator` is a meta-estimator, such as an `RBMClassifier`.
         ValueError
             If `image_shape` is not a shape of images with one value for each feature. If
             `image_shape` is None and the number of features is not a square number. If `mask` is
@@ -193,6 +199,7 @@ class SamplesDisplay(Display):
             is None, a value of `X` is missing, and the estimator does not have
             `missing="marginalize"`. If `method` is unknown.
         """
+        model_of(estimator)
         if X is None and mask is not None:
             raise ValueError("X expected to be rows if mask is given, got None.")
         if method not in ("sample", "mean"):

@@ -23,7 +23,12 @@ from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
-from skrbm.estimators.input.validation import check_weights, present_rows, write_attributes
+from skrbm.estimators.input.validation import (
+    check_weights,
+    present_rows,
+    warn_user,
+    write_attributes,
+)
 from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
 from skrbm.estimators.labels.label_problem import NO_LABEL, LabelProblem
 from skrbm.estimators.parameters import with_constructor
@@ -298,6 +303,12 @@ class RBMClassifier(
         estimator = default_estimator() if self.estimator is None else self.estimator
         rbm = clone(estimator)
         rbm._validate_params()
+        if getattr(estimator, "_skl_callbacks", None):
+            warn_user(
+                "RBMClassifier does not call the callbacks of its estimator. Set them on the "
+                "RBMClassifier itself.",
+                UserWarning,
+            )
         before: Any = self.estimator_ if self.__sklearn_is_fitted__() else None
         if not rbm.warm_start or type(before) is not type(rbm):
             return rbm

@@ -18,6 +18,7 @@ from skrbm import (
     HiddenUnitDisplay,
     LogoDisplay,
     RBMClassifier,
+    RBMImputer,
     RBMOutlierDetector,
     SamplesDisplay,
     SpinRBM,
@@ -470,6 +471,14 @@ def test_hidden_units_that_are_not_there_are_refused(rbm, table):
         HiddenUnitDisplay.from_estimator(object(), X, 0)
     with pytest.raises(ValueError, match="NaN"):
         HiddenUnitDisplay.from_estimator(rbm, np.where(X > 0.9, np.nan, X), 0)
+
+
+@pytest.mark.parametrize("kind", [ComponentsDisplay, SamplesDisplay, TrainingCurveDisplay])
+def test_meta_estimators_are_refused_by_name(kind):
+    """Before, errors spoke of labels, of missing attributes, or of an empty history."""
+    imputer = RBMImputer(BernoulliRBM(3, n_iter=1)).fit(X)
+    with pytest.raises(TypeError, match=r"got RBMImputer\. Pass its attribute estimator_"):
+        kind.from_estimator(imputer)
 
 
 @pytest.mark.parametrize("names", [["", "a", "b"], [" ", "a", "b"], ["$x_$", "$10", "b"]])

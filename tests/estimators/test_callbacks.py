@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skrbm import BernoulliRBM
+from skrbm import BernoulliRBM, RBMClassifier
 
 ROOT = Path(__file__).parents[2]
 
@@ -115,6 +115,15 @@ def test_a_failing_callback_leaves_no_trace():
     with pytest.raises(RuntimeError, match="disk full"):
         rbm.fit(draw("bernoulli"))
     assert not hasattr(rbm, "components_")
+
+
+def test_callbacks_inside_a_classifier_warn():
+    """They are never called. Before, a `Checkpoint` there saved nothing, without a word."""
+    recorder, X = Recorder(), draw("bernoulli")
+    classifier = RBMClassifier(BernoulliRBM(3, n_iter=1).set_callbacks(recorder))
+    with pytest.warns(UserWarning, match="Set them on the RBMClassifier itself"):
+        classifier.fit(X, np.arange(len(X)) % 2)
+    assert not recorder.calls
 
 
 @pytest.mark.slow
