@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -290,7 +291,7 @@ def _pandas(caller: str) -> Any:
 
 def _letters(alphabet: str) -> str:
     """Return the letters of an alphabet, given its name or the letters themselves."""
-    letters = ALPHABETS.get(alphabet, alphabet)
+    letters = ALPHABETS.get(alphabet.lower(), alphabet) if isinstance(alphabet, str) else ""
     is_plain = letters.isascii() and letters == letters.upper() and "." not in letters
     if not is_plain or len(set(letters)) != len(letters) or len(letters) < 2:
         raise ValueError(
@@ -304,7 +305,8 @@ def _content(path: Any) -> bytes:
     """Content of a file, decompressed if it is compressed with gzip."""
     content = path.read() if hasattr(path, "read") else Path(path).read_bytes()
     content = content.encode() if isinstance(content, str) else content
-    return gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+    content = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+    return content.removeprefix(BOM_UTF8)
 
 
 def _records(content: bytes) -> tuple[list[str], list[bytes]]:

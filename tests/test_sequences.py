@@ -49,6 +49,14 @@ def test_insertions_are_no_sites_unless_kept():
     assert kept.to_numpy().tolist() == [list("AC-G"), list("ACGT")]
 
 
+def test_files_of_windows_and_names_of_alphabets_in_capitals():
+    # Slips: a byte-order mark before the first name; "DNA" taken for the letters D, N and A.
+    pytest.importorskip("pandas")
+    rows = read_fasta(text("\N{ZERO WIDTH NO-BREAK SPACE}>a\nACG\n"), alphabet="DNA")
+    assert rows.index.tolist() == ["a"]
+    assert rows.to_numpy().tolist() == [list("ACG")]
+
+
 def test_unknown_letters_may_be_missing_and_are_summed_out():
     # Slip: -1 taken for the last letter.
     pytest.importorskip("pandas")
@@ -84,6 +92,7 @@ def test_bad_files_are_refused_by_record(content, message):
     ("options", "message"),
     [
         ({"alphabet": "AA"}, "'rna'.* or at least two upper-case letters.*got 'AA'"),
+        ({"alphabet": 4}, "alphabet expected to be one of.*got 4"),
         ({"alphabet": "proteins"}, "alphabet expected to be one of.*got 'proteins'"),
         ({"insertions": "ignore"}, r"insertions expected to be one of \('drop', 'keep'\)"),
         ({"handle_unknown": "gap"}, "handle_unknown expected to be one of.*got 'gap'"),

@@ -17,6 +17,7 @@ from estimators.instances import (
     new,
     random_machine,
 )
+from scipy.special import expit
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import Binarizer, MaxAbsScaler
 
@@ -34,6 +35,7 @@ from skrbm import (
     to_spin,
 )
 from skrbm.core.likelihood.exact import MAX_STATES
+from skrbm.core.units import LinearUnits, Support
 
 # Every method that takes visible data, as a function of estimator and data.
 LEARNERS = {
@@ -614,3 +616,30 @@ def test_sparse_rows_have_no_missing_values(check_input):
     for call in (rbm.fit, rbm.fit(np.eye(3)).score_samples):
         with pytest.raises(ValueError, match="sparse X need complete rows"):
             call(X)
+
+
+def test_zero_and_one_are_states_of_units_that_also_have_minus_one():
+    """Slips: bits that are taken for spins; states in another order."""
+
+    class Signs(LinearUnits):
+        support = Support.of(0.0, 1.0, -1.0)
+
+        def log_normaliser(self, x):
+            return np.logaddexp(np.logaddexp(x, -x), 0).sum(axis=1)
+
+        def expectation(self, x):
+            return self.share_of_one(x) - self.share_of_one(-x)
+
+        def draw(self, x, rng):
+            u = rng.random(x.shape)
+            return (u > 1 - self.share_of_one(x)) - (u < self.share_of_one(-x)).astype(float)
+
+        def share_of_one(self, x):
+            return expit(x - np.logaddexp(-x, 0))
+
+    class SignsRBM(SpinRBM):
+        _visible_type = Signs
+
+    X = np.random.default_rng(0).integers(-1, 2, size=(40, 4)).astype(float)
+    rbm = SignsRBM(2, n_iter=1, check_input="raise", random_state=0).fit(X)
+    assert rbm.free_energy([[0, 1, 1, 0]]).shape == (1,)

@@ -149,6 +149,17 @@ def test_meta_estimators_take_real_hidden_units():
     assert set(detector.predict(X[1:])) <= {-1, 1}
 
 
+def test_a_change_of_hidden_units_does_not_discard_the_model():
+    """Slip: training that starts anew, because an array of the new units is missing."""
+    X = rows_for(BernoulliRBM)
+    rbm = BernoulliRBM(2, n_iter=2, random_state=0).fit(X).set_params(hidden_units="drelu")
+    with pytest.raises(ValueError, match="hidden_units='drelu' was changed since fit"):
+        rbm.partial_fit(X)
+    with pytest.raises(ValueError, match="hidden_units='drelu' was changed since fit"):
+        rbm.set_params(warm_start=True).fit(X)
+    assert rbm.set_params(warm_start=False).fit(X).threshold_hidden_.shape == (2,)
+
+
 def test_unknown_hidden_units_are_refused_by_name():
     with pytest.raises(ValueError, match=r"'hidden_units' parameter of BernoulliRBM must be a str"):
         BernoulliRBM(hidden_units="softplus").fit(rows_for(BernoulliRBM))

@@ -43,7 +43,8 @@ class Support:
 
     @classmethod
     def of(cls, *values: float) -> Self:
-        """Support of finitely many values, given in ascending order."""
+        """Support of finitely many values."""
+        values = tuple(sorted(values))
         return cls(values[0], values[-1], values)
 
 

@@ -306,7 +306,14 @@ class RowProblem(Problem):
             If the type of `X` or of its values is not supported.
         """
         model, form = ArrayModel(copy(rbm)), rbm._row_format
-        resumes = (rbm.warm_start or not is_planned) and rbm.__sklearn_is_fitted__()
+        continues, is_fitted = rbm.warm_start or not is_planned, rbm.__sklearn_is_fitted__()
+        resumes = continues and is_fitted
+        if continues and not is_fitted and hasattr(rbm, "components_"):
+            raise ValueError(
+                f"hidden_units={rbm.hidden_units!r} was changed since fit, but these units need "
+                f"other fitted arrays. Set it back to continue training, or set warm_start=False and "
+                f"call fit to train a new model."
+            )
         place, given, sample_weight = place_of(X), X, to_numpy(sample_weight)
         X = X if place is None else to_numpy(X)
         X, weight = present_rows(X, check_weights(sample_weight, X))

@@ -307,7 +307,8 @@ def check_domain(
     if allow_nan and np.isnan(lowest):  # no value is observed
         return
     is_inside = lowest >= low - rounding and highest <= high + rounding and np.isfinite(highest)
-    if is_inside and not ((lowest, highest) == (0, 1) and low < 0 and _are_bits(X)):
+    are_bits_of_spins = (lowest, highest) == (0, 1) and 0 not in units.support.values
+    if is_inside and not (are_bits_of_spins and low < 0 and _are_bits(X)):
         return
     assert_all_finite(
         X, allow_nan=allow_nan, estimator_name=type(estimator).__name__, input_name=name
