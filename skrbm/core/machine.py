@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, copy_into
+from skrbm.core.numerics import Array, copy_into, is_array
 from skrbm.core.units import Units
 
 # Largest number of rows for which a product with a transposed matrix is computed transposed.
@@ -320,7 +320,6 @@ class Machine:
         *,
         mean: Array | None = None,
         sample_weight: Array | None = None,
-        out: Array | None = None,
     ) -> dict[str, Array]:
         r"""Gradient of the negative free energy, averaged over visible states.
 
@@ -343,9 +342,6 @@ class Machine:
             Weights of the states. If they are given, a weighted sum replaces the average. They may
             be negative, for example to compute a difference of two averages. If None, all weights
             are 1 / n_samples.
-        out : ndarray of shape (n_visible, n_hidden), default=None
-            Output array for the gradient of the weights. If it is given, `mean` is overwritten, and
-            dense `v` is overwritten by its signal.
 
         Returns
         -------
@@ -362,10 +358,8 @@ class Machine:
             sample_weight = np.full_like(mean, 1 / len(mean), shape=len(mean))
         visible = self.visible.moments(v, sample_weight)
         hidden = self.hidden.expected_moments(mean, field, sample_weight)
-        buffer = None if out is None else mean
-        signal = self.hidden.signal(mean, out=buffer)
-        signal = np.multiply(signal, sample_weight[:, None], out=buffer)
-        weights = self.signal_product(v, signal, out=out)
+        signal = self.hidden.signal(mean) * sample_weight[:, None]
+        weights = self.signal_product(v, signal)
         if not self.hidden.is_signal_fixed:
             total_field = sample_weight @ field
             work = np.einsum("ij,ij->j", self.weights, weights)
@@ -390,7 +384,7 @@ class Machine:
             _add(visible, self.visible.signal_gradient(total_field, work))
         return {"weights": weights} | by_layer(visible, hidden)
 
-    def signal_product(self, v: Any, h: Array, out: Array | None = None) -> Array:
+    def signal_product(self, v: Any, h: Array) -> Array:
         """Matrix product of the transposed visible signals with `h`.
 
         Sparse states stay sparse, except in plain layers whose method `signal` returns a dense
@@ -402,24 +396,20 @@ class Machine:
             Visible states.
         h : ndarray of shape (n_samples, n_hidden)
             Hidden signals, multiplied by the sample weights.
-        out : ndarray of shape (n_visible, n_hidden), default=None
-            Output array. If it is given, dense `v` is overwritten by its signal.
 
         Returns
         -------
         product : ndarray of shape (n_visible, n_hidden)
             Sum over the samples of the outer products of the visible signals and `h`.
         """
-        if hasattr(v, "__array_function__"):  # dense; `is_sparse` costs a call
-            signal = self.visible.signal(v, out=None if out is None else v)
-            return np.matmul(signal.T, h, out=out)
-        if self.visible.offset is None:
-            return copy_into(self.visible.signal(v).T @ h, out)
+        if is_array(v) or self.visible.offset is None:
+            product: Array = self.visible.signal(v).T @ h
+            return product
         origin, slope = self.visible.affine_signal
         product = v.T @ h
         product *= slope[:, None]
         product += np.outer(origin, h.sum(axis=0))
-        return copy_into(product, out)
+        return product
 
 
 def _add(total: dict[str, Array], part: dict[str, Array]) -> None:

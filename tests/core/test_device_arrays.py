@@ -298,7 +298,7 @@ def test_phases_average_to_the_exact_gradient(case, algorithm, seed, rng):
         h = [draw_states(hidden_states(p), law, n_particles, rng) for law in laws]
         particles = to_device(np.concatenate(h))
         positive, negative, _ = phase(machine, to_device(v), particles, buffers, rng)
-        gradient = on_host((positive - negative).gradient(machine, buffers))
+        gradient = on_host((positive - negative).gradient(machine))
         gradients.append(np.concatenate([array.ravel() for array in gradient.values()]))
     assert_mean(gradients, 0)
 

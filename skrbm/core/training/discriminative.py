@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -69,8 +69,7 @@ class LabelledRows(DataExpectation):
         weights = self.weights.astype(self.mean.dtype, copy=False)
         return weights @ self.v, weights @ self.mean
 
-    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
-
+    def gradient(self, machine: Machine) -> Gradient:
         v, labels = self.v, self.labels
         known = dense(v[:, labels.columns])
         share = self.weights.astype(self.field.dtype)
@@ -122,11 +121,6 @@ class LabelObjective:
         Weight :math:`\gamma` of the joint log-likelihood. If it is 0, the negative phase is not
         computed.
 
-    Attributes
-    ----------
-    chain_buffers : UpdateBuffers
-        Buffers of persistent chains, which the rows of a mini-batch are not part of.
-
     References
     ----------
     .. [1] Larochelle, Bengio (2008), "Classification using discriminative restricted Boltzmann
@@ -136,7 +130,6 @@ class LabelObjective:
     negative_phase: NegativePhase
     discriminative_weight: float
     generative_weight: float
-    chain_buffers: UpdateBuffers = field(default_factory=UpdateBuffers, init=False, repr=False)
 
     @property
     def is_exact(self) -> bool:
@@ -209,14 +202,12 @@ class LabelObjective:
         positive = LabelledRows(machine, labels, v, mean, field, factors, equal)
         model: Expectation = AllStates()
         if self.generative_weight:
-            # Only chains that start at the data need the rows. Other chains have buffers of their
-            # own, because `positive` keeps the rows, as do chains that start with drawn labels.
-            rows, used = (v, buffers) if self.starts_at_data else (v[:0], self.chain_buffers)
+            rows = v if self.starts_at_data else v[:0]  # other chains do not need the rows
             (unlabeled,) = (known.sum(axis=1) == 0).nonzero()
             if self.starts_at_data and len(unlabeled):
                 drawn = labels.draw(field[unlabeled], rng)
-                rows, used = _with_labels(v, unlabeled, labels, drawn), self.chain_buffers
-            _, model, h = self.negative_phase(machine, rows, h, used, rng)
+                rows = _with_labels(v, unlabeled, labels, drawn)
+            _, model, h = self.negative_phase(machine, rows, h, buffers, rng)
         return positive, self.generative_weight * model, h
 
 

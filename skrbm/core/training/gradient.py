@@ -1,16 +1,17 @@
-"""Gradient of the log-likelihood as a difference of expectations, and the buffers of an update."""
+"""Gradient of the log-likelihood as a difference of expectations, and the states of an update."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, final
 
 import numpy as np
 
 from skrbm.core.likelihood.exact import expected_gradient
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, row_blocks
+from skrbm.core.numerics import Array, is_array
 
 Gradient = dict[str, Array]
 
@@ -34,16 +35,13 @@ class Expectation(ABC):
     """
 
     @abstractmethod
-    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
+    def gradient(self, machine: Machine) -> Gradient:
         """Compute the expectation for each parameter of a machine.
 
         Parameters
         ----------
         machine : Machine
             Machine whose energy is differentiated, with or without offsets.
-        buffers : UpdateBuffers, default=None
-            Buffers to which the gradient of the weights may be written. If they are given, the
-            states of the expectation may be overwritten. If None, new arrays are allocated.
 
         Returns
         -------
@@ -97,8 +95,8 @@ class Difference(Expectation):
     def weighted(self, weights: Array) -> Difference:
         return Difference(self.first.weighted(weights), self.second.weighted(weights))
 
-    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
-        gradient = self.first.gradient(machine, buffers)
+    def gradient(self, machine: Machine) -> Gradient:
+        gradient = self.first.gradient(machine)
         for name, array in self.second.gradient(machine).items():
             gradient[name] -= array
         return gradient
@@ -115,10 +113,10 @@ class Multiple(Expectation):
     def weighted(self, weights: Array) -> Multiple:
         return Multiple(self.factor, self.expectation.weighted(weights))
 
-    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
+    def gradient(self, machine: Machine) -> Gradient:
         if not self.factor:
             return {}
-        gradient = self.expectation.gradient(machine, buffers)
+        gradient = self.expectation.gradient(machine)
         return {name: self.factor * array for name, array in gradient.items()}
 
 
@@ -130,7 +128,7 @@ class AllStates(Expectation):
     def weighted(self, weights: Array) -> AllStates:
         return self
 
-    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
+    def gradient(self, machine: Machine) -> Gradient:
         return expected_gradient(machine)
 
 
@@ -173,23 +171,15 @@ class Samples(DataExpectation):
         ((v, mean),) = self.blocks
         return self.weights @ v, self.weights @ mean
 
-    def gradient(self, machine: Machine, buffers: UpdateBuffers | None = None) -> Gradient:
+    def gradient(self, machine: Machine) -> Gradient:
         gradient: Gradient = {}
         begin = 0
-        for number, (v, mean) in enumerate(self.blocks):
+        for v, mean in self.blocks:
             end = begin + len(mean)
-            out = None
-            if buffers is not None:
-                shape, dtype = machine.weights.shape, mean.dtype
-                out = buffers.products[number].rows(shape, dtype, machine.weights)
-            weights = self.weights[begin:end]
-            block = machine.gradient(v, mean=mean, sample_weight=weights, out=out)
-            for name, array in block.items():
-                if number:
-                    gradient[name] += array
-                else:
-                    gradient[name] = array
-            begin = end
+            block = machine.gradient(v, mean=mean, sample_weight=self.weights[begin:end])
+            if gradient:
+                block = {name: gradient[name] + array for name, array in block.items()}
+            gradient, begin = block, end
         return gradient
 
     def __sub__(self, other: Expectation) -> Expectation:
@@ -205,31 +195,8 @@ class Samples(DataExpectation):
 
 
 @final
-class Buffer:
-    """Array that every update reuses.
-
-    It is reallocated if an update needs more rows, rows of another shape, or another dtype.
-    """
-
-    def __init__(self) -> None:
-        self.array: Array | None = None
-
-    def rows(self, shape: tuple[int, ...], dtype: Any, like: Array) -> Array:
-        """Return the first `shape[0]` rows; a new array, if needed, is on the device of `like`."""
-        array = self.array
-        if (
-            array is None
-            or len(array) < shape[0]
-            or array.shape[1:] != shape[1:]
-            or array.dtype != dtype
-        ):
-            array = self.array = np.empty(shape, dtype, like=like)
-        return array[: shape[0]]
-
-
-@final
 class UpdateBuffers:
-    """Buffers that all updates share, with the precision in which states are stored.
+    """Arrays for states that all updates share, and the precision in which states are stored.
 
     Parameters are stored and updated in the precision of the machine. States and their products may
     have a lower precision. Single precision takes about half the time of double precision, and its
@@ -239,24 +206,15 @@ class UpdateBuffers:
     ----------
     dtype : dtype, default=None
         Floating-point type of states and their products. If None, the type of the parameters.
-
-    Attributes
-    ----------
-    products : tuple of Buffer
-        Arrays for the gradients of the weights; only phases in separate blocks need the second.
     """
 
     def __init__(self, dtype: Any = None) -> None:
         self.dtype = None if dtype is None else np.dtype(dtype)
-        self._v, self._mean, self._h = Buffer(), Buffer(), Buffer()
-        self._taken: Array | None = None  # last result of `take` that is part of the buffer of `v`
-        self.products = Buffer(), Buffer()
-        # States by size, with the array that owned the buffer of `v` when they were created.
-        self._phases: dict[Any, tuple[Array | None, PhaseStates]] = {}
+        self._phases: dict[Any, PhaseStates] = {}  # by size
         self._rounded: tuple[Machine | None, Machine | None] = None, None
 
     def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
-        """Take a mini-batch of the data. If `v` is an array, later calls may overwrite the result.
+        """Copy a mini-batch of the data, converted to the precision of states.
 
         Parameters
         ----------
@@ -270,24 +228,9 @@ class UpdateBuffers:
         Returns
         -------
         v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-            Mini-batch in the precision of states.
+            Mini-batch.
         """
-        if not hasattr(v, "__array_function__"):  # sparse, or a container; `is_array` costs a call
-            return self.cast(v[rows], machine)
-        n_rows = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-        dtype = self.dtype or machine.dtype
-        self._taken = batch = self._v.rows((n_rows, v.shape[1]), dtype, machine.weights)
-        if isinstance(rows, slice):
-            batch[...] = v[rows]
-        else:
-            for block in row_blocks(batch):
-                batch[block] = v[rows[block]]
-        return batch
-
-    def cast(self, v: Any, machine: Machine) -> Any:
-        """Convert rows to the precision of states; return `v` itself if it has this precision."""
-        dtype = self.dtype or machine.weights.dtype
-        return v if v.dtype == dtype else v.astype(dtype)
+        return v[rows].astype(self.dtype or machine.dtype)
 
     def rounded(self, machine: Machine) -> Machine:
         """Convert the machine to the precision of states.
@@ -318,7 +261,7 @@ class UpdateBuffers:
         Parameters
         ----------
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch. Dense rows are copied to the buffer, unless `take` has put them there.
+            Mini-batch. Dense rows are copied.
         n_model : int
             Number of model states.
         machine : Machine
@@ -330,27 +273,19 @@ class UpdateBuffers:
             States of both phases. Only the mini-batch is set; the other arrays are uninitialized.
             Mini-batches of the same size share them.
         """
-        n_data, weights = v.shape[0], machine.weights
-        n_rows, dtype = n_data + n_model, weights.dtype
-        if not hasattr(v, "__array_function__"):  # sparse; `is_sparse` costs a call
-            model = self._v.rows((n_model, v.shape[1]), dtype, weights)
-            mean = self._mean.rows((n_rows, weights.shape[1]), dtype, weights)
-            return PhaseStates(v, model, None, mean)
-        key = n_data, n_model, weights.shape, dtype
-        owner, states = self._phases.get(key, (None, None))
-        if states is None or owner is not self._v.array:
-            mean = self._mean.rows((n_rows, weights.shape[1]), dtype, weights)
-            joint = self._v.rows((n_rows, v.shape[1]), dtype, weights)
+        (n_visible, n_hidden), n_data = machine.weights.shape, v.shape[0]
+        empty = partial(np.empty, dtype=machine.dtype, like=machine.weights)
+        if not is_array(v):
+            mean = empty((n_data + n_model, n_hidden))
+            return PhaseStates(v, empty((n_model, n_visible)), None, mean)
+        key = n_data, n_model, n_visible, n_hidden, machine.dtype
+        states = self._phases.get(key)
+        if states is None:
+            joint, mean = empty((n_data + n_model, n_visible)), empty((n_data + n_model, n_hidden))
             states = PhaseStates(joint[:n_data], joint[n_data:], joint, mean)
-            self._phases[key] = self._v.array, states
-        is_taken = v is self._taken
-        if not is_taken or v.base is not states.v.base:
-            states.v[...] = v
+            self._phases[key] = states
+        states.v[...] = v
         return states
-
-    def hidden_states(self, like: Array) -> Array:
-        """Array for hidden states, with the shape and dtype of `like`."""
-        return self._h.rows(like.shape, like.dtype, like)
 
 
 @final

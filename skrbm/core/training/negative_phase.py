@@ -142,7 +142,7 @@ class ContrastiveDivergence(OneTemperature):
     ) -> Phases:
         states = buffers.phases(v, v.shape[0], machine)
         mean = states.data_mean
-        start = buffers.hidden_states(mean)
+        start = np.empty_like(mean)
         field = machine.hidden_field(states.v, out=mean)
         machine.hidden.mean_and_sample(field, rng, out=(mean, start))
         _advance(machine, start, self.n_gibbs_steps, rng, states.model)

@@ -28,15 +28,13 @@ class Step:
         valid only until the parameters are updated. To keep values of its arrays, or of the arrays
         of `state`, copy them.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Mini-batch. The gradient, which is computed between `weigh_rows` and `transform`, may
-        overwrite it.
+        Mini-batch.
     positive : DataExpectation
         Positive phase. If the phases of the `Trainer` are a `NegativePhase`, as in all fits without
         labels, it is a `Samples` with a single block (v, mean). If they are a `LabelObjective`, it
         is a `LabelledRows`. Here, mean[i, j] is the expected state of hidden column j given row i
         of the mini-batch. In both cases, the row weights sum to one, and `averages()` returns the
-        weighted averages of `v` and `mean` over the rows. The gradient may overwrite `v` and
-        `mean`.
+        weighted averages of `v` and `mean` over the rows.
     rate : float
         Learning rate of the update, multiplied by the mean weight of the mini-batch if the rows are
         weighted. The hooks that are called before the parameters are updated may change it.
@@ -130,9 +128,7 @@ class Part:
     def observe(self, step: Step) -> None:
         """Read the mini-batch and the chains, or change the learning rate of the step.
 
-        The hook is called after `move_chains` of all parts and before the gradient is computed. A
-        part that needs states in `transform` or `after_step` computes its results here, and stores
-        them in `self.memory(step.state)`.
+        The hook is called after `move_chains` of all parts and before the gradient is computed.
         """
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
@@ -156,8 +152,7 @@ class Part:
         `Machine.parameters`, with keys such as "weights", "visible_bias" and "hidden_bias". After
         this hook, `Preconditioner` clips the gradient and multiplies it by the factors of the
         metric. `machine` is the machine in training, whose parameters are centered if training is
-        centered. Do not read `step.v` and `step.positive` here, because the gradient may have
-        overwritten their arrays. Read them in `observe`.
+        centered.
         """
 
     def after_step(self, step: Step, machine: Machine) -> None:

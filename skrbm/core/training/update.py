@@ -142,8 +142,7 @@ class Trainer:
         move_chains, observe, weigh_rows, transform, after_step = self._hooks
         rate = self.learning_rate * state.rate_factor * self.schedule(progress)
         state.learning_rate, buffers = rate, self.buffers
-        is_rounded = buffers.dtype != machine.weights.dtype  # saves a call for most small machines
-        centered = buffers.rounded(machine) if is_rounded else machine
+        centered = buffers.rounded(machine)
         plain = recenter(centered, None, None) if self.centering else centered
 
         positive, negative, state.particles = self.phases(plain, v, state.particles, buffers, rng)
@@ -161,7 +160,7 @@ class Trainer:
         difference = positive - negative
         for hook in weigh_rows:
             difference = hook(step, centered, difference)
-        gradient = difference.gradient(centered, buffers)
+        gradient = difference.gradient(centered)
         for hook in transform:
             hook(step, machine, gradient)
         direction = self.preconditioner.direction(machine, gradient)

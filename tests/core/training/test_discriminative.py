@@ -52,7 +52,7 @@ def gradient_of(q, rows, weight, objective, particles=None):
     phases = objective(plain, rows, particles, buffers, np.random.default_rng(0))
     positive, negative, _ = phases
     positive = positive if weight is None else positive.weighted(weight)
-    gradient = (positive - negative).gradient(machine, buffers)
+    gradient = (positive - negative).gradient(machine)
     return phases, renamed(gradient, len(q.features.weights))
 
 
@@ -114,7 +114,7 @@ def test_without_discriminative_weight_it_is_the_plain_machine(algorithm, contai
     np.testing.assert_array_equal(phases[2], moved)
     for average, own in zip(phases[0].averages(), positive.averages(), strict=True):
         np.testing.assert_allclose(average, own, rtol=0, atol=1e-12)
-    own = (positive - negative).gradient(machine, buffers)
+    own = (positive - negative).gradient(machine)
     assert_same_arrays(gradient, renamed(own, 3), atol=1e-12)
 
 

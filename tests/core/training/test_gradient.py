@@ -1,4 +1,4 @@
-"""What an update reuses: mini-batches where they belong, and no large array after the first."""
+"""What an update reuses, and how much memory it takes."""
 
 import tracemalloc
 
@@ -23,7 +23,9 @@ from skrbm.core.training.update import Trainer
 from skrbm.core.units import Bernoulli, Spin
 
 N_VISIBLE, N_HIDDEN, N_ROWS = 784, 500, 400
-LARGEST = 600_000  # bytes at once, in blocks of 2^16; the smallest of the arrays has 800,000
+# Bytes at once: the signals of the rows and chains in both layers and the gradient of the weights, in
+# single precision, and small arrays.
+LARGEST = 4 * (2 * N_ROWS * (N_VISIBLE + N_HIDDEN) + N_VISIBLE * N_HIDDEN) + 100_000
 
 
 def machine_of(kind, n_visible, n_hidden, dtype):
@@ -36,7 +38,7 @@ def machine_of(kind, n_visible, n_hidden, dtype):
 @pytest.mark.parametrize("algorithm", [ContrastiveDivergence, PersistentContrastiveDivergence])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("kind", [Bernoulli, Spin])
-def test_updates_after_the_first_allocate_no_large_array(algorithm, optimizer, kind):
+def test_updates_after_the_first_allocate_few_large_arrays(algorithm, optimizer, kind):
     # Slips: any sum, product, cast or draw of the size of rows, chains or weights in an array of its
     # own.
     rng = np.random.default_rng(1)
@@ -90,8 +92,8 @@ def test_rounded_machine_is_the_present_one():
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
-def test_batches_are_the_rows_asked_for_and_can_be_extended_in_place(container, dtype, rng):
-    # Slips: rows of the whole in place of the block's; other rows that are taken for those in place.
+def test_batches_are_copies_of_the_rows_asked_for(container, dtype, rng):
+    # Slips: all rows; a view, which random states in place of grey values would overwrite.
     buffers, machine = UpdateBuffers(np.float32), machine_of(Bernoulli, 3000, 2, np.float64)
     v = rng.integers(2, size=(50, 3000)).astype(dtype)
     for rows in (rng.permutation(50)[:37], slice(3, 31)):
@@ -99,12 +101,7 @@ def test_batches_are_the_rows_asked_for_and_can_be_extended_in_place(container, 
         assert batch.dtype == np.float32
         assert batch.shape == v[rows].shape
         np.testing.assert_array_equal(batch[[0, 5, -1]] @ np.eye(3000), v[rows][[0, 5, -1]])
-    if container is np.asarray:
-        for _ in range(2):  # once it has grown it stays
-            batch = buffers.take(v, rows, machine)
-            states = buffers.phases(batch, 7, buffers.rounded(machine))
-            np.testing.assert_array_equal(states.v, v[rows])
-        assert states.joint.base is batch.base
+        assert not np.shares_memory(batch.data, v)
 
 
 def test_sparse_and_dense_batches_of_one_size_take_turns(rng):
@@ -117,18 +114,6 @@ def test_sparse_and_dense_batches_of_one_size_take_turns(rng):
         states.write_fields(machine)
         np.testing.assert_array_equal(dense(states.v), rows)
         np.testing.assert_allclose(states.data_mean, rows @ machine.weights)
-
-
-@pytest.mark.parametrize("taken", [slice(3, None), slice(None, None, -1), slice(1, 5)])
-def test_rows_of_the_buffer_in_another_place_are_the_ones_learned(taken, rng):
-    # Slip: rows that share the buffer's memory are taken for those that `take` has put there.
-    machine, buffers = machine_of(Bernoulli, 4, 3, np.float64), UpdateBuffers()
-    v = (rng.random((20, 4)) < 0.5).astype(float)
-    for size in (8, 6, 8):
-        batch = buffers.take(v, slice(2, 2 + size), machine)
-        expected = batch[taken].copy()
-        states = buffers.phases(batch[taken], 5, machine)
-        np.testing.assert_array_equal(states.v, expected)
 
 
 def test_a_difference_is_that_of_its_own_phases(rng):

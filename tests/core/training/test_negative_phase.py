@@ -64,7 +64,7 @@ def negative(phase, machine, v, particles, rng):
     (rows, mean), *_ = positive.blocks
     np.testing.assert_array_equal(rows, v)
     np.testing.assert_allclose(mean, machine.mean_hidden(v), rtol=1e-12)
-    both = (positive - negative).gradient(machine, buffers)
+    both = (positive - negative).gradient(machine)
     return {name: array - both[name] for name, array in machine.gradient(v).items()}, own
 
 
@@ -178,5 +178,5 @@ def test_weighted_rows_are_copies_and_the_model_is_not_weighted(algorithm, conta
         own = particles.copy()
         positive, negative, _ = algorithm()(machine, container(rows), own, buffers, rng)
         positive = positive if share is None else positive.weighted(share)
-        gradients.append((positive - negative).gradient(machine, buffers))
+        gradients.append((positive - negative).gradient(machine))
     assert_same_arrays(*gradients, atol=1e-12)

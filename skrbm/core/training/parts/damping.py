@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, copy_into, dense, like, to_host
-from skrbm.core.training.gradient import Buffer, Samples
+from skrbm.core.numerics import Array, dense, like, to_host
+from skrbm.core.training.gradient import Samples
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS
 from skrbm.core.training.part import Part, Step
 from skrbm.core.training.preconditioner import Preconditioner
@@ -88,15 +88,6 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
 
 @final
 @dataclass(frozen=True)
-class _LayerBuffers:
-    """Buffers for the signals of the states of a layer, and for the Gram matrix of the signals."""
-
-    signals: Buffer = field(default_factory=Buffer)
-    gram: Buffer = field(default_factory=Buffer)
-
-
-@final
-@dataclass(frozen=True)
 class Damping(Part):
     r"""Damping of the gradient along directions of large curvature of the log-likelihood.
 
@@ -153,8 +144,6 @@ class Damping(Part):
     preconditioner: Preconditioner
     momentum_gain: float = 1.0
     correction: Callable[..., tuple[Array | None, bool]] = correction
-    _visible: _LayerBuffers = field(default_factory=_LayerBuffers, init=False)
-    _hidden: _LayerBuffers = field(default_factory=_LayerBuffers, init=False)
 
     def weigh_rows(self, step: Step, machine: Machine, difference: Samples) -> Samples:
         """Change the row weights to damp the gradient, if a check is due."""
@@ -184,9 +173,8 @@ class Damping(Part):
         """
         metrics = self.preconditioner.metrics(machine)
         v, mean = zip(*difference.blocks, strict=True)
-        n_rows = len(difference.weights)
-        visible = _layer_gram(self._visible, machine.visible, metrics[0].signal, v, n_rows)
-        hidden = _layer_gram(self._hidden, machine.hidden, metrics[1].signal, mean, n_rows)
+        visible = _layer_gram(machine.visible, metrics[0].signal, v)
+        hidden = _layer_gram(machine.hidden, metrics[1].signal, mean)
         # phi = (v, h, v h^T), so phi.phi' + 1 = (v.v' + 1) (h.h' + 1).
         visible += 1
         hidden += 1
@@ -196,23 +184,16 @@ class Damping(Part):
         return visible
 
 
-def _layer_gram(
-    buffers: _LayerBuffers, layer: Units, multiple: Any, blocks: tuple[Any, ...], n_rows: int
-) -> Array:
-    """Gram matrix of the signals of all `n_rows` rows.
+def _layer_gram(layer: Units, multiple: Any, blocks: tuple[Any, ...]) -> Array:
+    """Gram matrix of the signals of the rows of all blocks.
 
     Each signal is multiplied by the square root of its factor in the metric of the layer.
     """
-    dtype = blocks[-1].dtype
-    signal = buffers.signals.rows((n_rows, layer.n_columns), dtype, layer.bias)
-    begin = 0
-    for block in blocks:
-        out = signal[begin : begin + block.shape[0]]
-        copy_into(dense(layer.signal(block, out=out)), out)
-        begin += block.shape[0]
+    signal = np.concatenate([dense(layer.signal(block)) for block in blocks])
     if np.ndim(multiple) or multiple != 1:
         signal *= np.sqrt(multiple)
-    return np.matmul(signal, signal.T, out=buffers.gram.rows((n_rows, n_rows), dtype, signal))
+    gram: Array = signal @ signal.T
+    return gram
 
 
 def _leading(
