@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.numerics import BLOCK_BYTES, IN_PLACE_BYTES, Array, row_blocks
+from skrbm.core.numerics import IN_PLACE_BYTES, Array, row_blocks
 
 Arrays = dict[str, Array]
 Memory = dict[str, Any]
@@ -29,17 +29,9 @@ class Optimizer(ABC):
     ----------
     momentum : float, default=0.0
         Decay rate of earlier directions per step, in [0, 1).
-
-    Attributes
-    ----------
-    block_bytes : int
-        Size, in bytes, above which a parameter is updated in blocks of rows; see `row_blocks` for
-        the size of a block.
     """
 
     momentum: float = 0.0
-
-    block_bytes: ClassVar[int] = BLOCK_BYTES
 
     @property
     @abstractmethod
@@ -92,10 +84,10 @@ class Optimizer(ABC):
             arrays: tuple[Array, ...] = (array, direction[name])
             for kind in kinds:
                 arrays = *arrays, _remembered(memory, f"{kind} of {name}", array)
-            if array.nbytes <= self.block_bytes:
+            if array.nbytes <= IN_PLACE_BYTES:  # without views, which cost small models time
                 self.move(learning_rate, n_steps, *arrays)
                 continue
-            for rows in row_blocks(array, self.block_bytes):
+            for rows in row_blocks(array, IN_PLACE_BYTES):
                 self.move(learning_rate, n_steps, *(each[rows] for each in arrays))
 
 
@@ -122,8 +114,6 @@ class SGD(Optimizer):
        USSR Computational Mathematics and Mathematical Physics 4(5), 1-17.
        :doi:`10.1016/0041-5553(64)90137-5`
     """
-
-    block_bytes = IN_PLACE_BYTES
 
     @cached_property
     def remembered(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, row_blocks
+from skrbm.core.numerics import Array
 from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
 
@@ -78,9 +78,7 @@ class Penalties(Part):
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
         """Subtract the gradients of the penalties from the gradient of the weights."""
         if self.l2:
-            weights = _gauged(machine, machine.weights)
-            for rows in row_blocks(weights):
-                gradient["weights"][rows] -= self.l2 * weights[rows]
+            gradient["weights"] -= self.l2 * _gauged(machine, machine.weights)
         if self.l1 or self.l1_squared:
             weights = _gauged(machine, machine.weights)
             slopes = self.l1 + self.l1_squared / len(weights) * np.abs(weights).sum(axis=0)
