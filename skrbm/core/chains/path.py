@@ -228,26 +228,6 @@ class TemperedMachine:
         field *= self.beta
         return field
 
-    def jump(self, v: Array, rng: np.random.Generator) -> Array:
-        """Advance chains by a Gibbs step in which the hidden states may jump to the anchors.
-
-        Parameters
-        ----------
-        v : ndarray of shape (n_samples, n_visible)
-            Visible states, all at the same inverse temperature.
-        rng : numpy.random.Generator
-            Source of random numbers.
-
-        Returns
-        -------
-        v : ndarray of shape (n_samples, n_visible)
-            Visible states after the step. If the path has no anchors, these are the given states.
-        """
-        if self.path.anchors is None:
-            return v
-        h, *_ = jump(self, self.sample_hidden(v, rng), self.path.anchors, rng)
-        return self.sample_visible(h, rng)
-
     def sample_hidden(
         self,
         v: Array,

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import logsumexp
 
-from skrbm.core.chains.jumps import propose
+from skrbm.core.chains.jumps import jump, propose
 from skrbm.core.chains.path import PathChains, TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.draws import new_streams
@@ -320,8 +320,9 @@ def _anneal(
     """
     chains, log_weights = PathChains(path, v), np.zeros(len(v), like=v)
     for number, (current, target) in enumerate(pairwise(map(path.at, betas)), 1):
-        if number % path.annealing_jump_pause == 0:
-            chains.v[...] = current.jump(chains.v, rng)
+        if path.anchors is not None and number % path.annealing_jump_pause == 0:
+            h, *_ = jump(current, current.sample_hidden(chains.v, rng), path.anchors, rng)
+            current.sample_visible(h, rng, out=chains.v)
         log_weights -= chains.step(current, target, rng)
         if is_held is not None:
             chains.v[:, is_held] = v[:, is_held]
