@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -63,11 +62,6 @@ class RealUnits(LinearUnits):
         if variance is not None:
             share /= np.maximum(variance, 1)
         return Metric(share, {"bias": share})
-
-    @property
-    @abstractmethod
-    def support(self) -> Support:  # type: ignore[override]  # a subclass declares a constant
-        """Values that every column can take, declared by the type."""
 
 
 @final
