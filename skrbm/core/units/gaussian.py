@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
@@ -164,10 +163,6 @@ class Gaussian(Units):
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         mean = self.mean(field, out=out)
         return draw_normal(mean, np.sqrt(self._variance), rng, out=mean)
-
-    def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
-        signal, spread = self.signal(self.mean(field)), 0.5 * self._gain / self._scale
-        return lambda d: d @ signal.T + (spread * d**2).sum(axis=1)[:, None]
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         return self._moments(states, 0.0, sample_weight)
