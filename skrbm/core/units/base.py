@@ -222,7 +222,10 @@ class Units(ABC):
 
     @property
     def unit_groups(self) -> list[Array]:
-        """Groups of unit indices; an array of indices in `take` must contain units of one group."""
+        """Groups of unit indices; an array of indices in `take` must contain units of one group.
+
+        All units of a group have the same number of columns and the same number of states.
+        """
         return [np.arange(self.n_units)]
 
     def unit_columns(self, index: Any) -> Array:
@@ -284,11 +287,11 @@ class Units(ABC):
     def n_states(self) -> float:
         """Number of states of the layer, which is an exact integer or infinity."""
         n_states = 1
-        for index in range(self.n_units):
-            values = self.unit_values(index)
+        for group in self.unit_groups:
+            values = self.unit_values(group[0])
             if values is None:
                 return math.inf
-            n_states *= len(values)
+            n_states *= len(values) ** len(group)
         return n_states
 
     @property

@@ -243,10 +243,6 @@ class TwoStateUnits(LinearUnits):
         drawn = mean if out[1] is None else mean[len(mean) - len(out[1]) :]
         return mean, self._draw_from(drawn, rng, out[1])
 
-    @property
-    def n_states(self) -> float:
-        return int(2**self.n_units)
-
     def states(self, begin: int, end: int) -> Array:
         shape = (2,) * self.n_units
         digits = np.stack(np.unravel_index(np.arange(begin, end), shape), axis=1)
