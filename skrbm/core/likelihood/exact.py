@@ -161,21 +161,12 @@ def log_sum_over_hidden(machine: Machine, v: Array, is_observed: Array) -> Array
     return total
 
 
-def expected_gradient(
-    machine: Machine, *, marginal: Machine | None = None, blocks: tuple[int, int] = BLOCKS
-) -> dict[str, Array]:
-    """Exact negative phase: expectation of `Machine.gradient` under the model.
-
-    Parameters, result and errors are those of `log_partition_and_gradient`, without the first
-    result.
-    """
-    return log_partition_and_gradient(machine, marginal=marginal, blocks=blocks)[1]
-
-
 def log_partition_and_gradient(
     machine: Machine, *, marginal: Machine | None = None, blocks: tuple[int, int] = BLOCKS
 ) -> tuple[Any, dict[str, Array]]:
     """Exact logarithm of the partition function, and its gradient.
+
+    The gradient is the exact negative phase: the expectation of `Machine.gradient` under the model.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from skrbm.core.likelihood.exact import expected_gradient
+from skrbm.core.likelihood.exact import log_partition_and_gradient
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, is_array
 
@@ -129,7 +129,7 @@ class AllStates(Expectation):
         return self
 
     def gradient(self, machine: Machine) -> Gradient:
-        return expected_gradient(machine)
+        return log_partition_and_gradient(machine)[1]
 
 
 @final
