@@ -87,7 +87,9 @@ def run_epochs(
     rows, sample_weight = like(rows, v), like(sample_weight, v)
     if trainer.centering and state.visible_offset is None:
         _initialize_offsets(machine, state, v, rows, sample_weight)
-    n_batches = -(-_n_rows(v, rows) // trainer.batch_size)
+    n_rows = int(v.shape[0] if rows is None else len(rows))
+    n_batches = -(-n_rows // trainer.batch_size)
+    bounds = np.arange(n_batches + 1) * n_rows // n_batches
     parts = [part for part in trainer.parts if part.applies_to(machine, v)]
     draw_rows, around_epoch = hooks(parts, "draw_rows"), hooks(parts, "around_epoch")
     # The rows are counted, and the parts are prepared, before the first epoch.
@@ -105,7 +107,7 @@ def run_epochs(
                 contexts.callback(_publish, moved, machine)
                 contexts.enter_context(_blas_threads(trainer, moved, state))
                 contexts.enter_context(np.errstate(all="ignore"))
-                for number, batch in enumerate(_batches(trainer, v, rows, n_batches, rng)):
+                for number, batch in enumerate(_batches(trainer, v, rows, bounds, rng)):
                     mini_batch = trainer.buffers.take(v, batch, moved)
                     for hook in draw_rows:
                         mini_batch = hook(moved, batch, mini_batch, rng)
@@ -142,20 +144,17 @@ def _blas_threads(
 
 
 def _batches(
-    trainer: Trainer, v: Any, rows: Array | None, n_batches: int, rng: np.random.Generator
+    trainer: Trainer, v: Any, rows: Array | None, bounds: Array, rng: np.random.Generator
 ) -> Iterator[Array | slice]:
-    """Row indices of each mini-batch in an epoch, in which each training row occurs once."""
-    n_rows = _n_rows(v, rows)
-    bounds = np.arange(n_batches + 1) * n_rows // n_batches
+    """Row indices of each mini-batch in an epoch, in which each training row occurs once.
+
+    `bounds` contains the numbers of rows before each mini-batch, and the number of all rows.
+    """
     batches = map(slice, bounds[:-1], bounds[1:])
     if trainer.shuffle:
-        order = draw_permutation(n_rows, rng, v)
+        order = draw_permutation(bounds[-1], rng, v)
         rows = order if rows is None else rows[order]
     return batches if rows is None else (rows[batch] for batch in batches)
-
-
-def _n_rows(v: Any, rows: Array | None) -> int:
-    return int(v.shape[0] if rows is None else len(rows))
 
 
 def _initialize_offsets(
