@@ -67,8 +67,7 @@ class Guard(Part):
     def _divergence(self, machine: Machine, v: Any) -> str:
         """Description of the divergence; empty if there is none."""
         with np.errstate(over="ignore", invalid="ignore"):
-            is_precise = machine.dtype == self.precision  # `astype` would check every array
-            broken = _non_finite(machine if is_precise else machine.astype(self.precision))
+            broken = _non_finite(machine.astype(self.precision))
             if broken:
                 return f"{', '.join(broken)} expected finite, got infinite or NaN"
             rows = every_kth_row(v, N_GUARD_ROWS).astype(machine.dtype, copy=False)
