@@ -51,14 +51,12 @@ def column_statistics(
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
-def observed_shares(
-    v: Any, sample_weight: Array | None = None, *, block_elements: int = MOMENT_BLOCK_ELEMENTS
-) -> Array:
+def observed_shares(v: Any, sample_weight: Array | None = None) -> Array:
     """Share of the observed values of each column in the total weight of the rows.
 
     The parameters are those of `column_statistics`. The result has shape (n_visible,).
     """
-    blocks = _blocks(v, sample_weight, block_elements)
+    blocks = _blocks(v, sample_weight, MOMENT_BLOCK_ELEMENTS)
     totals = [(weight @ ~np.isnan(rows), weight.sum()) for rows, weight in blocks]
     observed, total = map(sum, zip(*totals, strict=True))
     return np.asarray(observed / total)
