@@ -253,10 +253,9 @@ def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> floa
         return -np.inf
     machine = path.machine.astype(np.float64)
     h, log_weights = propose(machine, path.anchors, len(path.anchors), rng)
-    estimate = logsumexp(to_host(log_weights).astype(np.float64)) - np.log(len(h))
-    return (
-        max(log_partition_at_least(machine, h), float(estimate) - BOUND_MARGIN) + path.energy_shift
-    )
+    estimate = float(logsumexp(to_host(log_weights).astype(np.float64)) - np.log(len(h)))
+    bound = max(log_partition_at_least(machine, h), estimate - BOUND_MARGIN)
+    return bound + path.energy_shift
 
 
 def tempered_states(

@@ -190,11 +190,8 @@ class LabelObjective:
         ValueError
             If the last visible unit does not have one column for each of its values.
         """
-        labels, field, factors = (
-            Labels(machine),
-            machine.hidden_field(v),
-            (self.discriminative_weight, self.generative_weight),
-        )
+        labels, field = Labels(machine), machine.hidden_field(v)
+        factors = self.discriminative_weight, self.generative_weight
         mean, n_rows = machine.hidden.mean(field), v.shape[0]
         known = dense(v[:, labels.columns])
         field = labels.without(known, field)

@@ -21,9 +21,7 @@ from skrbm.core.training.part import Part, Step, hooks
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.state import TrainingState
 
-RECENTERING_PAUSE = (
-    10  # updates between two changes of the offsets, which average about 100 updates
-)
+RECENTERING_PAUSE = 10  # updates between changes of the offsets, which average about 100 updates
 
 Hooks = tuple[Callable[..., Any], ...]
 

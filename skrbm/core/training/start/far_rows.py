@@ -77,9 +77,7 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
         unit = np.where(is_bounded | (deviation == 0), unit, deviation)
     place = projected(v - v.mean(axis=0), unit)
     square, chosen = np.square(place).sum(axis=1), list[int]()
-    distance = (
-        square.copy()
-    )  # squared distance from the nearest chosen row, initially from the mean
+    distance = square.copy()  # squared, from the nearest chosen row, initially from the mean
     while len(chosen) < n_rows and distance.max() > SAME_PLACE * square.max():
         last = int(distance.argmax())
         chosen.append(last)
