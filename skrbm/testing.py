@@ -73,8 +73,8 @@ def _check_types(units: Units, field: Array, rng: np.random.Generator) -> None:
     single, h = units.astype(np.float32), field.astype(np.float32)
     states = single.sample(h, rng)
     answers = {"mean": single.mean(h), "signal": single.signal(states), "sample": states}
-    for name, argument in {"mean": h, "signal": states, "sample": h}.items():
-        out, draws = argument.copy(), (rng,) if name == "sample" else ()
+    for name in ("mean", "sample"):
+        out, draws = h.copy(), (rng,) if name == "sample" else ()
         answers[f"{name} in place"] = getattr(single, name)(out, *draws, out=out)
         _equal(answers[f"{name} in place"], out, f"{name} in place")
         if not draws:

@@ -133,8 +133,8 @@ class Probabilities(Bernoulli):
 
 
 class BentSignal(Gaussian):
-    def signal(self, states, out=None):
-        return copy_into(super().signal(states) + 1e-3 * states**2, out)
+    def signal(self, states):
+        return super().signal(states) + 1e-3 * states**2
 
 
 class KeptOffset(Bernoulli):

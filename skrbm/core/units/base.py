@@ -38,8 +38,7 @@ class Units(ABC):
     layers returned by `take` and `tempered`, an axis of length n_samples may precede it.
 
     As in NumPy, `out` is the array that receives the result. Unless stated otherwise, it may be one
-    of the inputs. If it is None, a new array is allocated, except by a `signal` that returns the
-    states.
+    of the inputs. If it is None, a new array is allocated.
 
     Attributes
     ----------
@@ -107,12 +106,12 @@ class Units(ABC):
         return {} if self.offset is None else {"offset": self.offset}
 
     @abstractmethod
-    def signal(self, states: Any, out: Array | None = None) -> Any:
+    def signal(self, states: Any) -> Any:
         """Signal that the layer sends through the weights; it is affine in each column of states.
 
-        A type may return the states themselves if the signal equals them: `out` is then not used,
-        and sparse states stay sparse. In all other cases, the types of this package return a dense
-        signal for sparse states.
+        A type may return the states themselves if the signal equals them: sparse states then stay
+        sparse. In all other cases, the types of this package return a dense signal for sparse
+        states.
         """
 
     @abstractmethod

@@ -11,7 +11,7 @@ from typing import Any, Self, final
 import numpy as np
 from scipy.sparse import hstack
 
-from skrbm.core.numerics import Array, copy_into, dense, is_sparse
+from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.core.units.base import Outs, Units
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.support import Metric, Support
@@ -160,7 +160,7 @@ class Composite(WideUnits):
     def parameters(self) -> dict[str, Array]:
         return _named(part.parameters for part in self.parts)
 
-    def signal(self, states: Any, out: Array | None = None) -> Any:
+    def signal(self, states: Any) -> Any:
         if all(part.offset is None and part.is_signal_fixed for part in self.parts):
             return states
         if is_sparse(states):
@@ -168,10 +168,10 @@ class Composite(WideUnits):
             if all(map(is_sparse, signals)):
                 return hstack(signals, "csr")
             return self._join([dense(signal) for signal in signals])  # at least one is dense
-        out = np.empty_like(states, dtype=np.result_type(states, self.bias)) if out is None else out
-        for part, part_states, part_out in self._split(states, out):
-            copy_into(part.signal(part_states, out=part_out), part_out)
-        return out
+        signal = np.empty_like(states, dtype=np.result_type(states, self.bias))
+        for part, part_states, part_signal in self._split(states, signal):
+            part_signal[...] = part.signal(part_states)
+        return signal
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:

@@ -133,13 +133,13 @@ class Gaussian(Units):
     def largest_variance(self) -> Array:
         return self._variance
 
-    def signal(self, states: Any, out: Array | None = None) -> Any:
+    def signal(self, states: Any) -> Any:
         signal = dense(states)
         if self.offset is not None:
-            signal = np.subtract(signal, self.offset, out=out)
+            signal = signal - self.offset
         if self._kind.subtracts_bias:
-            signal = np.subtract(signal, self.bias, out=out)
-        return np.divide(signal, self._scale, out=out)
+            signal = signal - self.bias
+        return signal / self._scale
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:

@@ -103,10 +103,8 @@ class LinearUnits(Units):
     def parameters(self) -> dict[str, Array]:
         return {"bias": self.bias}
 
-    def signal(self, states: Any, out: Array | None = None) -> Any:
-        if self.offset is None:
-            return states
-        return np.subtract(dense(states), self.offset, out=out)
+    def signal(self, states: Any) -> Any:
+        return states if self.offset is None else dense(states) - self.offset
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:

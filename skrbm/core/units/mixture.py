@@ -148,11 +148,11 @@ class Mixture(Units):
     def unit_atoms(self, index: int) -> Array:
         return self.center[index][self._is_atom[index]]
 
-    def signal(self, states: Any, out: Array | None = None) -> Any:
+    def signal(self, states: Any) -> Any:
         signal = dense(states)
         if self.offset is not None:
-            signal = np.subtract(signal, self.offset, out=out)
-        return np.multiply(signal, self._slope, out=out)
+            signal = signal - self.offset
+        return signal * self._slope
 
     @property
     def affine_signal(self) -> tuple[Array, Array]:
