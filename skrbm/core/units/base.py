@@ -561,9 +561,7 @@ class Units(ABC):
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:
         """Layer with `function` applied to every array."""
         layer: Any = self
-        images = {name: function(array) for name, array in self.arrays.items()}
-        is_same = all(image is vars(self)[name] for name, image in images.items())
-        return self if is_same else replace(layer, **images)
+        return replace(layer, **{name: function(array) for name, array in self.arrays.items()})
 
     def astype(self, dtype: Any, *, copy: bool = False) -> Self:
         """Convert the layer to a dtype; arrays that have it are shared unless `copy` is True.

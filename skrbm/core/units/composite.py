@@ -272,9 +272,7 @@ class Composite(WideUnits):
         return replace(self, parts=tuple(part.in_zero_sum_gauge() for part in self.parts))
 
     def map_arrays(self, function: Callable[[Array], Array]) -> Self:
-        parts = tuple(part.map_arrays(function) for part in self.parts)
-        is_same = all(new is old for new, old in zip(parts, self.parts, strict=True))
-        return self if is_same else replace(self, parts=parts)
+        return replace(self, parts=tuple(part.map_arrays(function) for part in self.parts))
 
     @cached_property
     def _first_units(self) -> Array:
