@@ -90,7 +90,7 @@ def test_an_interrupt_at_any_line_keeps_whole_updates(kind):
             break
 
 
-@pytest.mark.parametrize(("owner", "answer"), [(Guard, "_divergence"), (Fit, "result")])
+@pytest.mark.parametrize(("owner", "answer"), [(Guard, "_divergence"), (Fit, "attributes")])
 @pytest.mark.parametrize(("n_kept", "last"), [(20, 0.1), (18, np.nan)])
 def test_a_second_interrupt_does_not_undo_the_answer_to_the_first(
     n_kept, last, owner, answer, monkeypatch
@@ -221,7 +221,7 @@ def test_a_worker_is_killed_by_sigterm(monkeypatch):
 
 
 @pytest.mark.parametrize("learning_rate", [0.1, 1e30])
-@pytest.mark.parametrize(("owner", "moment"), [(Fit, "result"), (FitTask, "end")])
+@pytest.mark.parametrize(("owner", "moment"), [(Fit, "attributes"), (FitTask, "end")])
 def test_an_interrupt_of_the_last_moments_is_not_lost(owner, moment, learning_rate, monkeypatch):
     """Catches a Ctrl-C, what was learned, or the error of a diverged fit that ends in silence."""
     function = getattr(owner, moment)

@@ -27,7 +27,7 @@ from skrbm.core.training.state import TrainingState, mapped
 from skrbm.core.training.update import Trainer
 from skrbm.estimators.fitting.callbacks import FitTask
 from skrbm.estimators.fitting.checkpoint import fixed_settings
-from skrbm.estimators.fitting.problem import FitResult, Problem, Start
+from skrbm.estimators.fitting.problem import Problem, Start
 from skrbm.estimators.fitting.recording import History, Recorder, empty_history
 from skrbm.estimators.fitting.settings import MAX_DOUBLE_WEIGHTS, trainer_of
 from skrbm.estimators.fitting.start_fit import start_fit
@@ -63,13 +63,13 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
     task, start = task or FitTask(), start_fit(problem)
     with deferred_interrupts(stops_for_sigterm=True) as interrupts:
         fit = Fit.of(problem, start)
-        result = fit.run(task, interrupts)
-        write_attributes(estimator, problem.attributes(result))
-        if result.error is not None:
-            raise result.error
-        task.end(fit.snapshot)
+        fit.run(task, interrupts)
+        write_attributes(estimator, fit.attributes())
+        if fit.error is not None:
+            raise fit.error
+        task.end(lambda: deepcopy(fit.attributes()))
         if problem.is_planned:
-            fit.recorder.warn(result.machine, result.h_samples, fit.step_sum)
+            fit.warn()
         is_interrupted = fit.is_interrupted
         try:
             interrupts.check()
@@ -107,6 +107,8 @@ class Fit:
         Number of completed epochs of the fit, including those before an interruption.
     latest : tuple of int and Machine, default=None
         Cached result of `_averaged`: the number of updates when it was computed, and the machine.
+    error : DivergenceError, default=None
+        Error that ended the fit, or None if training has not diverged.
     is_interrupted : bool, default=False
         Whether the user has interrupted the fit.
     """
@@ -121,6 +123,7 @@ class Fit:
     stopping: EarlyStopping | None
     n_done: int
     latest: tuple[int, Machine] | None = None
+    error: DivergenceError | None = None
     is_interrupted: bool = False
 
     @classmethod
@@ -144,8 +147,12 @@ class Fit:
         stopping = _stopping(problem, start, recorder)
         return cls(problem, start, machine, state, rows, trainer, recorder, stopping, n_done)
 
-    def run(self, task: FitTask, interrupts: Interrupts) -> FitResult:
+    def run(self, task: FitTask, interrupts: Interrupts) -> None:
         """Run the remaining epochs.
+
+        Afterwards, `machine` is the last one or, in `fit` with `early_stopping`, the preferred one
+        (see `Plateau.add`). If training diverged, the last machine is the one before the diverged
+        epoch.
 
         Parameters
         ----------
@@ -153,15 +160,8 @@ class Fit:
             Task for callbacks. A callback may end the fit.
         interrupts : Interrupts
             Deferred interrupts, which are checked after every update.
-
-        Returns
-        -------
-        result : FitResult
-            Result with the last machine or, in `fit` with `early_stopping`, the preferred one (see
-            `Plateau.add`). If training diverged, the last machine is the one before the diverged
-            epoch, and the result contains the error.
         """
-        problem, error = self.problem, None
+        problem = self.problem
 
         def count_and_check() -> None:
             self.recorder.history.count_update()
@@ -192,11 +192,10 @@ class Fit:
         except KeyboardInterrupt:
             self.is_interrupted = True
         except DivergenceError as divergence:
-            error = divergence
+            self.error = divergence
         if self.stopping is not None and self.stopping.best is not None:
             self.machine, self.state.memory, self.latest = self.stopping.best, {}, None
             self.state.parts.pop("average", None)
-        return self.result(error=error)
 
     def _end_epoch(self) -> bool:
         """Finish an epoch, and return True if its score ends training.
@@ -207,10 +206,8 @@ class Fit:
         notes = {"learning_rate": self.state.learning_rate} | self.start.phase.finish_epoch()
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
             return False
-        machine, state, stopping = self._averaged(), self.state, self.stopping
-        n_particles = len(state.particles) // self.start.phase.n_chains
-        particles = to_host(state.particles[:n_particles])  # the chains at temperature 1
-        score = self.recorder.record(machine, particles, notes, self.start.rng)
+        machine, stopping = self._averaged(), self.stopping
+        score = self.recorder.record(machine, self._particles, notes, self.start.rng)
         if stopping is None:
             return False
         if np.isnan(score.mean) and self.n_done == 1:
@@ -219,7 +216,7 @@ class Fit:
                 "an improvement. Set track_likelihood=True, or train without them.",
                 ConvergenceWarning,
             )
-        return stopping.add(score, machine, state)
+        return stopping.add(score, machine, self.state)
 
     @property
     def _is_due(self) -> bool:
@@ -250,7 +247,20 @@ class Fit:
         return self.latest[1]
 
     @property
-    def step_sum(self) -> Array | float:
+    def _particles(self) -> Array:
+        """Hidden states of the persistent chains at temperature 1, which come first."""
+        n_particles = len(self.state.particles) // self.start.phase.n_chains
+        return to_host(self.state.particles[:n_particles])
+
+    def warn(self) -> None:
+        """Warn if the machine is a poor model, in the precision of the public arrays."""
+        dtype = self.start.dtype
+        self.recorder.warn(
+            self._averaged().astype(dtype), self._particles.astype(dtype), self._step_sum
+        )
+
+    @property
+    def _step_sum(self) -> Array | float:
         """Total step of the weights of each visible column in this fit, per unit of gradient.
 
         The result is approximate. The metric of the visible layer is that of the current machine;
@@ -265,29 +275,24 @@ class Fit:
         gain = trainer.optimizer.momentum_gain * trainer.preconditioner.unit
         return rate * n_updates * gain * np.asarray(metric, np.float64)
 
-    def result(
-        self, *, error: DivergenceError | None = None, checkpoint: dict[str, Any] | None = None
-    ) -> FitResult:
-        """Result after the epochs so far, which may share arrays with the fit.
+    def attributes(self, checkpoint: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Attributes of the estimator after the epochs so far; arrays may be shared with the fit.
 
         Parameters
         ----------
-        error : DivergenceError, default=None
-            Error that ended training, or None if training did not diverge.
         checkpoint : dict, default=None
             Information that another process needs to resume the fit. If None, the fit cannot be
-            resumed from the result.
+            resumed from the attributes.
 
         Returns
         -------
-        result : FitResult
-            Result with the current machine.
+        attributes : dict
+            Attributes by name, for the current machine. None marks an attribute to delete.
         """
         start, model, state = self.start, self.problem.model, self.state
-        machine = self._averaged().astype(start.dtype)
-        arrays = model.arrays(machine)
+        arrays = model.arrays(self._averaged().astype(start.dtype))
+        n_particles = len(self._particles)
         particles = to_host(state.particles).astype(start.dtype)
-        n_particles = len(particles) // start.phase.n_chains
         is_hidden = "average" in state.parts or checkpoint is not None
         training_state = mapped(vars(state), to_host) | {
             "parameters": mapped(self.machine.parameters, to_host) if is_hidden else None,
@@ -299,23 +304,17 @@ class Fit:
             training_state["parts"] = without_data(self.trainer.parts, state)
         else:
             training_state["checkpoint"] = checkpoint
-        is_lost = error is not None and self.n_done == 0  # no epoch used these rows
-        return FitResult(
-            machine,
-            arrays,
-            particles[:n_particles],
-            self.recorder.history.n_iter,
-            self.recorder.history.columns,
-            self.problem.streams | {"training": start.rng},
-            start.data | self.problem.data_before if is_lost else start.data,
-            {"replicas": particles[n_particles:], "betas": start.ladder.betas},
-            training_state,
-            error,
-        )
-
-    def snapshot(self) -> dict[str, Any]:
-        """Copy of the current attributes of the estimator."""
-        return deepcopy(self.problem.attributes(self.result()))
+        is_lost = self.error is not None and self.n_done == 0  # no epoch used these rows
+        fitted = arrays | {
+            "h_samples_": particles[:n_particles],
+            "n_iter_": self.recorder.history.n_iter,
+            "history_": self.recorder.history.columns,
+            "_streams": self.problem.streams | {"training": start.rng},
+            "_data": start.data | self.problem.data_before if is_lost else start.data,
+            "_chains": {"replicas": particles[n_particles:], "betas": start.ladder.betas},
+            "_training_state": training_state,
+        }
+        return self.problem.attributes(fitted)
 
     def checkpoint(self, *, is_over: bool) -> dict[str, Any]:
         """Copy of the attributes from which the fit can be resumed.
@@ -333,7 +332,7 @@ class Fit:
             "tracker": self.recorder.tracker,
             "draws": (rows.imputed, rows.is_initial) if isinstance(rows, ImputedRows) else None,
         }
-        return deepcopy(self.problem.attributes(self.result(checkpoint=checkpoint)))
+        return deepcopy(self.attributes(checkpoint))
 
 
 def _moved(start: Start, machine: Machine, move: Callable[[Array], Array]) -> tuple[Machine, Start]:

@@ -1,4 +1,4 @@
-"""Data classes that describe the problem, the initialization and the result of a fit."""
+"""Data classes that describe the problem and the initialization of a fit."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, like
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, NegativePhase
-from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.start.statistics import column_statistics, observed_shares
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import HIDDEN_TYPES, Units
-from skrbm.estimators.fitting.recording import Columns, History, Recorder, RowRecorder, ScoredRows
+from skrbm.estimators.fitting.recording import History, Recorder, RowRecorder, ScoredRows
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.inference.model import (
     ArrayModel,
@@ -94,42 +93,6 @@ class Start:
     ladder: Ladder
     phase: NegativePhase
     published: Machine | None
-
-
-@final
-@dataclass(frozen=True)
-class FitResult:
-    """Result of a fit, from which the fitted attributes are set.
-
-    Parameters
-    ----------
-    machine : Machine
-        Plain machine in the precision of the public arrays.
-    arrays : dict of str to ndarray
-        Public arrays of the machine.
-    h_samples : ndarray of shape (n_particles, n_hidden)
-        Hidden states of the particles, which are persistent chains at temperature 1. Algorithms
-        without persistent chains do not change them.
-    n_iter : int
-        Number of epochs of this fit and of the fits that it continues.
-    history : dict of str to list of float
-        Columns of the history, with one value per recorded epoch.
-    streams, data, chains, training_state : dict
-        Values of the private attributes `_streams`, `_data`, `_chains` and `_training_state`.
-    error : DivergenceError, default=None
-        Error that ended the fit, or None if the fit did not diverge.
-    """
-
-    machine: Machine
-    arrays: dict[str, Array]
-    h_samples: Array
-    n_iter: int
-    history: Columns
-    streams: dict[str, Any]
-    data: Data
-    chains: dict[str, Array]
-    training_state: dict[str, Any]
-    error: DivergenceError | None = None
 
 
 @dataclass(frozen=True)
@@ -283,8 +246,12 @@ class Problem(ABC):
         """Create the recorder of a fit whose states have the floating-point type `dtype`."""
 
     @abstractmethod
-    def attributes(self, result: FitResult) -> dict[str, Any]:
-        """Attributes of the estimator after the fit; None marks an attribute to delete."""
+    def attributes(self, fitted: dict[str, Any]) -> dict[str, Any]:
+        """Attributes of the estimator after the fit; None marks an attribute to delete.
+
+        `fitted` contains the public arrays of the model and, by name, all other attributes that the
+        fit computes (see `Fit.attributes`).
+        """
 
 
 @final
@@ -372,42 +339,18 @@ class RowProblem(Problem):
             likelihood,
         )
 
-    def attributes(self, result: FitResult) -> dict[str, Any]:
-        history = {"n_iter_": result.n_iter, "history_": result.history}
-        attributes = machine_attributes(self.model.rbm, result)
+    def attributes(self, fitted: dict[str, Any]) -> dict[str, Any]:
+        attributes = format_attributes(self.model.rbm) | fitted
         if self.place is not None:
             for name in (*self.model.rbm._public_names, "h_samples_"):
                 attributes[name] = self.place.back(attributes[name])
-        return attributes | history | {"_training_state": result.training_state}
+        return attributes
 
 
-def machine_attributes(rbm: Any, result: FitResult) -> dict[str, Any]:
-    """Attributes after a fit, except for `n_iter_`, `history_` and `_training_state`.
-
-    Parameters
-    ----------
-    rbm : BaseRBM
-        Estimator that has learned the format of the rows.
-    result : FitResult
-        Result of a fit. It may have additional public arrays, such as those of a label unit.
-
-    Returns
-    -------
-    attributes : dict
-        Attributes by name. None marks an attribute to delete.
-    """
-    learned = {name: getattr(rbm, name, None) for name in rbm._row_format.learned}
-    arrays = {name: result.arrays[name] for name in rbm._public_names}
+def format_attributes(rbm: Any) -> dict[str, Any]:
+    """Attributes that describe the rows, and None for arrays that only some hidden units have."""
     absent = dict.fromkeys(name for kind in HIDDEN_TYPES.values() for name in hidden_arrays(kind))
-    return {
-        **absent,
-        **learned,
-        **arrays,
-        "h_samples_": result.h_samples,
-        "_streams": result.streams,
-        "_data": result.data,
-        "_chains": result.chains,
-    }
+    return absent | {name: getattr(rbm, name, None) for name in rbm._row_format.learned}
 
 
 def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, Array]:

@@ -16,7 +16,7 @@ from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.monitoring import Score
 from skrbm.core.training.negative_phase import NegativePhase
-from skrbm.estimators.fitting.problem import FitResult, Problem, Start, machine_attributes
+from skrbm.estimators.fitting.problem import Problem, Start, format_attributes
 from skrbm.estimators.fitting.recording import History, Notes, Recorder, empty_history
 from skrbm.estimators.input.formats import RowFormat
 from skrbm.estimators.input.validation import write_attributes
@@ -160,19 +160,17 @@ class LabelProblem(Problem):
         learned = labelled if held_out is None else np.setdiff1d(labelled, held_out)
         return LabelRecorder(history, rows, self.sample_weight, learned, held_out)
 
-    def attributes(self, result: FitResult) -> dict[str, Any]:
+    def attributes(self, fitted: dict[str, Any]) -> dict[str, Any]:
         classifier, rbm = self.model.owner, copy(self.model.rbm)
+        names = *LABEL_ARRAYS, "history_", "_training_state"  # of the classifier alone
         history = getattr(rbm, "history_", empty_history("pseudo_likelihood"))
-        progress = {"n_iter_": result.n_iter, "history_": history}
-        write_attributes(rbm, machine_attributes(rbm, result) | progress)
+        of_rbm = {name: value for name, value in fitted.items() if name not in names}
+        write_attributes(rbm, {**format_attributes(rbm), **of_rbm, "history_": history})
         return {
             **{name: getattr(classifier, name, None) for name in RowFormat.learned},
-            **{name: result.arrays[name] for name in LABEL_ARRAYS},
+            **{name: fitted[name] for name in (*names, "n_iter_")},
             "classes_": classifier.classes_,
             "estimator_": rbm,
-            "n_iter_": result.n_iter,
-            "history_": result.history,
-            "_training_state": result.training_state,
         }
 
 
