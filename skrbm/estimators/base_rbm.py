@@ -33,6 +33,7 @@ from skrbm.estimators.inference.scoring import LikelihoodMixin
 from skrbm.estimators.input.array_libraries import follows_input
 from skrbm.estimators.input.formats import ArrayRows, RowFormat, observed_units
 from skrbm.estimators.input.validation import (
+    COUNT,
     RANDOM_STATE,
     VersionWarning,
     public_methods_of,
@@ -293,14 +294,14 @@ class BaseRBM(
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": COUNT,
         "hidden_units": [StrOptions({"binary", *HIDDEN_TYPES})],
         "learning_rate": [Interval(Real, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "batch_size": [*COUNT, StrOptions({"auto"})],
         "n_iter": [Interval(Integral, 0, None, closed="left")],
         "algorithm": [StrOptions(set(ALGORITHMS))],
-        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
-        "n_particles": [Interval(Integral, 1, None, closed="left"), None],
+        "n_gibbs_steps": COUNT,
+        "n_particles": [*COUNT, None],
         "n_temperatures": [Interval(Integral, 2, None, closed="left")],
         "centering": ["boolean"],
         "optimizer": [StrOptions(set(OPTIMIZERS))],
@@ -315,17 +316,13 @@ class BaseRBM(
         "max_norm": [Interval(Real, 0, None, closed="neither"), None],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
         "track_likelihood": ["boolean"],
         "warm_start": ["boolean"],
         "check_input": [StrOptions({"warn", "raise", "ignore"})],
         "missing": [StrOptions({"raise", "marginalize"})],
-        "n_jobs": [
-            Interval(Integral, None, -1, closed="right"),
-            Interval(Integral, 1, None, closed="left"),
-            None,
-        ],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), *COUNT, None],
         "verbose": ["verbose"],
         "random_state": RANDOM_STATE,
     }

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context, clone
 from sklearn.impute import MissingIndicator
-from sklearn.utils._param_validation import Interval, MissingValues
+from sklearn.utils._param_validation import MissingValues
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.input.validation import (
+    COUNT,
     FLOATS,
     RANDOM_STATE,
     generators,
@@ -113,8 +113,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [BaseRBM],
         "missing_values": [MissingValues(numeric_only=True)],
-        "n_gibbs_steps": [Interval(Integral, 1, None, closed="left")],
-        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_gibbs_steps": COUNT,
+        "n_chains": COUNT,
         "add_indicator": ["boolean"],
         "keep_empty_features": ["boolean"],
         "random_state": RANDOM_STATE,

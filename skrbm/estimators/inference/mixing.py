@@ -6,29 +6,25 @@ from numbers import Integral
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import Interval
 
 from skrbm.core.chains.gibbs import gibbs, sample_scattered
 from skrbm.core.diagnostics import LAG, ChainDiagnostics, chain_memory, trace_chains
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import dense
 from skrbm.estimators.inference.model import ArrayModel, model_of
-from skrbm.estimators.input.validation import RANDOM_STATE, warn_user
+from skrbm.estimators.input.validation import RANDOM_STATE, checked_arguments, warn_user
 
 MIN_TRACE_STEPS = 4  # steps, so that both halves of a chain have a variance
 MIN_MEMORY_CHAINS = 20  # smallest number of chains for a correlation with their initial states
 MAX_MEMORY = 0.5  # correlation with initial states above which chains do not mix: test_mixing.py
 
 
-@validate_params(
-    {
-        "rbm": [object],
-        "n_chains": [Interval(Integral, 2, None, closed="left"), None],
-        "n_steps": [Interval(Integral, MIN_TRACE_STEPS, None, closed="left")],
-        "init": ["array-like", "sparse matrix", None],
-        "random_state": RANDOM_STATE,
-    },
-    prefer_skip_nested_validation=True,
+@checked_arguments(
+    n_chains=[Interval(Integral, 2, None, closed="left"), None],
+    n_steps=[Interval(Integral, MIN_TRACE_STEPS, None, closed="left")],
+    init=["array-like", "sparse matrix", None],
+    random_state=RANDOM_STATE,
 )
 def chain_diagnostics(
     rbm: Any,

@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sklearn.utils._param_validation import Options, StrOptions, validate_params
+from sklearn.utils._param_validation import Options, StrOptions
 
 from skrbm.core import couplings
 from skrbm.core.couplings import EffectiveCouplings
 from skrbm.estimators.inference.model import model_of
+from skrbm.estimators.input.validation import checked_arguments
 
 
-@validate_params(
-    {
-        "rbm": [object],
-        "order": [Options(int, set(couplings.ORDERS))],
-        "method": [StrOptions({"auto", "exact", "gaussian"})],
-    },
-    prefer_skip_nested_validation=True,
+@checked_arguments(
+    order=[Options(int, set(couplings.ORDERS))],
+    method=[StrOptions({"auto", "exact", "gaussian"})],
 )
 def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> EffectiveCouplings:
     r"""Compute the fields and couplings of the features, marginalized over the hidden units.

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils._param_validation import validate_params
-
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.hidden_unit_reports import HiddenUnitReport, histograms, importances
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.estimators.inference.model import ArrayModel, model_of
-from skrbm.estimators.inference.sampling import COUNT
-from skrbm.estimators.input.validation import RANDOM_STATE
+from skrbm.estimators.input.validation import COUNT, RANDOM_STATE, checked_arguments
 
 
-@validate_params(
-    {
-        "rbm": [object],
-        "X": ["array-like", "sparse matrix"],
-        "n_samples": COUNT,
-        "n_gibbs_steps": COUNT,
-        "n_temperatures": COUNT,
-        "random_state": RANDOM_STATE,
-    },
-    prefer_skip_nested_validation=True,
+@checked_arguments(
+    X=["array-like", "sparse matrix"],
+    n_samples=COUNT,
+    n_gibbs_steps=COUNT,
+    n_temperatures=COUNT,
+    random_state=RANDOM_STATE,
 )
 def hidden_unit_report(
     rbm: Any,

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from skrbm.core.chains.gibbs import gibbs as gibbs_steps
 from skrbm.core.chains.gibbs import sample_base
@@ -21,10 +21,14 @@ from skrbm.estimators.inference.mixing import warn_if_chains_stay
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.array_libraries import follows_input
 from skrbm.estimators.input.formats import RowFormat
-from skrbm.estimators.input.validation import RANDOM_STATE, public_methods_of
+from skrbm.estimators.input.validation import (
+    COUNT,
+    RANDOM_STATE,
+    checked_arguments,
+    public_methods_of,
+)
 
 WARM_STEPS = 100  # steps of the chains at other temperatures before exchanges with `init`
-COUNT = [Interval(Integral, 1, None, closed="left")]
 
 
 @public_methods_of
@@ -60,16 +64,13 @@ class SamplingMixin(ModelMixin):
         return self._row_format.write(self, self._model.map_rows(step, v, is_random=True), given=v)
 
     @follows_input
-    @validate_params(
-        {
-            "n_samples": [*COUNT, None],
-            "n_gibbs_steps": [Interval(Integral, 0, None, closed="left")],
-            "init": ["array-like", "sparse matrix", None],
-            "n_temperatures": COUNT,
-            "temperature": [Interval(Real, 0, None, closed="neither")],
-            "random_state": RANDOM_STATE,
-        },
-        prefer_skip_nested_validation=True,
+    @checked_arguments(
+        n_samples=[*COUNT, None],
+        n_gibbs_steps=[Interval(Integral, 0, None, closed="left")],
+        init=["array-like", "sparse matrix", None],
+        n_temperatures=COUNT,
+        temperature=[Interval(Real, 0, None, closed="neither")],
+        random_state=RANDOM_STATE,
     )
     def sample(
         self,
@@ -174,16 +175,13 @@ class SamplingMixin(ModelMixin):
         return self._row_format.write(self, model.map_rows(run, chains, is_random=True))
 
     @follows_input
-    @validate_params(
-        {
-            "X": ["array-like", "sparse matrix"],
-            "mask": ["array-like"],
-            "method": [StrOptions({"sample", "mean"})],
-            "n_gibbs_steps": COUNT,
-            "n_chains": COUNT,
-            "random_state": RANDOM_STATE,
-        },
-        prefer_skip_nested_validation=True,
+    @checked_arguments(
+        X=["array-like", "sparse matrix"],
+        mask=["array-like"],
+        method=[StrOptions({"sample", "mean"})],
+        n_gibbs_steps=COUNT,
+        n_chains=COUNT,
+        random_state=RANDOM_STATE,
     )
     def inpaint(
         self,
@@ -239,16 +237,13 @@ class SamplingMixin(ModelMixin):
         return self._filler(X, mask, random_state, n_gibbs_steps, n_chains)(method)
 
     @follows_input
-    @validate_params(
-        {
-            "X": ["array-like", "sparse matrix"],
-            "method": [StrOptions({"sample", "mean"})],
-            "n_imputations": [*COUNT, None],
-            "n_gibbs_steps": COUNT,
-            "n_chains": COUNT,
-            "random_state": RANDOM_STATE,
-        },
-        prefer_skip_nested_validation=True,
+    @checked_arguments(
+        X=["array-like", "sparse matrix"],
+        method=[StrOptions({"sample", "mean"})],
+        n_imputations=[*COUNT, None],
+        n_gibbs_steps=COUNT,
+        n_chains=COUNT,
+        random_state=RANDOM_STATE,
     )
     def impute(
         self,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length
 
 from skrbm.core.likelihood import exact
@@ -30,6 +30,7 @@ from skrbm.estimators.input.formats import RowFormat, observed_units
 from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     check_weights,
+    checked_arguments,
     explain_core_errors,
     finite_results,
     public_methods_of,
@@ -159,14 +160,11 @@ class LikelihoodMixin(ModelMixin):
         return self._per_unit(self._model.map_rows(Machine.energy, X, H, is_precise=True), X)
 
     @follows_input
-    @validate_params(
-        {
-            "n_chains": [Interval(Integral, 2, None, closed="left")],
-            "n_temperatures": [Interval(Integral, 2, None, closed="left")],
-            "return_std": ["boolean"],
-            "random_state": RANDOM_STATE,
-        },
-        prefer_skip_nested_validation=True,
+    @checked_arguments(
+        n_chains=[Interval(Integral, 2, None, closed="left")],
+        n_temperatures=[Interval(Integral, 2, None, closed="left")],
+        return_std=["boolean"],
+        random_state=RANDOM_STATE,
     )
     def log_likelihood(
         self,
@@ -257,16 +255,13 @@ class LikelihoodMixin(ModelMixin):
         return (log_likelihood, error) if return_std else log_likelihood
 
     @follows_input
-    @validate_params(
-        {
-            "method": [StrOptions({"auto", "exact", "ais", "reverse_ais", "bar"})],
-            "n_chains": [Interval(Integral, 2, None, closed="left")],
-            "n_temperatures": [Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
-            "X": ["array-like", "sparse matrix", None],
-            "init": ["array-like", "sparse matrix", None],
-            "random_state": RANDOM_STATE,
-        },
-        prefer_skip_nested_validation=True,
+    @checked_arguments(
+        method=[StrOptions({"auto", "exact", "ais", "reverse_ais", "bar"})],
+        n_chains=[Interval(Integral, 2, None, closed="left")],
+        n_temperatures=[Interval(Integral, 2, None, closed="left"), StrOptions({"auto"})],
+        X=["array-like", "sparse matrix", None],
+        init=["array-like", "sparse matrix", None],
+        random_state=RANDOM_STATE,
     )
     def log_partition(
         self,

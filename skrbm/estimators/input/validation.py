@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from inspect import isfunction, unwrap
+from numbers import Integral
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
+from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight, check_array
 
 from skrbm.core.interrupts import deferred_interrupts
@@ -24,7 +26,9 @@ from skrbm.core.units import QuadratureError, Units
 from skrbm.estimators.input.array_libraries import to_numpy
 
 T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
 RANDOM_STATE = ["random_state", np.random.Generator]
+COUNT = [Interval(Integral, 1, None, closed="left")]
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
 EXTREMES_BLOCK = 2**16  # values: half a megabyte, which stays in the cache for the second pass
@@ -40,6 +44,15 @@ def public_methods_of(cls: type[T]) -> type[T]:
         method.__qualname__ = unwrap(method).__qualname__ = method.__name__
     vars(sys.modules[cls.__module__])["__getattr__"] = partial(getattr, cls)
     return cls
+
+
+def checked_arguments(**constraints: Any) -> Callable[[Function], Function]:
+    """Decorator that checks the arguments of a function by scikit-learn's constraints.
+
+    Arguments without constraints are not checked.
+    """
+    decorator: Any = validate_params(constraints, prefer_skip_nested_validation=True)
+    return decorator
 
 
 class DomainWarning(UserWarning):

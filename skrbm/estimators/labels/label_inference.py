@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.chains.gibbs import clamped_gibbs, sample_base
@@ -15,8 +14,13 @@ from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.estimators.inference.mixing import warn_if_chains_stay
-from skrbm.estimators.inference.sampling import COUNT
-from skrbm.estimators.input.validation import RANDOM_STATE, finite_results, public_methods_of
+from skrbm.estimators.input.validation import (
+    COUNT,
+    RANDOM_STATE,
+    checked_arguments,
+    finite_results,
+    public_methods_of,
+)
 from skrbm.estimators.labels.label_model import LabelModel
 
 
@@ -90,14 +94,11 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         """
         return self._answer(Labels.mean_hidden, X)
 
-    @validate_params(
-        {
-            "n_samples": COUNT,
-            "y": ["array-like", str, Real, None],
-            "n_gibbs_steps": COUNT,
-            "random_state": RANDOM_STATE,
-        },
-        prefer_skip_nested_validation=True,
+    @checked_arguments(
+        n_samples=COUNT,
+        y=["array-like", str, Real, None],
+        n_gibbs_steps=COUNT,
+        random_state=RANDOM_STATE,
     )
     def sample(
         self,

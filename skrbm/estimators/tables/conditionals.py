@@ -7,15 +7,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import validate_params
 
 from skrbm.core.likelihood import conditional
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
 from skrbm.estimators.inference.missing_values import ConditionalDraws
 from skrbm.estimators.inference.model import ModelMixin
-from skrbm.estimators.inference.sampling import COUNT
-from skrbm.estimators.input.validation import RANDOM_STATE, explain_core_errors, public_methods_of
+from skrbm.estimators.input.validation import (
+    COUNT,
+    RANDOM_STATE,
+    checked_arguments,
+    explain_core_errors,
+    public_methods_of,
+)
 from skrbm.estimators.tables.table_rows import table_of
 
 # Factor of the number of quadrature nodes, for maps from score to value with jumps: tested by
@@ -29,7 +33,7 @@ DRAWS = {"n_gibbs_steps": COUNT, "n_chains": COUNT, "random_state": RANDOM_STATE
 class ConditionalMixin(ModelMixin):
     """Methods of `TabularRBM` that predict one column of a table given the other columns."""
 
-    @validate_params(DRAWS, prefer_skip_nested_validation=True)
+    @checked_arguments(**DRAWS)
     def conditional_proba(
         self,
         X: Any,
@@ -91,7 +95,7 @@ class ConditionalMixin(ModelMixin):
         mean = self._conditional_mean(X, number, n_gibbs_steps, n_chains, random_state)
         return mean if mean.shape[1] == len(categories) else np.hstack([1 - mean, mean])
 
-    @validate_params(DRAWS, prefer_skip_nested_validation=True)
+    @checked_arguments(**DRAWS)
     def conditional_mean(
         self,
         X: Any,
