@@ -171,7 +171,7 @@ class Recorder(ABC):
 
     @abstractmethod
     def score(self, machine: Machine) -> Score:
-        """Score of a machine for early stopping."""
+        """Score of a machine on the held-out rows, for early stopping."""
 
     @abstractmethod
     def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
@@ -272,13 +272,8 @@ class RowRecorder(Recorder):
     def score(self, machine: Machine) -> Score:
         if self.likelihood is not None:
             return self._deciding_score(machine, self._likelihoods(machine), None)
-        rounded = machine.astype(self.dtype)
-        if self.held_out is None:
-            scored = self._pseudo_likelihoods(rounded, self._scored[0], self.n_samples)
-            return Score(weighted_mean(*scored) - self._log_jacobians[0])
-        held_out = self._held_out_scores(rounded)
-        notes = {self._deciding: self._held_out_mean(held_out)}
-        return self._deciding_score(machine, notes, held_out)
+        held_out = self._held_out_scores(machine.astype(self.dtype))
+        return Score(self._held_out_mean(held_out), 0.0, *held_out)
 
     def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
         rows, rbm = self._scored[0], self.rbm

@@ -218,14 +218,12 @@ class LabelRecorder(Recorder):
         return score
 
     def score(self, machine: Machine) -> Score:
-        if self.held_out is None:
-            return Score(self._scores(machine, self.learned)[0].mean)
         return self._scores(machine, self.held_out)[0]
 
     def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
         """Do nothing: training on the labels may reduce the likelihood without being a failure."""
 
-    def _scores(self, machine: Machine, rows: Array) -> tuple[Score, float]:
+    def _scores(self, machine: Machine, rows: Any) -> tuple[Score, float]:
         """Negative log-loss in nats, and accuracy, of the labeled rows with the indices `rows`."""
         v, labels = self.data[rows].astype(machine.dtype), self.data.labels[rows]
         distribution, indicators = Labels(machine), np.eye(self.data.n_labels, dtype=machine.dtype)
