@@ -31,7 +31,7 @@ from skrbm.estimators.inference.model import (
     hidden_arrays,
     open_streams,
 )
-from skrbm.estimators.input.array_libraries import Place, on_device, place_of, to_numpy
+from skrbm.estimators.input.array_libraries import Place, place_of, to_numpy
 from skrbm.estimators.input.formats import observed_units
 from skrbm.estimators.input.validation import (
     check_weights,
@@ -294,11 +294,10 @@ class RowProblem(Problem):
                 f"{MIN_SCALE_ROWS} rows in the first call.",
                 UserWarning,
             )
-        device_rows = on_device(given, place)
+        device_rows = None if place is None else place.example
         if device_rows is not None and (len(given) > len(X) or rbm.missing == "marginalize"):
             device_rows = None if np.isnan(X).any() else like(X, device_rows)
-        places = {"place": place, "device_rows": device_rows}
-        problem = cls(model, X, weight, is_planned, resumes, **places)
+        problem = cls(model, X, weight, is_planned, resumes, place=place, device_rows=device_rows)
         if not resumes and np.isnan(problem.statistics[1]).all():
             raise ValueError(
                 f"X of shape {X.shape} expected to have an observed value in some feature, got none. "

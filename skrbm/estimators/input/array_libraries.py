@@ -79,8 +79,7 @@ def place_of(array: Any) -> Place | None:
         return Place(library, getattr(array, "device", None), array)
     if not hasattr(array, "__dlpack__"):
         return None
-    place = Place(get_namespace(array)[0], device_of(array))
-    return Place(place.library, place.device, _cuda_rows(array))
+    return Place(get_namespace(array)[0], device_of(array), _cuda_rows(array))
 
 
 def to_numpy(array: Any) -> Any:
@@ -94,13 +93,6 @@ def to_numpy(array: Any) -> Any:
     if hasattr(array, "detach"):  # tensor of PyTorch, perhaps on a GPU or with a gradient
         return array.detach().cpu().numpy()
     return np.from_dlpack(array)
-
-
-def on_device(array: Any, place: Place | None) -> Any:
-    """View of rows for the library that computes on the device; None if NumPy computes."""
-    if place is None or place.example is None:
-        return None
-    return array if isinstance(place.library, str) else _cuda_rows(array)
 
 
 def on_current_device(machine: Machine) -> Machine:
