@@ -188,17 +188,15 @@ class ArrayRows(RowFormat):
             "dtype": "numeric",
             "ensure_all_finite": "allow-nan" if expected and missing else expected,
         }
-        width, is_mapped = None, isinstance(X, np.memmap)
+        is_mapped = isinstance(X, np.memmap)
         if not reset:
             check_is_fitted(rbm)
-            width = parameter_shape(rbm, "components_", 2)[1]
         with explain_input_errors(rbm):
-            if width == getattr(rbm, "n_features_in_", None) or reset:
+            if reset or self.is_known_to(rbm):
                 X = validate_data(rbm, X, reset=reset, **options)
             else:  # arrays assigned by hand
                 X = check_array(X, estimator=rbm, input_name="X", **options)
-            if width is not None:
-                check_width(X, width, rbm)
+                check_width(X, parameter_shape(rbm, "components_", 2)[1], rbm)
             if X.dtype == object:  # None in a list is missing, like NaN
                 X = X.astype(np.float64)
                 if finite:
