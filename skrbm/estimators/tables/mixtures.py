@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
@@ -105,7 +106,7 @@ class MixtureScale:
     atoms: Array
 
     @classmethod
-    def of(cls, values: Array, counts: Array) -> Self | None:
+    def of(cls, values: Array, counts: Array) -> MixtureScale | None:
         """Learn a scale from finite values and their counts, both of shape (n_values,).
 
         The result is None if there are no values, or if the largest magnitude exceeds `MAX_VALUE`.
@@ -118,27 +119,25 @@ class MixtureScale:
         fits = list(_fits(rest, weight)) if weight.sum() >= MIN_COMPONENT_ROWS else []
         if not fits:
             return cls._of_atoms(x, counts)
-        fit = min(fits, key=lambda fit: fit.criterion)
+        _, fit = min(fits, key=itemgetter(0))
         atoms, share = x[is_atom], weight.sum() / counts.sum()
         places = np.clip(fit.forward(atoms), -LARGEST_ATOM, LARGEST_ATOM)
         places += BETWEEN_ATOMS * np.arange(len(atoms))  # clipped atoms would coincide
         log_weight = np.append(
             np.log(counts[is_atom] / counts.sum()), fit.log_weight + np.log(share)
         )
-        center, spread = np.append(places, fit.mean), np.append(0 * places, fit.variance)
+        center, spread = np.append(places, fit.center), np.append(0 * places, fit.spread)
         weights = np.exp(log_weight)
         mean = weights @ center
         deviation = np.sqrt(weights @ (center**2 + spread) - mean**2)
-        return cls(
-            fit.kind,
-            fit.place,
-            fit.unit,
-            float(fit.origin + fit.scale * mean),
-            float(fit.scale * deviation),
-            log_weight,
-            (center - mean) / deviation,
-            spread / deviation**2,
-            atoms,
+        return replace(
+            fit,
+            origin=float(fit.origin + fit.scale * mean),
+            scale=float(fit.scale * deviation),
+            log_weight=log_weight,
+            center=(center - mean) / deviation,
+            spread=spread / deviation**2,
+            atoms=atoms,
         )
 
     @classmethod
@@ -232,25 +231,6 @@ def stacked_bases(scales: Sequence[MixtureScale | None]) -> dict[str, Array]:
     return bases
 
 
-class Fit(NamedTuple):
-    """Mixture of normal distributions fitted to transformed and standardized values."""
-
-    kind: str
-    place: float
-    unit: float
-    origin: float
-    scale: float
-    log_weight: Array
-    mean: Array
-    variance: Array
-    criterion: float
-
-    def forward(self, x: Array) -> Array:
-        """Scaled numbers; values outside the domain of the transformation become infinite."""
-        y = _mapped(self.kind, (x - self.place) / self.unit)
-        return np.asarray((y - self.origin) / self.scale)
-
-
 def _mapped(kind: str, u: Array) -> Array:
     """Transform numbers; numbers outside the open domain become -infinity or infinity."""
     low, high = RANGES.get(kind, (-np.inf, np.inf))
@@ -259,12 +239,12 @@ def _mapped(kind: str, u: Array) -> Array:
     return np.where(is_inside, y, np.where(u <= low, -np.inf, np.inf))
 
 
-def _fits(x: Array, weight: Array) -> Iterator[Fit]:
-    """Fit candidate mixtures to ascending values with weights, and yield the fits.
+def _fits(x: Array, weight: Array) -> Iterator[tuple[float, MixtureScale]]:
+    """Fit scales without atoms to ascending values with weights.
 
-    The criterion of a candidate is half its BIC, in nats.
+    For each scale, half its BIC in nats and the scale are yielded.
     """
-    total = weight.sum()
+    total, no_atoms = weight.sum(), x[:0]
     for kind, mapping in MAPS.items():
         place, unit = _argument_scale(kind, x, weight)
         u = (x - place) / unit
@@ -287,8 +267,8 @@ def _fits(x: Array, weight: Array) -> Iterator[Fit]:
             if criterion >= least:
                 break
             least = criterion
-            components = log_weight, mean, variance
-            yield Fit(kind, place, unit, origin, scale, *components, float(criterion))
+            base = log_weight, mean, variance
+            yield criterion, MixtureScale(kind, place, unit, origin, scale, *base, no_atoms)
 
 
 def _argument_scale(kind: str, x: Array, weight: Array) -> tuple[float, float]:
