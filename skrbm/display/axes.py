@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, Self
 
 MAX_LEVEL_NAMES = 12  # tick labels that fit below an axis without rotation
@@ -11,6 +12,13 @@ MAX_LEVEL_NAMES = 12  # tick labels that fit below an axis without rotation
 def plain_text(name: Any) -> str:
     """Text of a name in which matplotlib does not take dollar signs for formulas."""
     return str(name).replace("$", r"\$")
+
+
+def checked_unit(unit: Any, n_hidden: int) -> int:
+    """Index of a hidden unit; a ValueError is raised if there is no such unit."""
+    if not (isinstance(unit, Integral) and 0 <= int(unit) < n_hidden):
+        raise ValueError(f"unit expected to be an integer from 0 to {n_hidden - 1}, got {unit!r}.")
+    return int(unit)
 
 
 class Display(ABC):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self, final
 
 import numpy as np
 
 from skrbm.core.hidden_unit_reports import histograms
 from skrbm.core.numerics import Array
-from skrbm.display.axes import Display, plain_text
+from skrbm.display.axes import Display, checked_unit, plain_text
 from skrbm.estimators.inference.reports import inputs_and_weights
 
 HISTOGRAM_BOX = (0.0, 0.0, 0.55, 1.0)  # left, bottom, width, height within the axes
@@ -103,13 +102,9 @@ class HiddenUnitDisplay(Display):
             If `unit` is not the index of a hidden unit, or if rows have missing values.
         """
         inputs, weights, names = inputs_and_weights(estimator, X)
-        n_hidden = inputs.shape[1]
-        if not isinstance(unit, Integral) or not 0 <= unit < n_hidden:
-            raise ValueError(
-                f"unit expected to be an integer from 0 to {n_hidden - 1}, got {unit!r}."
-            )
-        (counts,), (edges,) = histograms(inputs[:, [int(unit)]])
-        of_unit = weights[int(unit)]
+        unit = checked_unit(unit, inputs.shape[1])
+        (counts,), (edges,) = histograms(inputs[:, [unit]])
+        of_unit = weights[unit]
         order = np.argsort(-np.abs(of_unit), kind="stable")[:n_columns]
         display = cls(counts, edges, of_unit[order], names[order]).plot(ax)
         display._entitle(f"hidden unit {unit}")

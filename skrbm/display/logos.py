@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self, final
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skrbm.core.numerics import Array
-from skrbm.display.axes import Display, plain_text
+from skrbm.display.axes import Display, checked_unit, plain_text
 
 LETTER_WIDTH = 0.9  # fraction of the distance between columns; the rest is a gap
 BLANK = "\N{WHITE SQUARE}"  # drawn for a category without a visible name
@@ -101,12 +100,8 @@ class LogoDisplay(Display):
                 f"Use ComponentsDisplay for weights of pixels."
             )
         machine = estimator._model.machine()
-        n_hidden = machine.weights.shape[1]
-        if not isinstance(unit, Integral) or not 0 <= unit < n_hidden:
-            raise ValueError(
-                f"unit expected to be an integer from 0 to {n_hidden - 1}, got {unit!r}."
-            )
-        weights = machine.visible.gauge(machine.weights)[:, int(unit)]
+        unit = checked_unit(unit, machine.weights.shape[1])
+        weights = machine.visible.gauge(machine.weights)[:, unit]
         table = estimator._row_format.names(estimator, len(weights))
         column = table["feature_of_column"]
         lengths = [np.linalg.norm(weights[column == j]) for j in discrete]
