@@ -6,7 +6,6 @@ import gzip
 import math
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -313,7 +312,9 @@ def _records(content: bytes) -> tuple[list[str], list[bytes]]:
     """Return the names and sequences of all records in the content of a file."""
     names: list[str] = []
     rows: list[list[bytes]] = []
-    for number, line in _lines(content):
+    for number, line in enumerate(map(bytes.strip, content.splitlines()), start=1):
+        if not line:
+            continue
         if line.startswith(b">"):
             words = line[1:].split(maxsplit=1)
             if not words:
@@ -349,13 +350,6 @@ def _one_byte_each(row: bytes) -> bytes:
         return bytes(min(ord(letter), BEYOND_LATIN) for letter in row.decode())
     except UnicodeDecodeError:
         return row
-
-
-def _lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number, from 1, and the stripped content of each line that is not blank."""
-    for number, line in enumerate(content.splitlines(), start=1):
-        if line.strip():
-            yield number, line.strip()
 
 
 def _check_lengths(names: list[str], rows: list[bytes]) -> None:
