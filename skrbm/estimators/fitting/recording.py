@@ -184,7 +184,7 @@ class Recorder(ABC):
         particles : ndarray of shape (n_particles, n_hidden)
             Hidden states of the particles at temperature 1.
         step_sum : float or ndarray of shape (n_columns,)
-            Value of `Fit.step_sum`: total step of the weights of each visible column, per unit of
+            Value of `Fit._step_sum`: total step of the weights of each visible column, per unit of
             gradient, or 0 if it is unknown.
         """
 
@@ -276,7 +276,7 @@ class RowRecorder(Recorder):
         return Score(self._held_out_mean(held_out), 0.0, *held_out)
 
     def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
-        rows, rbm = self._scored[0], self.rbm
+        rows, rbm = self._scored[""], self.rbm
         deficit = self._deficit(machine, independent_log_density(self.base), particles)
         if deficit > MIN_DEFICIT:
             warn_user(
@@ -302,7 +302,7 @@ class RowRecorder(Recorder):
 
     def _deficit(self, machine: Machine, log_density: LogDensity, particles: Array) -> float:
         """Certain deficit of the training rows' log-likelihood, see `likelihood_deficit`."""
-        rows = self._scored[0]
+        rows = self._scored[""]
         with np.errstate(all="ignore"):
             return likelihood_deficit(machine, log_density, rows.v, particles, rows.weight)
 
@@ -342,7 +342,7 @@ class RowRecorder(Recorder):
         is_known = self.history.n_iter > 1 and n_rows >= MIN_COVARIANCE_ROWS and np.any(step_sum)
         if not is_known or machine.weights.size < least:
             return
-        learned = self._scored[0]._replace(is_scored=None)  # missing values are imputed
+        learned = self._scored[""]._replace(is_scored=None)  # missing values are imputed
         independent = Machine(self.base, machine.hidden, np.zeros_like(machine.weights))
         effort = OPTIMISM_EFFORT * n_rows
         with np.errstate(all="ignore"):
@@ -367,34 +367,36 @@ class RowRecorder(Recorder):
             )
 
     @cached_property
-    def _scored(self) -> list[ScoredRows]:
+    def _scored(self) -> dict[str, ScoredRows]:
         return self._taken()
 
-    def _taken(self) -> list[ScoredRows]:
+    def _taken(self) -> dict[str, ScoredRows]:
         """Training rows to score and, if rows are held out, the held-out rows.
 
-        If rows are held out, at most `MAX_RECORDED_ROWS` training rows are scored.
+        The keys are prefixes of columns of the history: "" and "validation_". If rows are held out, at most `MAX_RECORDED_ROWS` training rows are scored.
         """
         learned = self.rows
         if self.learned is not None:
             learned = learned.take(every_kth_row(self.learned, MAX_RECORDED_ROWS))
-        return [learned] if self.held_out is None else [learned, self.rows.take(self.held_out)]
+        if self.held_out is None:
+            return {"": learned}
+        return {"": learned, "validation_": self.rows.take(self.held_out)}
 
     @cached_property
-    def _log_jacobians(self) -> list[float]:
+    def _log_jacobians(self) -> dict[str, float]:
         """Mean log-Jacobians of the training rows and, if rows are held out, of the held-out rows.
 
         The Jacobian is that of the map from the machine's columns to the user's values. Each mean
         is in nats, over at most `MAX_RECORDED_ROWS` rows. It is zero if the rows are not a table.
         """
         if not self.rbm._row_format.has_tables:
-            return [0.0] * len(self._scored)
-        means, rbm = [], self.rbm
-        for rows in self._scored:
+            return dict.fromkeys(self._scored, 0.0)
+        means, rbm = {}, self.rbm
+        for prefix, rows in self._scored.items():
             numbers = every_kth_row(np.arange(rows.v.shape[0]), MAX_RECORDED_ROWS)
             v, weight, is_scored = rows.take(numbers)
             log_jacobian = rbm._row_format.log_jacobian(rbm, v, is_scored)
-            means.append(weighted_mean(np.broadcast_to(log_jacobian, len(numbers)), weight))
+            means[prefix] = weighted_mean(np.broadcast_to(log_jacobian, len(numbers)), weight)
         return means
 
     @property
@@ -424,9 +426,8 @@ class RowRecorder(Recorder):
         mean += self.likelihood.correction
         if self.held_out is None:
             return Score(mean, std_error)
-        v, weight, _ = self._scored[1].take(
-            every_kth_row(np.arange(len(self.held_out)), MAX_LIKELIHOOD_ROWS)
-        )
+        numbers = every_kth_row(np.arange(len(self.held_out)), MAX_LIKELIHOOD_ROWS)
+        v, weight, _ = self._scored["validation_"].take(numbers)
         with np.errstate(all="ignore"):
             return Score(mean, std_error, -machine.free_energy(v.astype(machine.dtype)), weight)
 
@@ -434,13 +435,14 @@ class RowRecorder(Recorder):
         self, machine: Machine, particles: Array, held_out_scores: RowScores | None
     ) -> Notes:
         """Pseudo-likelihoods, mean activation and free-energy gaps of a machine, by column name."""
-        learned, *held_out = self._scored
+        learned = self._scored[""]
         chains = particles if self.is_persistent else None
         notes = epoch_scores(
             machine, learned.v, chains, self.n_samples, learned.weight, learned.is_scored
         )
-        notes["pseudo_likelihood"] -= self._log_jacobians[0]
-        for rows in held_out:
+        notes["pseudo_likelihood"] -= self._log_jacobians[""]
+        if self.held_out is not None:
+            rows = self._scored["validation_"]
             notes["validation_pseudo_likelihood"] = self._held_out_mean(held_out_scores)
             notes["free_energy_gap"] = free_energy_gap(
                 machine,
@@ -458,11 +460,11 @@ class RowRecorder(Recorder):
         Densities are those of the machine's columns, not of the user's values.
         """
         n_samples = HELD_OUT_EFFORT * self.n_samples
-        return self._pseudo_likelihoods(machine, self._scored[1], n_samples)
+        return self._pseudo_likelihoods(machine, self._scored["validation_"], n_samples)
 
     def _held_out_mean(self, scores: Any) -> float:
         """Mean log pseudo-likelihood of the held-out rows in nats, for the user's values."""
-        return weighted_mean(*scores) - self._log_jacobians[1]
+        return weighted_mean(*scores) - self._log_jacobians["validation_"]
 
     def _pseudo_likelihoods(self, machine: Machine, rows: ScoredRows, n_samples: int) -> RowScores:
         """Estimate log pseudo-likelihoods by `monitored_rows`; `n_samples` limits the cost."""
@@ -472,12 +474,8 @@ class RowRecorder(Recorder):
         """Result of `LikelihoodRecorder.record` for the user's values; empty without tracking."""
         if self.likelihood is None:
             return {}
-        rows = {
-            name: (scored.v, scored.weight)
-            for name, scored in zip(("", "validation_"), self._scored, strict=False)
-        }
-        notes = self.likelihood.record(machine, rows)
-        for prefix, log_jacobian in zip(rows, self._log_jacobians, strict=True):
+        notes = self.likelihood.record(machine, self._scored)
+        for prefix, log_jacobian in self._log_jacobians.items():
             notes[f"{prefix}log_likelihood"] -= log_jacobian
         return notes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, final
 
@@ -112,9 +113,7 @@ class LikelihoodRecorder:
         std_error = max(result.std_error, self.raised)
         return replace(result, value=result.value + self.raised, std_error=std_error)
 
-    def record(
-        self, machine: Machine, rows: dict[str, tuple[Any, Array | None]]
-    ) -> dict[str, float]:
+    def record(self, machine: Machine, rows: Mapping[str, Any]) -> dict[str, float]:
         """Compute mean log-likelihoods, and the standard error of the log-partition, in nats.
 
         Each mean is over at most `MAX_LIKELIHOOD_ROWS` evenly spaced rows.
@@ -123,10 +122,9 @@ class LikelihoodRecorder:
         ----------
         machine : Machine
             Plain machine after the epoch.
-        rows : dict of str to tuple
-            The keys are prefixes of column names in the history; the training rows have the prefix
-            "". Each value is a tuple of rows and their weights; the weights are None if all are
-            equal.
+        rows : dict of str to ScoredRows
+            Rows and their weights. The keys are prefixes of column names in the history; the
+            training rows have the prefix "".
 
         Returns
         -------
@@ -137,10 +135,10 @@ class LikelihoodRecorder:
         """
         notes = {}
         with np.errstate(all="ignore"):
-            few = {name: every_kth_row(v, MAX_LIKELIHOOD_ROWS) for name, (v, _) in rows.items()}
+            few = {name: every_kth_row(v, MAX_LIKELIHOOD_ROWS) for name, (v, *_) in rows.items()}
             free = {name: machine.free_energy(v.astype(machine.dtype)) for name, v in few.items()}
             log_partition = self.log_partition(machine, few[""], free[""])
-            for prefix, (_, weight) in rows.items():
+            for prefix, (_, weight, _) in rows.items():
                 few_weights = None if weight is None else every_kth_row(weight, MAX_LIKELIHOOD_ROWS)
                 notes[f"{prefix}log_likelihood"] = (
                     -weighted_mean(free[prefix], few_weights) - log_partition.value
