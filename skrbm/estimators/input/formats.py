@@ -42,14 +42,7 @@ class RowFormat(ABC):
 
     @abstractmethod
     def read(
-        self,
-        rbm: Any,
-        X: Any,
-        *,
-        reset: bool,
-        finite: bool,
-        missing: bool,
-        sample_weight: Array | None = None,
+        self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool, sample_weight: Any
     ) -> Any:
         """Validate rows, and convert them to the columns of the machine.
 
@@ -68,7 +61,7 @@ class RowFormat(ABC):
         missing : bool
             True to allow missing values, even if `finite` is True, in an estimator that
             marginalizes over them. Sparse rows must be complete nevertheless.
-        sample_weight : ndarray of shape (n_samples,), default=None
+        sample_weight : ndarray of shape (n_samples,) or None
             Positive weights of the rows, used to learn the format. If None, all rows have equal
             weights.
 
@@ -171,14 +164,7 @@ class ArrayRows(RowFormat):
     """Format of arrays and sparse matrices with one column per unit."""
 
     def read(
-        self,
-        rbm: Any,
-        X: Any,
-        *,
-        reset: bool,
-        finite: bool,
-        missing: bool,
-        sample_weight: Array | None = None,
+        self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool, sample_weight: Any
     ) -> Any:
         units = rbm._visible_type
         missing = missing and rbm.missing == "marginalize" and not issparse(X)

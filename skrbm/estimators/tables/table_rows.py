@@ -33,14 +33,7 @@ class TableRows(RowFormat):
     is_standardized = True
 
     def read(
-        self,
-        rbm: Any,
-        X: Any,
-        *,
-        reset: bool,
-        finite: bool,
-        missing: bool,
-        sample_weight: Array | None = None,
+        self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool, sample_weight: Any
     ) -> EncodedTable:
         if not reset:
             check_is_fitted(rbm)
