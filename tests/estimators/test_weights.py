@@ -30,7 +30,7 @@ from skrbm import (
     TabularRBM,
 )
 from skrbm.core.likelihood.pseudo import monitor
-from skrbm.estimators.fitting.problem import row_statistics
+from skrbm.estimators.fitting.problem import RowProblem
 
 EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}
 BAD = {
@@ -171,10 +171,14 @@ def test_small_weights_are_shares_of_rows():
     """Slip: weights of a sum of one taken for a single row, whose statistics say little."""
     X, weights, _ = weighted("bernoulli")
     X, weights = X[weights > 0], weights[weights > 0].astype(float)
-    assert row_statistics(X, weights)[0] == weights.sum()
-    n_rows = row_statistics(X, weights / weights.sum())[0]
-    np.testing.assert_allclose(n_rows, weights.sum() ** 2 / (weights**2).sum())
-    assert row_statistics(X, None)[0] == len(X)
+    rbm = new("bernoulli", n_iter=1)
+    for given, n_rows in (
+        (weights, weights.sum()),
+        (weights / weights.sum(), weights.sum() ** 2 / (weights**2).sum()),
+        (None, len(X)),
+    ):
+        problem = RowProblem.of(rbm, X, given, is_planned=True)
+        np.testing.assert_allclose(problem.statistics[0], n_rows)
 
 
 @pytest.mark.parametrize("case", BAD)

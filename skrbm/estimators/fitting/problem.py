@@ -143,8 +143,13 @@ class Problem(ABC):
 
     @cached_property
     def statistics(self) -> Statistics:
-        """Statistics of the rows of this fit, computed by `row_statistics`."""
-        return row_statistics(self.X, self.sample_weight)
+        """Effective number of rows of this fit, and mean and variance of every column.
+
+        Missing values are ignored. The mean of a column without observed values is NaN.
+        """
+        weight = self.sample_weight
+        n_rows = self.X.shape[0] if weight is None else number_of_rows(weight)
+        return n_rows, *column_statistics(self.X, weight)
 
     @cached_property
     def n_observed(self) -> Array | float:
@@ -350,28 +355,6 @@ def format_attributes(rbm: Any) -> dict[str, Any]:
     """Attributes that describe the rows, and None for arrays that only some hidden units have."""
     absent = dict.fromkeys(name for kind in HIDDEN_TYPES.values() for name in hidden_arrays(kind))
     return absent | {name: getattr(rbm, name, None) for name in rbm._row_format.learned}
-
-
-def row_statistics(X: Any, sample_weight: Array | None) -> tuple[float, Array, Array]:
-    """Number of rows, and mean and variance of every column.
-
-    Parameters
-    ----------
-    X : {ndarray, sparse matrix, EncodedTable} of shape (n_samples, n_columns)
-        Data of any numeric type; NaN is a missing value. A sparse matrix is in canonical CSR
-        format.
-    sample_weight : ndarray of shape (n_samples,) or None
-        Positive weights of the rows. If None, all rows have equal weights.
-
-    Returns
-    -------
-    statistics : tuple of float, ndarray and ndarray of shape (n_columns,)
-        Number of rows, means and variances of the observed values. A column without observed values
-        has a mean of NaN and a variance of zero. With weights, the number of rows is the effective
-        number computed by `number_of_rows`.
-    """
-    n_rows = X.shape[0] if sample_weight is None else number_of_rows(sample_weight)
-    return (n_rows, *column_statistics(X, sample_weight))
 
 
 def split_rows(
