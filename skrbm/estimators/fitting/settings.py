@@ -73,7 +73,8 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
             f"_left_out expected names among {sorted(LEAVABLE)}, got {sorted(unknown)}."
         )
     _, variance = model.moments(start.data["all"])
-    kurtosis = model.kurtosis(start.data["kurtosis"])
+    kurtosis = start.data["kurtosis"]
+    kurtosis = np.pad(kurtosis, (0, len(variance) - len(kurtosis)))  # that of a label is not used
     is_alike = machine.visible.is_discrete or rbm._row_format.is_standardized
     bounds = _bounds(machine, variance)
     n_states = (problem.n_batch + len(start.state.particles)) * sum(machine.weights.shape)

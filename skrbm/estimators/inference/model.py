@@ -76,10 +76,6 @@ class Model(ABC):
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
         """Mean and variance of all visible columns."""
 
-    @abstractmethod
-    def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of all visible columns, given that of the columns of the features."""
-
     def fill_unobserved_means(self, statistics: Statistics) -> Statistics:
         """Replace the means of columns without observed values, which are NaN.
 
@@ -292,10 +288,6 @@ class ArrayModel(Model):
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
         """Mean and variance of all columns."""
         return statistics[1:]
-
-    def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of all columns, which is `of_features`."""
-        return of_features
 
     def check_X(
         self,

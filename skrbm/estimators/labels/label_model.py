@@ -88,10 +88,6 @@ class LabelModel(Model):
         mean, variance = map(np.concatenate, pairs)
         return mean, variance
 
-    def kurtosis(self, of_features: Array) -> Array:
-        """Kurtosis of each feature column, `of_features`, and unused zeros for the label columns."""
-        return np.append(of_features, np.zeros(len(self.owner.classes_)))
-
     @property
     def _label_moments(self) -> tuple[Array, Array]:
         """Weighted frequency of each label, and variance of its indicator.
