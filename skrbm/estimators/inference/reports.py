@@ -9,7 +9,7 @@ from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.hidden_unit_reports import HiddenUnitReport, histograms, importances
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.estimators.inference.model import ArrayModel, model_of
+from skrbm.estimators.inference.model import model_of
 from skrbm.estimators.input.validation import COUNT, RANDOM_STATE, checked_arguments
 
 
@@ -91,7 +91,7 @@ def hidden_unit_report(
     start = path.sample_base(n_samples, rng)
     draws = sample_tempered(path, start, n_temperatures, n_gibbs_steps, rng)
 
-    field = _hidden_field(model, v)
+    field = model.map_rows(Machine.hidden_field, v)
     importance, std_error = importances(machine, field, machine.hidden_field(draws))
     return HiddenUnitReport(
         importance,
@@ -111,17 +111,8 @@ def inputs_and_weights(rbm: Any, X: Any) -> tuple[Array, Array, Array]:
     """
     model = model_of(rbm)
     machine = model.machine()
-    inputs = _hidden_field(model, model.check_X(X)) + machine.hidden.bias
-    return inputs, *_named_weights(rbm, machine)
-
-
-def _hidden_field(model: ArrayModel, v: Any) -> Array:
-    """Fields on the hidden units given rows, of shape (n_rows, n_hidden)."""
-
-    def field_of(machine: Machine, v: Any) -> Array:
-        return machine.hidden_field(v)
-
-    return model.map_rows(field_of, v)
+    field = model.map_rows(Machine.hidden_field, model.check_X(X))
+    return field + machine.hidden.bias, *_named_weights(rbm, machine)
 
 
 def _named_weights(rbm: Any, machine: Machine) -> tuple[Array, Array]:
