@@ -21,7 +21,7 @@ from skrbm.core.numerics import Array
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.part import Part
-from skrbm.core.units import HIDDEN_TYPES, Units
+from skrbm.core.units import HIDDEN_TYPES, Bernoulli, Units
 from skrbm.estimators.aliases import ScikitLearnAliases
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
@@ -378,10 +378,8 @@ class BaseRBM(
     def _visible_type(self) -> type[Units]:
         """Unit type of the features."""
 
-    @property
-    @abstractmethod
-    def _hidden_type(self) -> type[Units]:
-        """Unit type of "binary" hidden units."""
+    # Unit type of "binary" hidden units.
+    _hidden_type: ClassVar[type[Units]] = Bernoulli
 
     @property
     def _hidden_layer_type(self) -> type[Units]:

@@ -62,5 +62,4 @@ class BernoulliRBM(BaseRBM):
         "draw_states": ["boolean"],
     }
     _visible_type = Bernoulli
-    _hidden_type = Bernoulli
     _state_dtype = bool

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skrbm.core.numerics import Array
-from skrbm.core.units import PARAMETERIZATIONS, Bernoulli, Gaussian
+from skrbm.core.units import PARAMETERIZATIONS, Gaussian
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
 from skrbm.estimators.parameters import with_constructor
@@ -116,7 +116,6 @@ class GaussianBernoulliRBM(BaseRBM):
     variance_rate: float = 1.0
 
     _visible_type = Gaussian
-    _hidden_type = Bernoulli
     _layer_arrays: ClassVar[Any] = {**BaseRBM._layer_arrays, **NOISE_VARIANCE}
     _parameter_groups: ClassVar[dict[str, str]] = {
         "Noise of the features": "parameterization learn_variance variance_rate",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from skrbm.core.units import Bernoulli, Composite
+from skrbm.core.units import Composite
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
 from skrbm.estimators.gaussian_rbm import NOISE_VARIANCE
@@ -149,7 +149,6 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     handle_unknown: str = "missing"
 
     _visible_type = Composite
-    _hidden_type = Bernoulli
     _row_format = TableRows()
     _parameter_groups: ClassVar[dict[str, str]] = {
         "Columns of a table": "kinds numeric_scale handle_unknown",
