@@ -321,7 +321,7 @@ class Fit:
 
         If `is_over` is True, a resumed fit runs no further epochs.
         """
-        n_iter, rows = self.problem.n_iter, self.rows
+        n_iter, rows, likelihood = self.problem.n_iter, self.rows, self.recorder.likelihood
         checkpoint = {
             "n_done": n_iter if is_over else self.n_done,
             "n_iter": n_iter,
@@ -329,7 +329,7 @@ class Fit:
             "rows": self.problem.digest,
             "particles": to_host(self.state.particles),  # without rounding to the public dtype
             "stopping": self.stopping,
-            "tracker": self.recorder.tracker,
+            "tracker": None if likelihood is None else likelihood.tracker,
             "draws": (rows.imputed, rows.is_initial) if isinstance(rows, ImputedRows) else None,
         }
         return deepcopy(self.attributes(checkpoint))

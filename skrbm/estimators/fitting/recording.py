@@ -20,7 +20,6 @@ from skrbm.core.likelihood.deficit import (
 )
 from skrbm.core.likelihood.optimism import effective_parameters
 from skrbm.core.likelihood.pseudo import monitored_rows
-from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.monitoring import Score, epoch_scores, free_energy_gap
@@ -138,14 +137,12 @@ class Recorder(ABC):
     ----------
     history : History
         History to write to.
+    likelihood : LikelihoodRecorder or None
+        Recorder of log-likelihoods, or None if they are not tracked.
     """
 
     history: History
-
-    @property
-    @abstractmethod
-    def tracker(self) -> PartitionTracker | None:
-        """Tracker of the partition function, or None if none has been created."""
+    likelihood: LikelihoodRecorder | None = None
 
     @abstractmethod
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
@@ -252,10 +249,6 @@ class RowRecorder(Recorder):
 
     def __post_init__(self) -> None:
         self.n_samples = self.rows.v.shape[0] if self.learned is None else len(self.learned)
-
-    @property
-    def tracker(self) -> PartitionTracker | None:
-        return None if self.likelihood is None else self.likelihood.tracker
 
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
         if isinstance(self.rows.v, ImputedRows):

@@ -201,8 +201,6 @@ class LabelRecorder(Recorder):
     learned: Array
     held_out: Array | None
 
-    tracker = None
-
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
         score, line = Score(float("nan")), "log-loss = nan, accuracy = nan"
         if len(self.learned):
