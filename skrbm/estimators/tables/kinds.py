@@ -20,7 +20,7 @@ from skrbm.estimators.tables.frames import (
     numbers_of,
 )
 from skrbm.estimators.tables.mixtures import MixtureScale
-from skrbm.estimators.tables.scores import NormalScores
+from skrbm.estimators.tables.scores import NormalScores, moments
 
 MIN_IDENTIFIERS = 20  # a column with more distinct values may consist of identifiers
 # Expected number of pairs of equal integers, if integers between the extremes were drawn at random.
@@ -249,16 +249,13 @@ def _real(
     if scores is not None:
         low, high = float(observed.min()), float(observed.max())
         return ColumnKind(kind, None, low, (high - low) or 1.0, is_empty=False, scores=scores)
-    largest = float(np.abs(observed).max(initial=0.0)) or 1.0
     origin, scale = 0.0, 0.0
     # The extremes are compared, since rounding may give a constant column a positive variance.
     if len(observed) and observed.min() < observed.max():
-        mean = np.average(observed / largest, weights=counts)
-        variance = np.average((observed / largest - mean) ** 2, weights=counts)
-        origin, scale = largest * mean, largest * np.sqrt(variance)
+        origin, scale = moments(observed, counts)
     elif len(observed):
         origin = float(observed[0])
-    return ColumnKind(kind, None, float(origin), float(scale) or 1.0, not len(observed))
+    return ColumnKind(kind, None, origin, scale or 1.0, not len(observed))
 
 
 def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:

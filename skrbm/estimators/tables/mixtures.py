@@ -17,6 +17,7 @@ from skrbm.estimators.tables.scores import (
     MIN_COPIES,
     distinct,
     is_out_of_range,
+    moments,
 )
 
 MIN_ATOM_SHARE = 0.05  # smallest fraction of the rows with the value of an atom
@@ -146,7 +147,7 @@ class MixtureScale:
 
         All other values together have a probability of at most 1 / (n_rows + 1).
         """
-        mean, deviation = _moments(x, counts)
+        mean, deviation = moments(x, counts)
         deviation = deviation or 1.0
         other = np.exp(-RARE) if len(x) == 1 else 1 / (counts.sum() + 1)
         share = np.append((1 - other) * counts / counts.sum(), other)
@@ -252,7 +253,7 @@ def _fits(x: Array, weight: Array) -> Iterator[tuple[float, MixtureScale]]:
         if not (low < u[0] <= u[-1] < high):
             continue
         y = mapping.forward(u)
-        origin, scale = _moments(y, weight)
+        origin, scale = moments(y, weight)
         if not scale > np.spacing(np.abs(y).max()) * len(y):
             continue
         z = (y - origin) / scale
@@ -287,15 +288,6 @@ def _argument_scale(kind: str, x: Array, weight: Array) -> tuple[float, float]:
 
 def _median(x: Array, weight: Array) -> float:
     return float(x[np.searchsorted(np.cumsum(weight), weight.sum() / 2)])
-
-
-def _moments(x: Array, weight: Array) -> tuple[float, float]:
-    """Weighted mean and standard deviation of ascending values, computed without overflow."""
-    unit = max(-x[0], x[-1]) or 1.0
-    mean = np.average(x / unit, weights=weight)
-    return float(unit * mean), float(
-        unit * np.sqrt(np.average((x / unit - mean) ** 2, weights=weight))
-    )
 
 
 def _are_atoms(counts: Array) -> Array:

@@ -184,6 +184,14 @@ def distinct(values: Array, counts: Array) -> tuple[Array, Array]:
     return x, np.bincount(numbers, counts, len(x))
 
 
+def moments(x: Array, weights: Array) -> tuple[float, float]:
+    """Weighted mean and standard deviation of finite values, computed without overflow."""
+    unit = np.abs(x).max() or 1.0
+    mean = np.average(x / unit, weights=weights)
+    variance = np.average((x / unit - mean) ** 2, weights=weights)
+    return float(unit * mean), float(unit * np.sqrt(variance))
+
+
 def is_out_of_range(x: Array) -> bool:
     """True if there are no values, or if a magnitude exceeds `MAX_VALUE`; `x` is ascending."""
     return not len(x) or max(-x[0], x[-1]) > MAX_VALUE
