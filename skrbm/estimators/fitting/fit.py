@@ -63,8 +63,7 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
     task, start = task or FitTask(), start_fit(problem)
     with deferred_interrupts(stops_for_sigterm=True) as interrupts:
         fit = Fit.of(problem, start)
-        fit.run(task, interrupts)
-        write_attributes(estimator, fit.attributes())
+        write_attributes(estimator, fit.run(task, interrupts))
         if fit.error is not None:
             raise fit.error
         task.end(lambda: deepcopy(fit.attributes()))
@@ -147,12 +146,8 @@ class Fit:
         stopping = _stopping(problem, start, recorder)
         return cls(problem, start, machine, state, rows, trainer, recorder, stopping, n_done)
 
-    def run(self, task: FitTask, interrupts: Interrupts) -> None:
+    def run(self, task: FitTask, interrupts: Interrupts) -> dict[str, Any]:
         """Run the remaining epochs.
-
-        Afterwards, `machine` is the last one or, in `fit` with `early_stopping`, the preferred one
-        (see `Plateau.add`). If training diverged, the last machine is the one before the diverged
-        epoch.
 
         Parameters
         ----------
@@ -160,6 +155,13 @@ class Fit:
             Task for callbacks. A callback may end the fit.
         interrupts : Interrupts
             Deferred interrupts, which are checked after every update.
+
+        Returns
+        -------
+        attributes : dict
+            Result of `attributes` for the last machine or, in `fit` with `early_stopping`, for the
+            preferred one (see `Plateau.add`). If training diverged, the last machine is the one
+            before the diverged epoch.
         """
         problem = self.problem
 
@@ -196,6 +198,7 @@ class Fit:
         if self.stopping is not None and self.stopping.best is not None:
             self.machine, self.state.memory, self.latest = self.stopping.best, {}, None
             self.state.parts.pop("average", None)
+        return self.attributes()
 
     def _end_epoch(self) -> bool:
         """Finish an epoch, and return True if its score ends training.
