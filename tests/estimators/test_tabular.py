@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import tracemalloc
 
 import joblib
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.model_selection import train_test_split
 from skrbm import DomainWarning, TabularRBM
 from skrbm.estimators.fitting.fit import Fit
 from skrbm.estimators.fitting.settings import MAX_DOUBLE_WEIGHTS
+from skrbm.estimators.tables.scores import NormalScores
 
 SIZES = ("red", "green", "blue"), (1, 2, 3), (False, True)
 ROWS = pd.DataFrame(
@@ -646,6 +648,55 @@ def test_categories_of_many_values_are_scored():
     X = np.repeat(np.arange(1100), 2)[:, None]
     rbm = TabularRBM(2, kinds={0: "categorical"}, n_iter=1, random_state=0).fit(X)
     assert np.isfinite(rbm.history_["pseudo_likelihood"]).all()
+
+
+def test_many_categories_take_memory_for_one_value_of_each_row():
+    """Slips: arrays of all rows and all pairs of values, here of at least 120 megabytes."""
+    rng = np.random.default_rng(0)
+    codes = rng.permutation(np.arange(2000) % 600).astype(str)
+    X = pd.DataFrame({"code": codes, "side": rng.choice(["left", "right"], 2000)})
+    rbm = TabularRBM(4, n_iter=1, random_state=0)
+    tracemalloc.start()
+    rbm.fit(X)
+    proba, scores = rbm.conditional_proba(X[:50], "code"), rbm.score_samples(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6
+    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-9)
+    chosen = proba[np.arange(50), pd.Index(rbm.categories_[0]).get_indexer(X["code"][:50])]
+    sides = rbm.conditional_proba(X[:50], "side")[np.arange(50), (X["side"][:50] == "right") * 1]
+    np.testing.assert_allclose(scores[:50], np.log(chosen) + np.log(sides), rtol=1e-9)
+
+
+def test_only_missing_numbers_are_averaged(monkeypatch):
+    """Slip: eight evaluations of the map of every column for one missing cell, at every step."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(np.exp(rng.normal(size=(60, 3))), columns=["a", "b", "c"])
+    X["d"] = rng.choice(["u", "v"], 60)
+    rbm = TabularRBM(2, numeric_scale="normal", n_iter=1, random_state=0).fit(X)
+    asked, of_scores = [], NormalScores.expected_values
+
+    def expected_values(self, mean, draws, deviation):
+        asked.append(len(mean))
+        return of_scores(self, mean, draws, deviation)
+
+    monkeypatch.setattr(NormalScores, "expected_values", expected_values)
+    X.loc[3, "d"] = None
+    rbm.impute(X, n_gibbs_steps=4, n_chains=2)
+    assert not asked
+    X.loc[[4, 5], "b"] = np.nan
+    assert np.isfinite(rbm.impute(X, n_gibbs_steps=4, n_chains=2)["b"]).all()
+    assert set(asked) == {2}
+
+
+def test_complete_rows_do_not_depend_on_incomplete_ones():
+    """Slip: means of complete rows that are computed again for every chain."""
+    rbm = TabularRBM(2, n_iter=1, random_state=0).fit(X := mixed())
+    holes = X.copy()
+    holes.loc[2, "fare"] = np.nan
+    complete = np.arange(len(X)) != 2
+    for ask, name in ((rbm.conditional_mean, "age"), (rbm.conditional_proba, "port")):
+        np.testing.assert_array_equal(ask(holes, name)[complete], ask(X, name)[complete])
 
 
 @pytest.mark.parametrize("has_missing", [False, True])

@@ -162,7 +162,7 @@ def clamped_mean(
     n_gibbs_steps: int,
     rng: np.random.Generator,
     *,
-    values: Callable[[Array, Array], Array] | None = None,
+    values: Callable[[Array, Array, Array], Array] | None = None,
 ) -> Array:
     """Estimate the conditional mean of the unobserved visible units given the observed units.
 
@@ -183,9 +183,9 @@ def clamped_mean(
     rng : numpy.random.Generator
         Source of random numbers.
     values : callable, default=None
-        Function that is called at each step with the conditional means and the drawn states, both
-        of shape (n_samples, n_visible). It returns an array of the same shape. If None, the
-        conditional means are averaged.
+        Function that is called at each step with the conditional means, the drawn states and the
+        mask of the values that are averaged, all of shape (n_samples, n_visible). It returns an
+        array of the same shape. If None, the conditional means are averaged.
 
     Returns
     -------
@@ -197,6 +197,6 @@ def clamped_mean(
     for _ in range(n_gibbs_steps):
         field = machine.visible_field(machine.sample_hidden(v, rng))
         mean, draws = machine.visible.mean_and_sample(field, rng)
-        total = total + (mean if values is None else values(mean, draws))
+        total = total + (mean if values is None else values(mean, draws, ~is_clamped))
         v = np.where(is_clamped, v, draws)
     return np.where(is_clamped, v, total / n_gibbs_steps)

@@ -161,4 +161,8 @@ def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
     unit, the means are the probabilities of its values.
     """
     values, probability = conditional_distribution(machine, v, number)
-    return np.asarray((probability[:, :, None] * values).sum(axis=0).astype(machine.dtype))
+    if values.shape[1] == 1:  # those of all samples
+        mean = probability.T @ values[:, 0]
+    else:
+        mean = (probability[:, :, None] * values).sum(axis=0)
+    return np.asarray(mean.astype(machine.dtype))

@@ -264,18 +264,17 @@ class _Rows:
         The units must belong to one group of `Units.unit_groups`. The result has shape (n_units,
         n_rows).
         """
+        values = self._machine.visible.unit_values(units[0])
+        if values is not None and len(values) > self.max_paired:
+            rows = np.arange(len(self))
+            return np.stack([self._of_unit(number, values, rows) for number in units])
         columns = self._machine.visible.unit_columns(units)
-        values, states = self._machine.visible.unit_values(units[0]), self._v.T[columns]
-        log_probability = np.zeros((len(units), len(self)))
+        states, log_probability = self._v.T[columns], np.zeros((len(units), len(self)))
         is_other = np.ones(log_probability.shape, dtype=bool)
         if values is not None:
             is_value = (states == values[:, None, :, None]).all(axis=2)
             is_other, index = ~is_value.any(axis=0), is_value.argmax(axis=0)
-            if len(values) <= self.max_paired:
-                log_probability += self._from_pairs(units, columns, values, index)
-            else:
-                for i, number in enumerate(units):
-                    log_probability[i] = self._from_rest(number, columns[i], values, index[i])
+            log_probability += self._from_pairs(units, columns, values, index)
         for k in np.flatnonzero(is_other.any(axis=1)):  # continuous units and grey values
             rows, unit = np.flatnonzero(is_other[k]), self._machine.visible.take(units[k])
             current = states[k][:, rows].T
@@ -300,32 +299,47 @@ class _Rows:
         log_odds = np.take_along_axis(log_odds, index[None, None], axis=0)[0]
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0, initial=0))
 
-    def _from_rest(self, number: int, columns: Array, values: Array, index: Array) -> Array:
-        """Log-probabilities of one unit, from the hidden fields with each of its values.
+    def _of_unit(self, number: int, values: Array, rows: Array) -> Array:
+        """Log-probabilities of one unit in some rows, from the hidden fields with all `values`.
 
-        `index`, of shape (n_rows,), contains the indices of the current values.
+        `values`, of shape (n_values, width), are all states of the unit.
         """
-        unit = self._machine.visible.take(number)
+        unit, columns = (
+            self._machine.visible.take(number),
+            self._machine.visible.unit_columns(number),
+        )
+        states = self._v[rows[:, None], columns]
+        # A unit of several columns is one-hot: comparisons with all values take longer.
+        index = (states if states.shape[1] > 1 else states == values.T).argmax(axis=1)
         field = unit.signal(values) @ self._machine.weights[columns]
-        changes = self._machine.hidden.log_partition_shifts(self._field - field[index])
+        changes = self._machine.hidden.log_partition_shifts(self._field[rows] - field[index])
         log_weight = changes(field) - unit.energy(values)[:, None]
         chosen = np.take_along_axis(log_weight, index[None], axis=0)[0]
-        return np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
+        log_probability = np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
+        others = np.flatnonzero((states != values[index]).any(axis=1))  # such as grey values
+        if len(others):
+            log_probability[others] = self._from_all_values(
+                unit, columns, states[others], rows[others]
+            )
+        return log_probability
 
     def log_conditionals(self, rows: Array, units: Array) -> Array:
         """Log-probabilities of unit `units[k]` in row `rows[k]`, for each k.
 
         The result has shape (n_pairs,), the shape of `rows` and of `units`.
         """
-        log_probability = np.zeros(len(units))
-        groups = self._machine.visible.unit_groups
-        for group in groups:
-            pairs = np.flatnonzero(np.isin(units, group)) if len(groups) > 1 else slice(None)
-            if len(units[pairs]):
-                rows_of_pairs, unit = rows[pairs], self._machine.visible.take(units[pairs])
-                columns = self._machine.visible.unit_columns(units[pairs])
-                states = self._v[rows_of_pairs[:, None], columns]
-                log_probability[pairs] = self._from_all_values(unit, columns, states, rows_of_pairs)
+        log_probability, layer = np.zeros(len(units)), self._machine.visible
+        for group in layer.unit_groups:
+            pairs = np.flatnonzero(np.isin(units, group))
+            values = layer.unit_values(group[0])
+            if values is not None and len(values) > self.max_paired:
+                for number in np.unique(units[pairs]):
+                    own = pairs[units[pairs] == number]
+                    log_probability[own] = self._of_unit(number, values, rows[own])
+            elif len(pairs):
+                columns, own = layer.unit_columns(units[pairs]), rows[pairs]
+                unit, states = layer.take(units[pairs]), self._v[own[:, None], columns]
+                log_probability[pairs] = self._from_all_values(unit, columns, states, own)
         return log_probability
 
     def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:
@@ -390,12 +404,16 @@ def _most_others(machine: Machine, bounds: tuple[Array, Array], max_nodes: float
     """
     counts = []
     for group in machine.visible.unit_groups:
+        states_of_unit = machine.visible.unit_values(group[0])
+        if states_of_unit is not None:
+            counts.append(len(states_of_unit) - 1)
+            continue
         columns = machine.visible.unit_columns(group)
         low, high = (bound[columns] for bound in bounds)
         states = np.zeros(columns.shape, dtype=machine.dtype)
         units = machine.visible.take(group)
         values, _ = units.conditional_values(states, low, high)
-        if not units.is_discrete and len(values) > max_nodes:
+        if len(values) > max_nodes:
             raise QuadratureError(f"Expected at most {max_nodes} nodes, got {len(values)}.")
-        counts.append(len(values) - units.is_discrete)
+        counts.append(len(values))
     return max(1, *counts)

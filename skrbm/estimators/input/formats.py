@@ -98,11 +98,12 @@ class RowFormat(ABC):
         """
 
     @abstractmethod
-    def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
+    def expected_values(self, rbm: Any) -> Callable[[Array, Array, Array], Array] | None:
         """Function that replaces the means of transformed columns by means of the user's values.
 
-        Its arguments are means and draws of states, both of shape (n_samples, n_columns). It is
-        None if no column has a transformation other than a shift and a scale.
+        Its arguments are means and draws of states and the mask of the means to replace, all of
+        shape (n_samples, n_columns). It is None if no column has a transformation other than a
+        shift and a scale.
         """
 
     @abstractmethod
@@ -203,7 +204,7 @@ class ArrayRows(RowFormat):
     def write(self, rbm: Any, v: Array, **_: Any) -> Any:
         return v
 
-    def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
+    def expected_values(self, rbm: Any) -> Callable[[Array, Array, Array], Array] | None:
         return None
 
     def warn_if_unlearned(self, v: Any) -> None:

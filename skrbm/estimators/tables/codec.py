@@ -300,18 +300,24 @@ class Table:
             result[:, column] = scores.values(v[:, column])
         return result
 
-    def expected_values(self, mean: Array, draws: Array, deviation: Array) -> Array:
+    def expected_values(
+        self, mean: Array, draws: Array, is_needed: Array, deviation: Array
+    ) -> Array:
         """Replace the means of transformed columns by the means of the corresponding numbers.
 
         Both are conditional means given the hidden units. For columns with a `MixtureScale`, the
-        numbers that correspond to `draws` are used instead of the means. `mean` and `draws` have
-        the shape (n_samples, n_columns). `deviation`, of shape (n_numeric,), contains the standard
-        deviations of the scaled numeric columns given the hidden units.
+        numbers that correspond to `draws` are used instead of the means. Only means in the mask
+        `is_needed` are replaced. `mean`, `draws` and `is_needed` have the shape (n_samples,
+        n_columns). `deviation`, of shape (n_numeric,), contains the standard deviations of the
+        scaled numeric columns given the hidden units.
         """
         result = mean.astype(np.float64)
         for column, scores in self.mapped_columns.items():
-            std = deviation[column - self.numeric_columns.start]
-            result[:, column] = scores.expected_values(mean[:, column], draws[:, column], std)
+            rows = np.flatnonzero(is_needed[:, column])
+            if len(rows):
+                of_scores, std = mean[rows, column], deviation[column - self.numeric_columns.start]
+                drawn = draws[rows, column]
+                result[rows, column] = scores.expected_values(of_scores, drawn, std)
         return result
 
     def decode(self, v: Array, *, given: Any = None, is_observed: Array | None = None) -> Any:

@@ -174,17 +174,20 @@ class ConditionalMixin(ModelMixin):
             mean = partial(_mean_of_smooth_values, number=unit, values=scores.values)
         elif scores is not None:
             mean = partial(_mean_of_values, number=unit, values=scores.values)
-        rows = np.flatnonzero(~is_observed.all(axis=1))
+        is_complete = is_observed.all(axis=1)
         with explain_core_errors():
-            if not len(rows):
+            if is_complete.all():
                 return model.map_rows(mean, v)
             is_observed[:, unit] = False
+            rows = np.flatnonzero(~is_complete)
             missing = ConditionalDraws(model, is_observed[rows], model.inference_rng(random_state))
-            start, total = v[rows], np.zeros(())
-            for _ in range(n_chains):
-                v[rows] = missing.draw(start, n_gibbs_steps)
-                total = total + model.map_rows(mean, v)
-        return np.asarray(total / n_chains)
+            draws = (missing.draw(v[rows], n_gibbs_steps) for _ in range(n_chains))
+            average = sum(model.map_rows(mean, drawn) for drawn in draws) / n_chains
+            result = np.empty((len(v), average.shape[1]), average.dtype)
+            result[rows] = average
+            if is_complete.any():
+                result[is_complete] = model.map_rows(mean, v[is_complete])
+        return result
 
 
 def _mean_of_smooth_values(

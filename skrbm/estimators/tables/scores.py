@@ -154,8 +154,8 @@ class NormalScores:
 
         `mean` is an array of means, and `deviation` is the standard deviation. `draws` is ignored.
         """
-        nodes = zip(*HERMITE_RULE, strict=True)
-        expected = sum(w * self.values(mean + deviation * node) for node, w in nodes)
+        nodes, weights = HERMITE_RULE
+        expected = weights @ self.values(mean + deviation * nodes[:, None])
         return np.asarray(np.clip(expected, *self.limits))  # weights sum to one up to rounding
 
     def log_slope(self, z: Array) -> Array:

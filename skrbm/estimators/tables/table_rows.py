@@ -73,7 +73,7 @@ class TableRows(RowFormat):
             v if is_averaged else table.values(v), given=given, is_observed=is_observed
         )
 
-    def expected_values(self, rbm: Any) -> Callable[[Array, Array], Array] | None:
+    def expected_values(self, rbm: Any) -> Callable[[Array, Array, Array], Array] | None:
         table = table_of(rbm)
         if not table.mapped_columns:
             return None

@@ -99,10 +99,15 @@ def test_values_between_the_states_are_compared_with_their_mirror_image(kind, of
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
 
 
-def test_shares_of_several_categories_are_compared_with_each_other(rng):
-    # Slip: the shares of a unit rounded to one category, or compared with pure ones.
+@pytest.mark.parametrize("few_values", [1, pseudo._Rows.max_paired])
+def test_shares_of_several_categories_are_compared_with_each_other(few_values, monkeypatch, rng):
+    # Slips: the shares of a unit rounded to one category, or compared with pure ones; the share of
+    # one row, or of one unit, taken for that of another.
+    monkeypatch.setattr(pseudo._Rows, "max_paired", few_values)
     p = oracles.random_parameters("categorical", 5, 3, rng)
     v = np.concatenate([rng.dirichlet(np.ones(n), 4) for n in (3, 2)], axis=1)
+    v[2, :3] = 0, 1, 0
+    v[3, 3:] = 1, 0
     expected = 0
     for _, own in p.units:
         turned = [v.copy() for _ in range(own.stop - own.start)]
@@ -112,6 +117,8 @@ def test_shares_of_several_categories_are_compared_with_each_other(rng):
         expected = expected - np.logaddexp.reduce(free_energies[0] - free_energies, axis=0)
     actual = pseudo.pseudo_likelihood(machine_from(p), v)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
+    estimate = pseudo.estimate_pseudo_likelihood(machine_from(p), v, 2, rng)
+    np.testing.assert_allclose(estimate, expected, rtol=0, atol=1e-9)
 
 
 @dataclass(frozen=True, eq=False)
