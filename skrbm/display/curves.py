@@ -216,7 +216,7 @@ class FreeEnergyDisplay(Display):
     @property
     def gap(self) -> float:
         """Mean free energy of the held-out rows minus that of the training rows, in nats."""
-        return float(self.held_out.mean() - self.train.mean())
+        return float(np.mean(self.held_out) - np.mean(self.train))
 
     def plot(self, ax: Any = None) -> Self:
         rows = [

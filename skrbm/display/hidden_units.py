@@ -10,6 +10,7 @@ from skrbm.core.hidden_unit_reports import histograms
 from skrbm.core.numerics import Array
 from skrbm.display.axes import Display, checked_unit, plain_text
 from skrbm.estimators.inference.reports import inputs_and_weights
+from skrbm.estimators.input.validation import COUNT, checked_arguments
 
 HISTOGRAM_BOX = (0.0, 0.0, 0.55, 1.0)  # left, bottom, width, height within the axes
 WEIGHTS_BOX = (0.65, 0.0, 0.35, 1.0)
@@ -63,6 +64,7 @@ class HiddenUnitDisplay(Display):
         self.names = names
 
     @classmethod
+    @checked_arguments(n_columns=[*COUNT, None])
     def from_estimator(
         cls, estimator: Any, X: Any, unit: int, *, n_columns: int | None = 10, ax: Any = None
     ) -> Self:
@@ -99,7 +101,8 @@ class HiddenUnitDisplay(Display):
         TypeError
             If `estimator` is not an RBM.
         ValueError
-            If `unit` is not the index of a hidden unit, or if rows have missing values.
+            If `unit` is not the index of a hidden unit, if `n_columns` is not positive, or if rows
+            have missing values.
         """
         inputs, weights, names = inputs_and_weights(estimator, X)
         unit = checked_unit(unit, inputs.shape[1])

@@ -6,11 +6,13 @@ import math
 from typing import Any, Self, final
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.display.axes import Display
 from skrbm.estimators.inference.model import model_of
+from skrbm.estimators.input.validation import COUNT, checked_arguments
 
 GAP_COLOR = "lightsteelblue"  # of missing pixels and of lines between images
 MIN_WEIGHT_SHARE = 0.05  # smallest scale of a unit, relative to the largest absolute weight
@@ -45,6 +47,7 @@ class ComponentsDisplay(Display):
         self.n_columns = n_columns
 
     @classmethod
+    @checked_arguments(n_images=COUNT, n_columns=[*COUNT, None])
     def from_estimator(
         cls,
         estimator: Any,
@@ -89,15 +92,9 @@ class ComponentsDisplay(Display):
             `image_shape` is None, also if the number of features is not a square number or if the
             estimator is a `TabularRBM`.
         """
-        model_of(estimator)
+        _check_pixels(estimator, image_shape)
         check_is_fitted(estimator)
         components = np.asarray(estimator.components_)
-        if image_shape is None and hasattr(estimator, "columns_"):
-            raise ValueError(
-                f"Images expected features that are pixels, but {type(estimator).__name__} has "
-                f"columns of a table. Use LogoDisplay for the categories of a hidden unit, draw "
-                f"components_ with the names in columns_ as a heat map, or pass image_shape."
-            )
         order = np.argsort(-np.linalg.norm(components, axis=1), kind="stable")
         images = _images(components[order[:n_images]], image_shape)
         return cls(images, n_columns=n_columns).plot(ax)
@@ -137,6 +134,7 @@ class SamplesDisplay(Display):
         self.rows = rows
 
     @classmethod
+    @checked_arguments(n_images=COUNT, method=[StrOptions({"sample", "mean"})])
     def from_estimator(
         cls,
         estimator: Any,
@@ -199,11 +197,9 @@ class SamplesDisplay(Display):
             is None, a value of `X` is missing, and the estimator does not have
             `missing="marginalize"`. If `method` is unknown.
         """
-        model_of(estimator)
+        _check_pixels(estimator, image_shape)
         if X is None and mask is not None:
             raise ValueError("X expected to be rows if mask is given, got None.")
-        if method not in ("sample", "mean"):
-            raise ValueError(f"method expected to be 'sample' or 'mean', got {method!r}.")
         samples = estimator.sample(n_images, n_gibbs_steps, random_state=random_state)
         kinds = {"samples": samples}
         if method == "mean":
@@ -237,11 +233,23 @@ class SamplesDisplay(Display):
         return self
 
 
+def _check_pixels(estimator: Any, image_shape: tuple[int, ...] | None) -> None:
+    """Raise an error if the features of an estimator are not known to be pixels."""
+    model_of(estimator)
+    if image_shape is None and hasattr(estimator, "columns_"):
+        raise ValueError(
+            f"Images expected features that are pixels, but {type(estimator).__name__} has "
+            f"columns of a table. Use LogoDisplay for the categories of a hidden unit, draw "
+            f"components_ with the names in columns_ as a heat map, or pass image_shape."
+        )
+
+
 def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
     """Reshape rows of shape (n_images, n_features) to images; the last axis varies fastest."""
     n_features = v.shape[1]
-    shape = (math.isqrt(n_features),) * 2 if image_shape is None else tuple(image_shape)
-    if math.prod(shape) != n_features or not (len(shape) == 2 or shape[2:] == (3,)):
+    shape = (math.isqrt(n_features),) * 2 if image_shape is None else tuple(np.ravel(image_shape))
+    is_shape = min(shape) > 0 and (len(shape) == 2 or (len(shape) == 3 and shape[2] == 3))
+    if math.prod(shape) != n_features or not is_shape:
         raise ValueError(
             f"Expected image_shape of {n_features} pixels, one for each feature, as (height, "
             f"width) or (height, width, 3), got "

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skrbm.core.numerics import Array
 from skrbm.display.axes import Display, checked_unit, plain_text
+from skrbm.estimators.input.validation import COUNT, checked_arguments
 
 LETTER_WIDTH = 0.9  # fraction of the distance between columns; the rest is a gap
 BLANK = "\N{WHITE SQUARE}"  # drawn for a category without a visible name
@@ -55,6 +56,7 @@ class LogoDisplay(Display):
         self.names = names
 
     @classmethod
+    @checked_arguments(n_columns=[*COUNT, None])
     def from_estimator(
         cls, estimator: Any, unit: int, *, n_columns: int | None = None, ax: Any = None
     ) -> Self:
@@ -88,8 +90,8 @@ class LogoDisplay(Display):
         NotFittedError
             If the estimator is not fitted.
         ValueError
-            If there are no binary or categorical columns, or if `unit` is not the index of a hidden
-            unit.
+            If there are no binary or categorical columns, if `unit` is not the index of a hidden
+            unit, or if `n_columns` is not positive.
         """
         check_is_fitted(estimator)
         categories = getattr(estimator, "categories_", ())

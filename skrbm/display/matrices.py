@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skrbm.core.numerics import Array
 from skrbm.display.axes import MAX_LEVEL_NAMES, Display, plain_text
 from skrbm.estimators.inference.public_couplings import effective_couplings
+from skrbm.estimators.input.validation import COUNT, checked_arguments
 
 
 @final
@@ -40,6 +41,7 @@ class CouplingsDisplay(Display):
         self.names = names
 
     @classmethod
+    @checked_arguments(n_columns=[*COUNT, None])
     def from_estimator(
         cls, estimator: Any, *, n_columns: int | None = None, ax: Any = None
     ) -> Self:
@@ -69,7 +71,7 @@ class CouplingsDisplay(Display):
         TypeError
             If `estimator` is not an RBM, but for example a classifier that contains one.
         ValueError
-            If the model has numeric features that are not scaled, or if it has numeric or interval
+            If `n_columns` is not positive. If the model has numeric features that are not scaled, or if it has numeric or interval
             features and hidden units that are not binary.
         """
         check_is_fitted(estimator)

@@ -147,7 +147,7 @@ def test_what_a_mask_calls_unknown_may_be_nan_or_infinite(container, is_common):
 
 def test_fewer_rows_than_samples_leave_the_rest_empty(rbm):
     with pytest.raises(ValueError, match="Expected at least one image, got none"):
-        ComponentsDisplay.from_estimator(rbm, n_images=0)
+        ComponentsDisplay(np.empty((0, 8, 8))).plot()
     display = SamplesDisplay.from_estimator(rbm, sp.coo_array(X[:2]), n_images=5, n_gibbs_steps=1)
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert labels == ["samples", "data", "reconstructions"]
@@ -298,7 +298,7 @@ def test_samples_may_be_shown_as_means(rbm):
     ).rows["means of samples"]
     means = rbm.inverse_transform(rbm.transform(rbm.sample(4, n_gibbs_steps=5, random_state=0)))
     np.testing.assert_array_equal(shown.reshape(4, 64), means)
-    with pytest.raises(ValueError, match="'sample' or 'mean', got 'average'"):
+    with pytest.raises(ValueError, match="'method' .*'sample'.* Got 'average'"):
         SamplesDisplay.from_estimator(rbm, method="average")
 
 
@@ -471,6 +471,28 @@ def test_hidden_units_that_are_not_there_are_refused(rbm, table):
         HiddenUnitDisplay.from_estimator(object(), X, 0)
     with pytest.raises(ValueError, match="NaN"):
         HiddenUnitDisplay.from_estimator(rbm, np.where(X > 0.9, np.nan, X), 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (ComponentsDisplay, {"n_images": 0}, "'n_images' .* Got 0"),
+        (ComponentsDisplay, {"n_columns": -2}, "'n_columns' .* Got -2"),
+        (ComponentsDisplay, {"image_shape": (-8, -8)}, r"image_shape of 64 .* got \(-8, -8\)"),
+        (ComponentsDisplay, {"image_shape": 64}, "image_shape of 64 pixels.* got 64"),
+        (SamplesDisplay, {"n_images": -1}, "'n_images' .* Got -1"),
+        (CouplingsDisplay, {"n_columns": -1}, "'n_columns' .* Got -1"),
+        (HiddenUnitDisplay, {"X": X, "unit": 0, "n_columns": 0}, "'n_columns' .* Got 0"),
+    ],
+)
+def test_sizes_of_displays_are_refused_by_name(rbm, kind, options, message):
+    """Slips: a negative end of a slice, which drops the last item; an error of a reshape."""
+    with pytest.raises(ValueError, match=message):
+        kind.from_estimator(rbm, **options)
+
+
+def test_the_gap_of_free_energies_in_lists():
+    assert FreeEnergyDisplay([1.0, 2.0], [2.0, 4.0]).gap == 1.5
 
 
 @pytest.mark.parametrize("kind", [ComponentsDisplay, SamplesDisplay, TrainingCurveDisplay])
