@@ -28,19 +28,19 @@ from scipy import stats
 
 from skrbm.core.centering import in_zero_sum_gauge, recenter
 from skrbm.core.chains.gibbs import clamped_gibbs, clamped_mean, gibbs, sample_scattered
-from skrbm.core.chains.jumps import jump, mixed_rows
+from skrbm.core.chains.jumps import extrapolated_rows, jump, mixed_rows
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.chains.path import TemperedPath, heated_machine, natural_machine
 from skrbm.core.chains.tempering import parallel_tempering
 from skrbm.core.draws import draw_bernoulli
 from skrbm.core.likelihood.annealing import (
     annealed_log_partition,
-    attained_log_partition,
     reversed_log_partition,
     tempered_states,
 )
 from skrbm.core.likelihood.bar import bridged_log_partition
 from skrbm.core.likelihood.exact import log_partition, log_partition_and_gradient
+from skrbm.core.likelihood.partition import attained_log_partition
 from skrbm.core.numerics import to_host
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.loop import run_epochs
@@ -225,11 +225,12 @@ def test_samplers_run_on_the_device_to_their_end(case, seed, rng):
     path = device_path(p, base, rows)
     on_host(sample_scattered(machine, 5, rng))
     on_host(mixed_rows(machine, rows, 5, rng))
+    on_host(extrapolated_rows(machine, rows, 5, rng))
     on_host(tempered_states(path, 5, 3, 4, rng))
     is_observed = to_device(np.arange(machine.visible.n_units) % 2 == np.zeros((4, 1)))
     on_host(clamped_gibbs(machine, rows, is_observed, 2, rng))
     on_host(clamped_mean(machine, rows, is_observed, 2, rng))
-    assert np.isfinite(attained_log_partition(path, rng))
+    assert np.isfinite(attained_log_partition(machine, rows, rng))
     assert np.isfinite(bridged_log_partition(path, 3, 60, rng).value)
     on_host(heated_machine(machine, 2.0).mean_hidden(rows))
 

@@ -298,7 +298,7 @@ def test_samples_may_be_shown_as_means(rbm):
     ).rows["means of samples"]
     means = rbm.inverse_transform(rbm.transform(rbm.sample(4, n_gibbs_steps=5, random_state=0)))
     np.testing.assert_array_equal(shown.reshape(4, 64), means)
-    with pytest.raises(ValueError, match="'method' .*'sample'.* Got 'average'"):
+    with pytest.raises(ValueError, match=r"'method' .*'sample'.* Got 'average'"):
         SamplesDisplay.from_estimator(rbm, method="average")
 
 

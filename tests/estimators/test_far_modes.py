@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import expit, logsumexp
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -20,6 +20,7 @@ from skrbm import (
     SpinRBM,
     TabularRBM,
 )
+from skrbm.core.chains.jumps import propose
 from skrbm.core.units import Bernoulli
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.inference.log_partition import warn_if_ends_differ
@@ -559,3 +560,39 @@ def test_estimates_that_annealing_contradicts_are_warned_of(method, gap, rng):
         moved = replace(result, value=result.value + gap, std_error=5.0 if gap else 0.1)
         warn_if_ends_differ(moved, forward)
     assert [("Two estimates disagree" in str(w.message)) for w in found] == [True] * bool(gap)
+
+
+def excess_without_data(rbm, X, rng):
+    """How much modes far from all rows, found by mean-field iterations, add to log Z, in nats."""
+    machine = rbm._model.machine()
+    v = X.mean(axis=0) + 4 * X.std(axis=0) * rng.normal(size=(1000, X.shape[1]))
+    for _ in range(200):
+        v = machine.mean_visible(machine.mean_hidden(v))
+    far = v[np.argsort(machine.free_energy(v))[: len(X)]]
+    near, both = (
+        logsumexp(propose(machine, rows, 8_000, rng)[1]) for rows in (X, np.concatenate([X, far]))
+    )
+    return both - near
+
+
+@pytest.mark.slow
+def test_fits_of_many_units_keep_no_mode_without_data(rng):
+    """Without extrapolated rows, 4 of 12 such fits have most of their weight beyond all rows."""
+    X = StandardScaler().fit_transform(load_iris().data)
+    excess = [
+        excess_without_data(GaussianBernoulliRBM(256, n_iter=30, random_state=seed).fit(X), X, rng)
+        for seed in range(12)
+    ]
+    assert max(excess) < 1
+
+
+@pytest.mark.slow
+def test_a_mode_without_data_is_warned_of(rng):
+    """Slips: bounds of log Z from the rows and the chains alone; a margin of 7 nats."""
+    X = StandardScaler().fit_transform(load_iris().data)
+    rbm = without(GaussianBernoulliRBM, "extrapolated rows")(256, n_iter=30, random_state=10)
+    with pytest.warns(ConvergenceWarning, match="worse than a model of independent features"):
+        rbm.fit(X)
+    assert excess_without_data(rbm, X, rng) > 10
+    with pytest.warns(AnnealingWarning):
+        rbm.log_partition("ais", n_temperatures=600, random_state=0)

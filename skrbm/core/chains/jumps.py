@@ -13,6 +13,9 @@ from skrbm.core.numerics import Array, like, log_sum_exp
 # A proposal is distant if the current state's probability given the row of the proposal is below
 # this multiple of the average over all rows.
 DISTANT_SHARE = 0.01
+# Factors of the distance between two rows. With 2 or 5 alone, one in ten fits of irises with 256
+# hidden units keeps a mode without data; with 2 and 3, one in sixty.
+EXTRAPOLATIONS = 2.0, 3.0
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array, Array]:
@@ -136,11 +139,51 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
         Visible states, one drawn given each mixture.
     """
     h = machine.sample_hidden(v, rng)
-    one = h[like(rng.integers(len(h), size=n_samples), h)]
-    other = h[np.abs(one[:, None] - h).sum(axis=2).argmax(axis=1)]
+    one, other = _distant_pairs(h, n_samples, rng)
     coins = draw_uniform((n_samples, machine.hidden.n_units), rng, h)
     takes_other = machine.hidden.by_column(coins < 0.5)
-    return machine.sample_visible(np.where(takes_other, other, one), rng)
+    return machine.sample_visible(np.where(takes_other, h[other], h[one]), rng)
+
+
+def extrapolated_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -> Array:
+    r"""Draw visible states beyond the rows, on the lines through two distant rows.
+
+    Many hidden units that represent a factor of the data can all be active far beyond the data, at
+    a mode without data. Each line leads from a random row to the row farthest from it, as for
+    `mixed_rows`. The hidden states are drawn given the extrapolated field
+
+    .. math:: f' + t (f - f')
+
+    where :math:`f` is the field of the random row on the hidden units, and :math:`f'` that of the
+    other row. The factor :math:`t` takes the values of `EXTRAPOLATIONS` in turn.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
+        Rows whose hidden fields are extrapolated.
+    n_samples : int
+        Number of states.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states, one drawn given each hidden state.
+    """
+    field = machine.hidden_field(v)
+    one, other = _distant_pairs(machine.hidden.sample(field, rng), n_samples, rng)
+    factors = like(np.resize(EXTRAPOLATIONS, n_samples).astype(field.dtype)[:, None], field)
+    beyond = field[other] + factors * (field[one] - field[other])
+    return machine.sample_visible(machine.hidden.sample(beyond, rng), rng)
+
+
+def _distant_pairs(h: Array, n_pairs: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Indices of random rows, and of the rows that are farthest from them."""
+    one = like(rng.integers(len(h), size=n_pairs), h)
+    return one, np.abs(h[one][:, None] - h).sum(axis=2).argmax(axis=1)
 
 
 def _draw(

@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import logsumexp
 
-from skrbm.core.chains.jumps import jump, propose
+from skrbm.core.chains.jumps import jump
 from skrbm.core.chains.path import PathChains, TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.draws import new_streams
-from skrbm.core.likelihood.partition import BOUND_MARGIN, LogPartition, log_partition_at_least
+from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.numerics import Array, is_on_host, to_host
 from skrbm.core.parallel import map_blocks
 
@@ -227,35 +227,6 @@ def clamped_log_partition(
     log_weights = _anneal(path, start, betas, rng, is_held)
     base = _clamped_base(path, v, is_observed)
     return _average("ais", base, log_weights, n_temperatures, 1)
-
-
-def attained_log_partition(path: TemperedPath, rng: np.random.Generator) -> float:
-    """Lower bound on the log-partition function, from hidden states drawn given the anchors.
-
-    The result is the larger of two bounds. The first is the logarithm of the partition function,
-    with its sum restricted to the drawn states; for continuous hidden units, it is minus infinity.
-    The second is an importance sampling estimate of the log-partition function, minus
-    `BOUND_MARGIN`. The probability that the second bound exceeds the true value is at most 1/1000.
-
-    Parameters
-    ----------
-    path : TemperedPath
-        Path to the machine.
-    rng : numpy.random.Generator
-        Source of random numbers.
-
-    Returns
-    -------
-    log_partition : float
-        Lower bound in nats; minus infinity for a path without anchors.
-    """
-    if path.anchors is None:
-        return -np.inf
-    machine = path.machine.astype(np.float64)
-    h, log_weights = propose(machine, path.anchors, len(path.anchors), rng)
-    estimate = float(logsumexp(to_host(log_weights).astype(np.float64)) - np.log(len(h)))
-    bound = max(log_partition_at_least(machine, h), estimate - BOUND_MARGIN)
-    return bound + path.energy_shift
 
 
 def tempered_states(

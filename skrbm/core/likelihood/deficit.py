@@ -9,18 +9,14 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from skrbm.core.chains.jumps import propose
-from skrbm.core.likelihood.partition import BOUND_MARGIN, log_partition_at_least
-from skrbm.core.likelihood.weighted_chains import Population
+from skrbm.core.chains.jumps import extrapolated_rows
+from skrbm.core.likelihood.partition import N_STD_ERRORS, attained_log_partition
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row
 from skrbm.core.units import Units
 
 N_DEFICIT_ROWS = 100  # largest number of rows of the data, and of chains
-MAX_PROPOSED_ELEMENTS, MIN_PROPOSALS = 2**18, 14  # of the visible states of all proposals
-N_STD_ERRORS = 3  # standard errors between an estimate and its confidence bound
-# Effective number of proposals below which their standard error is unreliable.
-MIN_EFFECTIVE_PROPOSALS = 10
+MAX_PROPOSED_ELEMENTS, MIN_ROWS = 2**17, 4  # of the rows of the data from which proposals are drawn
 # Widths of the kernels that are tried, in standard deviations of the columns.
 KERNEL_WIDTHS = np.geomspace(0.01, 1, 9)
 MAX_KERNEL_COLUMNS = 20  # with more columns, a hundred rows are too few for kernels
@@ -38,17 +34,9 @@ def likelihood_deficit(
 ) -> float:
     """Lower confidence bound on a machine's loss of log-likelihood against another model.
 
-    The log-partition function is replaced by the larger of two lower bounds:
-
-    - The logarithm of the partition function, with its sum restricted to the hidden states of the
-      chains and to hidden states drawn given the data. This bound is tight for few hidden units,
-      and if the chains are in a mode far from the data. For continuous hidden units, it is minus
-      infinity.
-    - An importance sampling estimate (see `jumps.propose`) minus `N_STD_ERRORS` standard errors or,
-      if the effective number of proposals is less than `MIN_EFFECTIVE_PROPOSALS`, minus
-      `BOUND_MARGIN`. Hidden states are proposed given rows of the data and visible states of the
-      chains. This bound is tight for any number of hidden units if these rows and states cover all
-      modes.
+    The log-partition function is replaced by `attained_log_partition`. Its states are drawn given
+    rows of the data, visible states of the chains and extrapolated rows (see `extrapolated_rows`),
+    so that modes far from the data count as well.
 
     Parameters
     ----------
@@ -83,10 +71,11 @@ def likelihood_deficit(
     if np.isneginf(reference).all():  # unknown
         return -np.inf
     chains = every_kth_row(particles, N_DEFICIT_ROWS).astype(np.float64)
-    states = np.concatenate([chains, machine.sample_hidden(rows, rng)])
-    bound = max(
-        log_partition_at_least(machine, states), _proposed_bound(machine, rows, chains, rng)
-    )
+    n_rows = max(MIN_ROWS, MAX_PROPOSED_ELEMENTS // machine.visible.n_columns)
+    some, others = (dense(every_kth_row(x, n_rows)) for x in (rows, chains))
+    beyond = extrapolated_rows(machine, some, len(some), rng)
+    v = np.concatenate([some, machine.sample_visible(others, rng), beyond])
+    bound = attained_log_partition(machine, v, rng, chains)
     difference = reference + machine.free_energy(rows) + bound
     shares = np.ones(len(difference)) if weight is None else weight / weight.max()
     shares = shares / shares.sum()
@@ -143,14 +132,3 @@ def kernel_log_density(rows: Array, sample_weight: Array | None = None) -> Array
     best: Array = max(estimates, key=lambda estimate: float(np.average(estimate, weights=weight)))
     constant = np.log(scale).sum() + n_columns * np.log(2 * np.pi) / 2
     return best - np.log(weight.sum() - weight) - constant
-
-
-def _proposed_bound(machine: Machine, rows: Any, chains: Array, rng: np.random.Generator) -> float:
-    """Lower confidence bound on log Z by importance sampling, see `likelihood_deficit`."""
-    most = max(MIN_PROPOSALS, MAX_PROPOSED_ELEMENTS // machine.visible.n_columns)
-    n_proposals = min(most, 2 * N_DEFICIT_ROWS)
-    rows, chains = (every_kth_row(x, n_proposals // 2) for x in (rows, chains))
-    v = np.concatenate([dense(rows), machine.sample_visible(chains, rng)])
-    draws = Population(*propose(machine, v, n_proposals, rng))
-    is_reliable = draws.effective_sample_size > MIN_EFFECTIVE_PROPOSALS
-    return draws.value - (N_STD_ERRORS * draws.std_error if is_reliable else BOUND_MARGIN)

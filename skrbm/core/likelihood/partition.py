@@ -1,4 +1,4 @@
-"""Partition functions: result type with a standard error, and a lower bound."""
+"""Partition functions: result type with a standard error, and lower bounds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp
 
+from skrbm.core.chains.jumps import propose
 from skrbm.core.likelihood.exact import n_summed_rows
+from skrbm.core.likelihood.weighted_chains import Population
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, like, to_host
 
 # Nats. By Markov's inequality an unbiased estimate of Z is too large by a factor of e^7 with a
 # probability of at most 1/1000.
 BOUND_MARGIN = 7.0
+N_STD_ERRORS = 3  # standard errors between an estimate and its confidence bound
+# Effective number of proposals below which their standard error is unreliable.
+MIN_EFFECTIVE_PROPOSALS = 10
 
 
 @final
@@ -99,3 +104,40 @@ def log_partition_at_least(machine: Machine, h: Array) -> float:
     blocks = np.array_split(states, range(n_rows, len(states), n_rows))
     energies = [machine.transposed.free_energy(block) for block in blocks]
     return float(logsumexp(-to_host(np.concatenate(energies))))
+
+
+def attained_log_partition(
+    machine: Machine, v: Array, rng: np.random.Generator, h: Array | None = None
+) -> float:
+    """Lower confidence bound on a log-partition function, from states that cover its modes.
+
+    The result is the larger of two bounds:
+
+    - The logarithm of the partition function, with its sum restricted to `h` and to hidden states
+      drawn given `v` (see `log_partition_at_least`). This bound is tight for few hidden units.
+    - An importance sampling estimate from these draws (see `propose`) minus `N_STD_ERRORS` standard
+      errors or, if the effective number of draws is at most `MIN_EFFECTIVE_PROPOSALS`, minus
+      `BOUND_MARGIN`. This bound is tight for any number of hidden units if `v` covers all modes.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types, in double precision.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states. The number of draws is the number of these states.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    h : ndarray of shape (n_chains, n_hidden), default=None
+        Further hidden states.
+
+    Returns
+    -------
+    log_partition : float
+        Lower bound in nats.
+    """
+    states, log_weights = propose(machine, v, len(v), rng)
+    draws = Population(states, to_host(log_weights).astype(np.float64))
+    is_reliable = draws.effective_sample_size > MIN_EFFECTIVE_PROPOSALS
+    margin = N_STD_ERRORS * draws.std_error if is_reliable else BOUND_MARGIN
+    states = states if h is None else np.concatenate([h, states])
+    return max(log_partition_at_least(machine, states), draws.value - margin)

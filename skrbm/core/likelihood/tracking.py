@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.chains.jumps import jump, mixed_rows, propose
+from skrbm.core.chains.jumps import extrapolated_rows, jump, mixed_rows, propose
 from skrbm.core.chains.path import TemperedPath, natural_machine
 from skrbm.core.likelihood.partition import BOUND_MARGIN, LogPartition
 from skrbm.core.likelihood.weighted_chains import Population
@@ -42,8 +42,9 @@ class PartitionTracker:
     `min_ess_share` of their number [2]_.
 
     The probabilities of distant modes change during training, but Gibbs steps rarely move chains
-    between them. Chains may therefore jump to given rows, which are called anchors, and to further
-    rows drawn given mixtures of anchors (see `mixed_rows`). If there are anchors, the partition
+    between them. Chains may therefore jump to given rows, which are called anchors, and to mixtures
+    and extrapolations of anchors (see `mixed_rows` and `extrapolated_rows`), which are called
+    further rows. If there are anchors, the partition
     function of each model is also estimated by importance sampling, from states drawn given random
     anchors and further rows. If the effective sample size of these states is more than
     `min_ess_share` of their number, they replace the chains in two cases. In the first case, the
@@ -95,8 +96,8 @@ class PartitionTracker:
         models has doubled since the last time.
     jump_pause : int
         Number of steps from one jump to the next.
-    n_mixed_rows : int
-        Number of states drawn given mixtures of two anchors, which are used as further anchors.
+    n_further_rows : int
+        Number of mixtures, and number of extrapolations.
     base_step_factor : int
         Largest number of steps from the base to a model, divided by the largest number of steps
         between two models.
@@ -117,7 +118,7 @@ class PartitionTracker:
     min_ess_share = 0.5
     max_std_error = 0.5
     jump_pause = 5
-    n_mixed_rows = 16
+    n_further_rows = 16
     base_step_factor = 10
 
     def __init__(
@@ -218,8 +219,9 @@ class PartitionTracker:
         return draws if is_better else chains
 
     def _offered(self, machine: Machine, anchors: Array) -> Array:
-        """Anchors, and visible states that `mixed_rows` draws given mixtures of two anchors."""
-        return np.concatenate([anchors, mixed_rows(machine, anchors, self.n_mixed_rows, self._rng)])
+        """Anchors and further rows."""
+        options = machine, anchors, self.n_further_rows, self._rng
+        return np.concatenate([anchors, mixed_rows(*options), extrapolated_rows(*options)])
 
     def _go(self, first: Machine, chains: Population, last: Machine, max_steps: int) -> None:
         """Anneal chains, in place, from one machine in natural form to another."""

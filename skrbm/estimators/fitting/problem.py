@@ -37,12 +37,10 @@ from skrbm.estimators.input.validation import (
     check_weights,
     number_of_rows,
     present_rows,
-    warn_user,
 )
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100  # rows, for batch_size="auto"
 DIGEST_BLOCK = 2**20  # number of values that are cast at a time, 8 MB
-MIN_SCALE_ROWS = 20  # rows from which a variance can be estimated within a factor of two
 N_FIRST_STEPS = 10  # initial Gibbs steps for missing values of rows that are new to a trained model
 
 Data = dict[str, Any]
@@ -292,13 +290,6 @@ class RowProblem(Problem):
         reset = not (resumes and form.is_known_to(rbm))
         X = model.check_X(X, reset=reset, missing=True, sample_weight=weight)
         form.warn_if_unlearned(X)
-        if form.has_tables and reset and not is_planned and X.shape[0] < MIN_SCALE_ROWS:
-            warn_user(
-                f"The scales and categories of a table are learned in the first call of partial_fit, "
-                f"which got {X.shape[0]} rows, too few to estimate a scale. Pass at least "
-                f"{MIN_SCALE_ROWS} rows in the first call.",
-                UserWarning,
-            )
         device_rows = None if place is None else place.example
         if device_rows is not None and (len(given) > len(X) or rbm.missing == "marginalize"):
             device_rows = None if np.isnan(X).any() else like(X, device_rows)

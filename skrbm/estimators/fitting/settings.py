@@ -18,7 +18,12 @@ from skrbm.core.training.parts.damping import Damping
 from skrbm.core.training.parts.grey_values import GreyValues
 from skrbm.core.training.parts.guard import Guard
 from skrbm.core.training.parts.hidden_scale import HiddenScale
-from skrbm.core.training.parts.jump_to_data import MIXED_SHARE, N_FAR_ROWS, JumpToData
+from skrbm.core.training.parts.jump_to_data import (
+    N_EXTRAPOLATED_ROWS,
+    N_FAR_ROWS,
+    N_MIXED_ROWS,
+    JumpToData,
+)
 from skrbm.core.training.parts.missing import ImputedRows, MissingValues
 from skrbm.core.training.parts.normalization import Normalization
 from skrbm.core.training.parts.penalties import Penalties
@@ -32,11 +37,11 @@ from skrbm.estimators.fitting.problem import Problem, Start
 MAX_DOUBLE_WEIGHTS, MAX_DOUBLE_ELEMENTS = 2**12, 2**13
 
 
-# Names that experiments may leave out: parts, the mixed rows and anchors of `JumpToData`, the
-# pretraining on clusters and the factors in `start_fit`, and the kurtosis in the metric of
+# Names that experiments may leave out: parts; mixtures, extrapolations and anchors of `JumpToData`;
+# the pretraining on clusters and the factors in `start_fit`, and the kurtosis in the metric of
 # `Preconditioner`.
 LEAVABLE = frozenset(
-    {"guard", "jumps", "mixed rows", "anchors", "damping", "average"}
+    {"guard", "jumps", "mixed rows", "extrapolated rows", "anchors", "damping", "average"}
     | {"clusters", "factors", "kurtosis"}
 )
 
@@ -97,8 +102,9 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         *([GreyValues()] if rbm.draw_states else ()),
         JumpToData(
             phases.n_chains,
-            0.0 if "mixed rows" in rbm._left_out else MIXED_SHARE,
-            0 if "anchors" in rbm._left_out else N_FAR_ROWS,
+            n_mixed=0 if "mixed rows" in rbm._left_out else N_MIXED_ROWS,
+            n_extrapolated=0 if "extrapolated rows" in rbm._left_out else N_EXTRAPOLATED_ROWS,
+            n_anchors=0 if "anchors" in rbm._left_out else N_FAR_ROWS,
         ),
         *([hidden_scale] if is_hidden_unbounded else ()),
         Damping(preconditioner, optimizer.momentum_gain),

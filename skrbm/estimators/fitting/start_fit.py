@@ -34,7 +34,7 @@ from skrbm.core.training.start.statistics import column_kurtosis, merged_statist
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.checkpoint import check_same_fit
-from skrbm.estimators.fitting.problem import MIN_SCALE_ROWS, Data, Problem, Start
+from skrbm.estimators.fitting.problem import Data, Problem, Start
 from skrbm.estimators.inference.model import Model, Statistics, fingerprint
 from skrbm.estimators.input.validation import (
     check_parameter,
@@ -49,6 +49,7 @@ from skrbm.estimators.input.validation import (
 # resume from them.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
+MIN_SCALE_ROWS = 20  # rows from which a variance can be estimated within a factor of two
 MAX_FACTOR_ROWS = 2000  # from which factors are estimated; imputing missing values of more is slow
 
 
@@ -159,6 +160,14 @@ def _new(
     data |= {"is_varying": is_varying, "least_kurtosis": 0.0}
     if rbm._row_format.has_tables:
         data["table"] = rbm._data["table"]
+        n_rows = problem.X.shape[0]
+        if not (problem.is_planned or problem.resumes) and n_rows < MIN_SCALE_ROWS:
+            warn_user(
+                f"The scales and categories of a table are learned in the first call of partial_fit, "
+                f"which got {n_rows} rows, too few to estimate a scale. Pass at least "
+                f"{MIN_SCALE_ROWS} rows in the first call.",
+                UserWarning,
+            )
     found = _with_clusters(problem, visible, statistics, is_varying, rng) or _with_factors(
         problem, visible, statistics, is_varying
     )

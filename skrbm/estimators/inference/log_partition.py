@@ -10,12 +10,11 @@ from scipy.special import logsumexp
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.likelihood.annealing import (
     annealed_log_partition,
-    attained_log_partition,
     reversed_log_partition,
     tempered_states,
 )
 from skrbm.core.likelihood.bar import bridged_log_partition
-from skrbm.core.likelihood.partition import LogPartition
+from skrbm.core.likelihood.partition import LogPartition, attained_log_partition
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row, like
 from skrbm.estimators.inference.model import ArrayModel
@@ -86,10 +85,12 @@ def anneal(
     machine = machine.astype(np.float32 if is_single else np.float64)
     ends = model.base_and_anchors(machine, rng, X)
     path = TemperedPath.to(on_current_device(machine), *ends)
+    anchors: Any = path.anchors
     previous = None
     for size in AUTO_TEMPERATURES if n_temperatures == "auto" else (n_temperatures,):
         result = _estimate(model, path, method, n_chains, int(size), init, rng)
-        bound = attained_log_partition(path, rng)
+        attained = attained_log_partition(path.machine.astype(np.float64), anchors, rng)
+        bound = attained + path.energy_shift
         if previous is not None and _is_converged(result, previous, bound):
             break
         previous = result

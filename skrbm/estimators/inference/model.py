@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.chains.gibbs import gibbs, sample_scattered
+from skrbm.core.chains.jumps import extrapolated_rows
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
@@ -35,6 +36,7 @@ from skrbm.estimators.input.validation import (
 )
 
 N_MODE_ROWS = 100  # largest number of rows or chains that represent the modes of a model
+N_MODES_BEYOND = 50  # extrapolated states
 # Chains, steps and temperatures of the sample that replaces training data: test_far_modes.py.
 N_EXPLORERS, N_EXPLORER_STEPS, N_EXPLORER_TEMPERATURES = 50, 50, 10
 OPENING = threading.Lock()  # so that concurrent first draws create an estimator's streams once
@@ -198,19 +200,21 @@ class ArrayModel(Model):
         of Gibbs chains that start from overdispersed states. If there are no persistent chains,
         samples of the model drawn by parallel tempering replace the states drawn given these
         chains. If the statistics of the training data are missing, these samples are used in any
-        case, and the base distribution has the means and variances of the last sample.
+        case, and the base distribution has the means and variances of the last sample. All these
+        states are extrapolated (see `extrapolated_rows`), which adds modes far from the data.
         """
+        statistics: Any = self._known_statistics(machine)
         if X is not None:
             X = self.check_X(X)
+            statistics = X.shape[0], *column_statistics(X)
             anchors = dense(every_kth_row(X, N_MODE_ROWS)).astype(machine.dtype)
-            return self.base_layer((X.shape[0], *column_statistics(X))), anchors
-        statistics = self._known_statistics(machine)
-        v = None if statistics is None else self.chain_states(machine, rng)
-        if statistics is not None and v is not None:
-            _, others = self._scattered_sample(machine, rng)
-            return self.base_layer(statistics), np.concatenate([v, others])
-        v, anchors = self._tempered_sample(machine, rng)
-        return self.base_layer(statistics or (len(v), *column_statistics(v))), anchors
+        elif statistics is not None and (v := self.chain_states(machine, rng)) is not None:
+            anchors = np.concatenate([v, self._scattered_sample(machine, rng)[1]])
+        else:
+            v, anchors = self._tempered_sample(machine, rng)
+            statistics = statistics or (len(v), *column_statistics(v))
+        beyond = extrapolated_rows(machine, anchors, N_MODES_BEYOND, rng)
+        return self.base_layer(statistics), np.concatenate([anchors, beyond])
 
     def base(self, machine: Machine, rng: np.random.Generator) -> Units:
         """Base distribution that `base_and_anchors` returns if its argument `X` is None.

@@ -182,7 +182,7 @@ class ConditionalMixin(ModelMixin):
             rows = np.flatnonzero(~is_complete)
             missing = ConditionalDraws(model, is_observed[rows], model.inference_rng(random_state))
             draws = (missing.draw(v[rows], n_gibbs_steps) for _ in range(n_chains))
-            average = sum(model.map_rows(mean, drawn) for drawn in draws) / n_chains
+            average: Any = sum(model.map_rows(mean, drawn) for drawn in draws) / n_chains
             result = np.empty((len(v), average.shape[1]), average.dtype)
             result[rows] = average
             if is_complete.any():

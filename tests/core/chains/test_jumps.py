@@ -17,9 +17,9 @@ from core.models import (
 )
 from scipy import sparse
 
-from skrbm.core.chains.jumps import jump, mixed_rows, propose
+from skrbm.core.chains.jumps import EXTRAPOLATIONS, extrapolated_rows, jump, mixed_rows, propose
 from skrbm.core.machine import Machine
-from skrbm.core.units import Bernoulli
+from skrbm.core.units import Bernoulli, Gaussian, StandardGaussian
 
 N_CHAINS = 20_000
 JUMPED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
@@ -109,6 +109,23 @@ def test_precision_and_sparsity_draw_the_same_jumps(kind, seed, rng):
     for moved, other_number in others:
         np.testing.assert_array_equal(moved, expected)
         assert other_number == number
+
+
+def test_extrapolated_rows_lie_on_lines_through_a_row_and_the_farthest_one(rng):
+    # Slips: the nearest row; a line away from the row; one factor for all; means of the other layer.
+    machine = Machine(
+        Gaussian(np.zeros(2), np.zeros(2), parameterization="cho"),
+        StandardGaussian(np.zeros(2)),
+        1e4 * np.eye(2),
+    )
+    rows = np.array([[0.0, 0.0], [1.0, 0.0], [5.0, 1.0]])
+    far = np.array([2, 2, 0])
+    expected = [rows[far] + t * (rows - rows[far]) for t in EXTRAPOLATIONS]
+    v = extrapolated_rows(machine, rows, 600, rng) / 1e8
+    for t, (of_factor, places) in enumerate(zip(expected, (v[::2], v[1::2]), strict=True)):
+        distance = np.abs(places[:, None] - of_factor).max(axis=2)
+        assert distance.min(axis=1).max() < 0.01, t
+        assert (np.bincount(distance.argmin(axis=1), minlength=3) > 60).all()
 
 
 def test_mixed_rows_take_each_unit_from_a_row_or_from_the_farthest_one(rng):

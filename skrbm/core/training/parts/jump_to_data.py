@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from skrbm.core.chains.jumps import jump, mixed_rows
+from skrbm.core.chains.jumps import extrapolated_rows, jump, mixed_rows
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row, like, to_host
 from skrbm.core.parallel import one_blas_thread
@@ -26,10 +26,12 @@ CHAINS_PER_TRY, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 16, 16, 4, 16
 # Share of accepted and distant proposals for which the pause is `MIN_TRY_PAUSE`, and which is
 # assumed before the first attempt.
 FREQUENT_SHARE = 0.5
-# Share of the attempts that use mixtures if pauses are shortest, and number of mixtures: with more,
-# jumps to data become rare. In 4 of 448 fits of 2,000 rows without mixtures, six rare rows are
-# likelier than more than a tenth of the others; with mixtures, in none of 824.
-MIXED_SHARE, N_MIXED_ROWS = 0.1, 8
+# Share of the attempts that search for modes without data if pauses are shortest, and numbers of
+# mixtures and extrapolations: with more, jumps to data become rare. In 4 of 448 fits of 2,000 rows
+# without mixtures, six rare rows are likelier than more than a tenth of the others; with mixtures,
+# in none of 824. Without extrapolations, a third of the fits of tables with 256 hidden units keep
+# modes without data (benchmarks/results/phantom_modes.json).
+SEARCH_SHARE, N_MIXED_ROWS, N_EXTRAPOLATED_ROWS = 0.1, 8, 8
 # Largest number of anchors, and largest number of anchors that an attempt uses. Without anchors,
 # the log-likelihood of binary rows with six rare ones in 2,000 is lower by up to 59 nats
 # (benchmarks/results/leave_one_out.json).
@@ -47,14 +49,15 @@ class JumpToData(Part):
     A group of at most `CHAINS_PER_TRY` chains at temperature 1 attempts a jump every
     `MIN_TRY_PAUSE` to `MAX_TRY_PAUSE` updates. Within these bounds, the number of updates between
     two attempts is `FREQUENT_SHARE` * `MIN_TRY_PAUSE` / a, rounded. Here, a is the running mean,
-    over attempts without mixtures, of the share of the proposals that are accepted and distant (see
-    `jump`). The gradient of the next update is the first that uses the moved chains.
+    over attempts that do not search, of the share of the proposals that are accepted and distant
+    (see `jump`). The gradient of the next update is the first that uses the moved chains.
 
     Anchors are data rows that are far from each other. The proposed hidden states are drawn given
-    visible states of several kinds: at most `ROWS_PER_TRY` rows of the mini-batch, at most
-    `N_OFFERED_ROWS` anchors, and in some attempts `N_MIXED_ROWS` mixtures. A mixture is a visible
-    state. It is drawn given a hidden state that takes the state of each unit at random from the
-    hidden states of two distant rows (see `mixed_rows`).
+    at most `ROWS_PER_TRY` rows of the mini-batch and at most `N_OFFERED_ROWS` anchors. Some attempts
+    also search for modes without data, with proposals given mixtures and extrapolations. A mixture
+    is a visible state that is drawn given a hidden state, which takes the state of each unit at
+    random from the hidden states of two distant rows (see `mixed_rows`). An extrapolation lies
+    beyond a row, opposite to a distant row (see `extrapolated_rows`).
 
     After pretraining, a group attempts a jump in every update. The visible states then include
     visible means given the most likely hidden states of the pretrained machine. `start_fit` stores
@@ -74,10 +77,12 @@ class JumpToData(Part):
     ----------
     n_chains : int, default=1
         Number of Markov chains per particle. The first chain of each particle is at temperature 1.
-    mixed_share : float, default=MIXED_SHARE
-        Probability that an attempt also uses mixtures, multiplied by the ratio of the last pause to
-        `MIN_TRY_PAUSE` if it is above 1. Mixtures lead chains to modes without data,
-        which training cannot remove unless a chain visits them.
+    search_share : float, default=SEARCH_SHARE
+        Probability that an attempt searches for modes without data, multiplied by the ratio of the
+        last pause to `MIN_TRY_PAUSE` if it is above 1. Training cannot remove such modes unless a
+        chain visits them.
+    n_mixed, n_extrapolated : int, default=N_MIXED_ROWS and N_EXTRAPOLATED_ROWS
+        Numbers of mixtures and extrapolations in a search.
     n_anchors : int, default=N_FAR_ROWS
         Maximum number of anchors that are chosen in a run. If it is 0, no anchors are chosen.
     kernel : callable, default=jump
@@ -89,7 +94,9 @@ class JumpToData(Part):
     data_rows: ClassVar[tuple[str, ...]] = ("anchors",)
 
     n_chains: int = 1
-    mixed_share: float = MIXED_SHARE
+    search_share: float = SEARCH_SHARE
+    n_mixed: int = N_MIXED_ROWS
+    n_extrapolated: int = N_EXTRAPOLATED_ROWS
     n_anchors: int = N_FAR_ROWS
     kernel: Callable[..., tuple[Array, Array, Array]] = jump
 
@@ -125,16 +132,17 @@ class JumpToData(Part):
         if "modes" in memory:
             offered.append(memory["modes"].astype(step.machine.dtype))
         rows = np.concatenate(offered)
-        # Rare attempts use mixtures more often, so that those do not become rare as well.
-        mixed_share = self.mixed_share * max(1.0, _pause(memory) / MIN_TRY_PAUSE)
-        is_mixed = mixed_share > 0 and rng.random() < mixed_share
-        if is_mixed:
-            mixtures = mixed_rows(step.machine, rows, N_MIXED_ROWS, rng)
-            rows = np.concatenate([rows, mixtures])
+        # Rare attempts search more often, so that searches do not become rare as well.
+        search_share = self.search_share * max(1.0, _pause(memory) / MIN_TRY_PAUSE)
+        searches = search_share > 0 and rng.random() < search_share
+        if searches:
+            mixed = mixed_rows(step.machine, rows, self.n_mixed, rng)
+            beyond = extrapolated_rows(step.machine, rows, self.n_extrapolated, rng)
+            rows = np.concatenate([rows, mixed, beyond])
         state.particles[members], has_jumped, is_distant = self.kernel(
             step.machine, state.particles[members], rows, rng
         )
-        if not is_mixed:
+        if not searches:
             share = int(np.count_nonzero(has_jumped & is_distant)) / len(has_jumped)
             memory["acceptance"] = recent_success(memory.get("acceptance", FREQUENT_SHARE), share)
         memory["next_try"] = state.n_updates + _pause(memory)

@@ -14,7 +14,7 @@ from skrbm.core.training.parts.jump_to_data import (
     FREQUENT_SHARE,
     MAX_TRY_PAUSE,
     MIN_TRY_PAUSE,
-    MIXED_SHARE,
+    SEARCH_SHARE,
     JumpToData,
 )
 from skrbm.core.training.state import TrainingState
@@ -89,7 +89,7 @@ def test_the_pace_follows_the_share_and_mixtures_keep_theirs(wait, machine, rng)
         update(part, machine, state, v, rng)
         tries.append(part.memory(state)["next_try"])
     assert abs(np.diff(np.unique(tries))[50:].mean() / wait - 1) < 0.25
-    expected = n_updates * MIXED_SHARE / MIN_TRY_PAUSE
+    expected = n_updates * SEARCH_SHARE / MIN_TRY_PAUSE
     assert abs(n_mixed - expected) < 4 * np.sqrt(expected)
 
 
@@ -112,7 +112,7 @@ def test_refused_jumps_to_mixed_rows_do_not_slow_those_to_data(machine, rng):
     def scripted(machine, h, v, rng):
         return h, np.full(len(h), len(v) == 10), np.full(len(h), True)
 
-    part = JumpToData(mixed_share=0.9, kernel=scripted)
+    part = JumpToData(search_share=0.9, kernel=scripted)
     state, v = TrainingState(np.zeros((N_PARTICLES, 3))), np.zeros((10, 4))
     for n_updates in range(500):
         update(part, machine, state, v, rng)
@@ -153,7 +153,7 @@ def test_a_mode_of_one_row_is_offered_when_its_free_energy_is_lowest(rng):
     machine = Machine(
         Bernoulli(np.full(40, -2.0)), Bernoulli(np.full(1, -75.0)), np.full((40, 1), 4.0)
     )
-    state, part = TrainingState(np.zeros((40, 1))), JumpToData(mixed_share=0.0)
+    state, part = TrainingState(np.zeros((40, 1))), JumpToData(search_share=0.0)
     part.begin(machine, state, v)
     for _ in range(100 * MAX_TRY_PAUSE):
         update(part, machine, state, bulk[:20], rng)
