@@ -39,7 +39,7 @@ from benchmarks.timing import take_turns
 from skrbm import BernoulliRBM, GaussianBernoulliRBM
 
 PARTS = (
-    *("jumps", "mixed rows", "anchors", "damping"),
+    *("jumps", "mixed rows", "extrapolated rows", "anchors", "damping"),
     *("clusters", "factors", "kurtosis", "average"),
 )
 ALL, NONE = "all parts", "no parts"

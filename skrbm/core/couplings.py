@@ -17,7 +17,7 @@ from skrbm.core.units import Units
 ORDERS = (2, 3)
 LAST_FREQUENCY = 26.0  # 1 / sinh(pi t / 2) is below 1e-17 for larger t
 SATURATION = 20.0  # log(2 cosh x) equals |x| to 1e-17 for |x| above this
-N_HERMITE_NODES = 64  # for the average over a normal variable
+NORMAL_RULE = hermegauss(64)  # nodes and weights of the average over a normal variable
 SPAN = 2 * np.sqrt(3.0)  # range of a uniform variable, in standard deviations
 NORMAL_BOUND = 9.0  # standard deviations; a normal variable exceeds it with probability 1e-19
 N_UNIFORM_NODES = 16  # for the average of the energy, a polynomial of at most second order
@@ -472,6 +472,6 @@ def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
 
 def _normal_average(signals: _VisibleSignals, mean: Array, spread: Array) -> Array:
     """Average of log_partition(mean + spread z) over a standard normal variable z."""
-    nodes, weights = hermegauss(N_HERMITE_NODES)
+    nodes, weights = NORMAL_RULE
     averages = [signals.log_partition(mean + node * spread) for node in nodes]
     return np.asarray(weights @ averages / weights.sum())

@@ -100,12 +100,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     parts: tuple[Part, ...] = (
         Guard(start.dtype),
         *([GreyValues()] if rbm.draw_states else ()),
-        JumpToData(
-            phases.n_chains,
-            n_mixed=0 if "mixed rows" in rbm._left_out else N_MIXED_ROWS,
-            n_extrapolated=0 if "extrapolated rows" in rbm._left_out else N_EXTRAPOLATED_ROWS,
-            n_anchors=0 if "anchors" in rbm._left_out else N_FAR_ROWS,
-        ),
+        _jumps(phases.n_chains, rbm._left_out),
         *([hidden_scale] if is_hidden_unbounded else ()),
         Damping(preconditioner, optimizer.momentum_gain),
         *([penalties] if penalties else ()),
@@ -131,6 +126,16 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         shuffle=rbm.shuffle,
         centering=rbm.centering,
         buffers=buffers,
+    )
+
+
+def _jumps(n_chains: int, left_out: frozenset[str]) -> JumpToData:
+    """Jumps of the chains, without the kinds of rows that are left out."""
+    return JumpToData(
+        n_chains,
+        n_mixed=0 if "mixed rows" in left_out else N_MIXED_ROWS,
+        n_extrapolated=0 if "extrapolated rows" in left_out else N_EXTRAPOLATED_ROWS,
+        n_anchors=0 if "anchors" in left_out else N_FAR_ROWS,
     )
 
 

@@ -132,7 +132,7 @@ class Table:
         if empty:
             warn_user(
                 f"Columns {empty} of X have no observed value: their samples carry no information, "
-                f"and are missing for columns without categories. Drop the columns, or name their "
+                f"and are missing for categorical columns. Drop the columns, or name their "
                 f"categories in kinds.",
                 UserWarning,
             )
