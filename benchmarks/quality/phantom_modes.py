@@ -26,7 +26,7 @@ from skrbm.core.chains.jumps import propose
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 
-N_SEEDS, WIDTHS, EPOCHS = 8, (64, 256), (10, 30)
+N_SEEDS, WIDTHS, EPOCHS = 16, (64, 256), (30,)
 N_STARTS, N_STEPS, N_DRAWS, N_MODES = 1200, 200, 8_000, 60
 VARIANTS = {"all parts": frozenset(), "without": frozenset({"extrapolated rows"})}
 

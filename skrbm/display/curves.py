@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.numerics import Array, histogram_range
 from skrbm.display.axes import Display
+from skrbm.estimators.inference.model import model_of
 
 MAX_BINS = 200  # for a histogram a few hundred pixels wide
 OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond these by more than twice their distance
@@ -81,17 +82,14 @@ class TrainingCurveDisplay(Display):
         NotFittedError
             If the estimator is not fitted.
         TypeError
-            If the estimator has no `history_`, as for example an `RBMImputer`.
+            If `estimator` is neither an RBM nor a classifier, but for example an `RBMImputer`.
         ValueError
             If the history is empty, if `names` is empty, or if any name is not in the history.
         """
         check_is_fitted(estimator)
-        history = getattr(estimator, "history_", None)
-        if history is None:
-            raise TypeError(
-                f"Expected an estimator with the attribute history_, got "
-                f"{type(estimator).__name__}. Pass its attribute estimator_."
-            )
+        if not hasattr(estimator, "history_"):
+            model_of(estimator)
+        history = getattr(estimator, "history_", {})
         if not any(history.values()):
             raise ValueError(
                 "Expected a history of at least one epoch, got an empty one. Call fit, or "

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from numbers import Integral
 from typing import Any, Self, final
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.display.axes import Display
 from skrbm.estimators.inference.model import model_of
-from skrbm.estimators.input.validation import COUNT, checked_arguments
+from skrbm.estimators.input.validation import COUNT, RANDOM_STATE, checked_arguments
 
 GAP_COLOR = "lightsteelblue"  # of missing pixels and of lines between images
 MIN_WEIGHT_SHARE = 0.05  # smallest scale of a unit, relative to the largest absolute weight
@@ -92,8 +94,10 @@ class ComponentsDisplay(Display):
             `image_shape` is None, also if the number of features is not a square number or if the
             estimator is a `TabularRBM`.
         """
-        _check_pixels(estimator, image_shape)
         check_is_fitted(estimator)
+        if not hasattr(estimator, "components_"):
+            model_of(estimator)
+        _check_pixels(estimator, image_shape)
         components = np.asarray(estimator.components_)
         order = np.argsort(-np.linalg.norm(components, axis=1), kind="stable")
         images = _images(components[order[:n_images]], image_shape)
@@ -134,7 +138,12 @@ class SamplesDisplay(Display):
         self.rows = rows
 
     @classmethod
-    @checked_arguments(n_images=COUNT, method=[StrOptions({"sample", "mean"})])
+    @checked_arguments(
+        n_images=COUNT,
+        n_gibbs_steps=[Interval(Integral, 0, None, closed="left")],
+        method=[StrOptions({"sample", "mean"})],
+        random_state=RANDOM_STATE,
+    )
     def from_estimator(
         cls,
         estimator: Any,
@@ -197,6 +206,7 @@ class SamplesDisplay(Display):
             is None, a value of `X` is missing, and the estimator does not have
             `missing="marginalize"`. If `method` is unknown.
         """
+        model_of(estimator)
         _check_pixels(estimator, image_shape)
         if X is None and mask is not None:
             raise ValueError("X expected to be rows if mask is given, got None.")
@@ -235,7 +245,6 @@ class SamplesDisplay(Display):
 
 def _check_pixels(estimator: Any, image_shape: tuple[int, ...] | None) -> None:
     """Raise an error if the features of an estimator are not known to be pixels."""
-    model_of(estimator)
     if image_shape is None and hasattr(estimator, "columns_"):
         raise ValueError(
             f"Images expected features that are pixels, but {type(estimator).__name__} has "
@@ -247,9 +256,10 @@ def _check_pixels(estimator: Any, image_shape: tuple[int, ...] | None) -> None:
 def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
     """Reshape rows of shape (n_images, n_features) to images; the last axis varies fastest."""
     n_features = v.shape[1]
-    shape = (math.isqrt(n_features),) * 2 if image_shape is None else tuple(np.ravel(image_shape))
-    is_shape = min(shape) > 0 and (len(shape) == 2 or (len(shape) == 3 and shape[2] == 3))
-    if math.prod(shape) != n_features or not is_shape:
+    shape = (math.isqrt(n_features),) * 2 if image_shape is None else image_shape
+    is_shape = isinstance(shape, Iterable) and all(isinstance(n, Integral) and n > 0 for n in shape)
+    is_shape = is_shape and (len(shape) == 2 or (len(shape) == 3 and shape[2] == 3))
+    if not is_shape or math.prod(shape) != n_features:
         raise ValueError(
             f"Expected image_shape of {n_features} pixels, one for each feature, as (height, "
             f"width) or (height, width, 3), got "

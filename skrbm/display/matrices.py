@@ -71,8 +71,8 @@ class CouplingsDisplay(Display):
         TypeError
             If `estimator` is not an RBM, but for example a classifier that contains one.
         ValueError
-            If `n_columns` is not positive. If the model has numeric features that are not scaled, or if it has numeric or interval
-            features and hidden units that are not binary.
+            If `n_columns` is not positive. If the model has numeric features that are not scaled, or
+            if it has numeric or interval features and hidden units that are not binary.
         """
         check_is_fitted(estimator)
         couplings = effective_couplings(estimator)

@@ -433,8 +433,9 @@ class BaseRBM(
             The number of updates depends on the number of rows alone. The step of a mini-batch is
             proportional to the mean weight of its rows divided by the mean weight of all training
             rows, so that only ratios of weights matter to updates. The sum of the weights counts as
-            the number of rows in the overfitting warning and in the maps of numeric columns: divide
-            weights that are no counts by their mean.
+            the number of rows in the overfitting warning, in the maps of numeric columns, and in
+            averages over several calls of `partial_fit`: divide weights that are no counts by their
+            mean.
 
         Returns
         -------

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
 from skrbm import (
@@ -480,6 +481,9 @@ def test_hidden_units_that_are_not_there_are_refused(rbm, table):
         (ComponentsDisplay, {"n_columns": -2}, "'n_columns' .* Got -2"),
         (ComponentsDisplay, {"image_shape": (-8, -8)}, r"image_shape of 64 .* got \(-8, -8\)"),
         (ComponentsDisplay, {"image_shape": 64}, "image_shape of 64 pixels.* got 64"),
+        (ComponentsDisplay, {"image_shape": ()}, r"image_shape of 64 pixels.* got \(\)"),
+        (SamplesDisplay, {"n_gibbs_steps": -5}, "'n_gibbs_steps' .* Got -5"),
+        (SamplesDisplay, {"random_state": "abc"}, "'random_state' .* Got 'abc'"),
         (SamplesDisplay, {"n_images": -1}, "'n_images' .* Got -1"),
         (CouplingsDisplay, {"n_columns": -1}, "'n_columns' .* Got -1"),
         (HiddenUnitDisplay, {"X": X, "unit": 0, "n_columns": 0}, "'n_columns' .* Got 0"),
@@ -489,6 +493,11 @@ def test_sizes_of_displays_are_refused_by_name(rbm, kind, options, message):
     """Slips: a negative end of a slice, which drops the last item; an error of a reshape."""
     with pytest.raises(ValueError, match=message):
         kind.from_estimator(rbm, **options)
+
+
+def test_components_of_other_estimators_are_shown():
+
+    assert ComponentsDisplay.from_estimator(PCA(3).fit(X)).images.shape == (3, 8, 8)
 
 
 def test_the_gap_of_free_energies_in_lists():

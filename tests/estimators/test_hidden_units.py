@@ -158,6 +158,9 @@ def test_a_change_of_hidden_units_does_not_discard_the_model():
     with pytest.raises(ValueError, match="hidden_units='drelu' was changed since fit"):
         rbm.set_params(warm_start=True).fit(X)
     assert rbm.set_params(warm_start=False).fit(X).threshold_hidden_.shape == (2,)
+    assigned = BernoulliRBM(2, n_iter=2, random_state=0)
+    assigned.components_ = np.zeros((2, X.shape[1]))
+    assert assigned.partial_fit(X).n_iter_ == 1  # not all arrays are there
 
 
 def test_unknown_hidden_units_are_refused_by_name():

@@ -44,15 +44,15 @@ class PartitionTracker:
     The probabilities of distant modes change during training, but Gibbs steps rarely move chains
     between them. Chains may therefore jump to given rows, which are called anchors, and to mixtures
     and extrapolations of anchors (see `mixed_rows` and `extrapolated_rows`), which are called
-    further rows. If there are anchors, the partition
-    function of each model is also estimated by importance sampling, from states drawn given random
-    anchors and further rows. If the effective sample size of these states is more than
-    `min_ess_share` of their number, they replace the chains in two cases. In the first case, the
-    estimate from the states is larger by more than `MAX_DISAGREEMENT` standard errors of the
-    difference: chains that miss a mode underestimate Z. In the second case, the two estimates
-    differ by less than that, and the estimate from the states has the smaller standard error. If
-    the estimate from the states is larger by more than `BOUND_MARGIN`, the states replace the
-    chains at any effective sample size: the chains have most probably missed a mode.
+    further rows. If there are anchors, the partition function of each model is also estimated by
+    importance sampling, from states drawn given random anchors and further rows. If the effective
+    sample size of these states is more than `min_ess_share` of their number, they replace the
+    chains in two cases. In the first case, the estimate from the states is larger by more than
+    `MAX_DISAGREEMENT` standard errors of the difference: chains that miss a mode underestimate Z.
+    In the second case, the two estimates differ by less than that, and the estimate from the states
+    has the smaller standard error. If the estimate from the states is larger by more than
+    `BOUND_MARGIN`, the states replace the chains at any effective sample size: the chains have most
+    probably missed a mode.
 
     In the first epochs the parameters may change faster than the chains equilibrate. If the
     standard error exceeds `max_std_error`, new chains are annealed from the base to the model, and

@@ -114,8 +114,7 @@ class Trainer:
         state : TrainingState
             State of training, changed in place.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-            Mini-batch in the precision of states, as from `UpdateBuffers.take`. It may be
-            overwritten.
+            Mini-batch in the precision of states, as from `UpdateBuffers.take`.
         rng : numpy.random.Generator
             Source of random numbers.
         progress : float, default=0.0

@@ -276,9 +276,10 @@ class RowProblem(Problem):
             If the type of `X` or of its values is not supported.
         """
         model, form = ArrayModel(copy(rbm)), rbm._row_format
-        continues, is_fitted = rbm.warm_start or not is_planned, rbm.__sklearn_is_fitted__()
-        resumes = continues and is_fitted
-        if continues and not is_fitted and hasattr(rbm, "components_"):
+        continues = rbm.warm_start or not is_planned
+        resumes = continues and rbm.__sklearn_is_fitted__()
+        absent = [name for name in rbm._public_names if not hasattr(rbm, name)]
+        if continues and absent and set(absent) <= hidden_arrays(rbm._hidden_layer_type).keys():
             raise ValueError(
                 f"hidden_units={rbm.hidden_units!r} was changed since fit, but these units need "
                 f"other fitted arrays. Set it back to continue training, or set warm_start=False and "

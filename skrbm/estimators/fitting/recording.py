@@ -366,7 +366,8 @@ class RowRecorder(Recorder):
     def _taken(self) -> dict[str, ScoredRows]:
         """Training rows to score and, if rows are held out, the held-out rows.
 
-        The keys are prefixes of columns of the history: "" and "validation_". If rows are held out, at most `MAX_RECORDED_ROWS` training rows are scored.
+        The keys are prefixes of columns of the history: "" and "validation_". If rows are held out,
+        at most `MAX_RECORDED_ROWS` training rows are scored.
         """
         learned = self.rows
         if self.learned is not None:

@@ -49,7 +49,8 @@ def public_methods_of(cls: type[T]) -> type[T]:
 def checked_arguments(**constraints: Any) -> Callable[[Function], Function]:
     """Decorator that checks the arguments of a function by scikit-learn's constraints.
 
-    Arguments without constraints are not checked.
+    Arguments without constraints are not checked, even if they are passed on to another decorated
+    function.
     """
     decorator: Any = validate_params(constraints, prefer_skip_nested_validation=True)
     return decorator
