@@ -402,7 +402,7 @@ class Machine:
         product : ndarray of shape (n_visible, n_hidden)
             Sum over the samples of the outer products of the visible signals and `h`.
         """
-        if is_array(v) or self.visible.offset is None:
+        if self.visible.offset is None or is_array(v):
             product: Array = self.visible.signal(v).T @ h
             return product
         origin, slope = self.visible.affine_signal

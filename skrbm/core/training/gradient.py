@@ -201,7 +201,7 @@ class UpdateBuffers:
 
     def __init__(self, dtype: Any = None) -> None:
         self.dtype = None if dtype is None else np.dtype(dtype)
-        self._phases: dict[Any, PhaseStates] = {}  # by size
+        self._phases: dict[Any, PhaseStates] = {}  # by container and size
         self._rounded: tuple[Machine | None, Machine | None] = None, None
 
     def take(self, v: Any, rows: Array | slice, machine: Machine) -> Any:
@@ -221,7 +221,7 @@ class UpdateBuffers:
         v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
             Mini-batch.
         """
-        return v[rows].astype(self.dtype or machine.dtype)
+        return v[rows].astype(self.dtype or machine.weights.dtype)
 
     def rounded(self, machine: Machine) -> Machine:
         """Convert the machine to the precision of states.
@@ -264,15 +264,16 @@ class UpdateBuffers:
             States of both phases. Only the mini-batch is set; the other arrays are uninitialized.
             Mini-batches of the same size share them.
         """
-        (n_visible, n_hidden), n_data = machine.weights.shape, v.shape[0]
-        empty = partial(np.empty, dtype=machine.dtype, like=machine.weights)
-        if not is_array(v):
-            mean = empty((n_data + n_model, n_hidden))
-            return PhaseStates(v, empty((n_model, n_visible)), None, mean)
-        key = n_data, n_model, n_visible, n_hidden, machine.dtype
+        n_data, weights = v.shape[0], machine.weights
+        key = type(v), n_data, n_model, weights.shape, weights.dtype
         states = self._phases.get(key)
         if states is None:
-            joint, mean = empty((n_data + n_model, n_visible)), empty((n_data + n_model, n_hidden))
+            n_visible, n_hidden = weights.shape
+            empty = partial(np.empty, dtype=weights.dtype, like=weights)
+            mean = empty((n_data + n_model, n_hidden))
+            if not is_array(v):
+                return PhaseStates(v, empty((n_model, n_visible)), None, mean)
+            joint = empty((n_data + n_model, n_visible))
             states = PhaseStates(joint[:n_data], joint[n_data:], joint, mean)
             self._phases[key] = states
         states.v[...] = v

@@ -139,7 +139,8 @@ class Trainer:
         move_chains, observe, weigh_rows, transform, after_step = self._hooks
         rate = self.learning_rate * state.rate_factor * self.schedule(progress)
         state.learning_rate, buffers = rate, self.buffers
-        centered = buffers.rounded(machine)
+        is_rounded = buffers.dtype not in (None, machine.weights.dtype)  # saves a call if not
+        centered = buffers.rounded(machine) if is_rounded else machine
         plain = recenter(centered, None, None) if self.centering else centered
 
         positive, negative, state.particles = self.phases(plain, v, state.particles, buffers, rng)
