@@ -47,6 +47,18 @@ def _plain(labels: Array) -> Array:
     return np.array(labels.tolist()) if is_objects else labels
 
 
+def _distinct(labels: Array, name: str) -> Array:
+    """Distinct labels in sorted order; a ValueError if their types cannot be compared."""
+    try:
+        return np.unique(labels)
+    except TypeError:
+        types = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(
+            f"{name} expected labels of one type, got {' and '.join(types)}. If None or another "
+            f"missing value marks rows without a label, set unlabeled=np.nan."
+        ) from None
+
+
 @with_constructor
 class RBMClassifier(
     CallbackSupportMixin,
@@ -325,12 +337,12 @@ class RBMClassifier(
         X, weights, y = present_rows(X, check_weights(sample_weight, X), y)
         is_labelled = self._is_labelled(y)
         given = _plain(y[is_labelled])
+        new_labels = _distinct(given, "y")
         assert_all_finite(given, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(given)
         if classes is not None:
             classes = column_or_1d(classes)
-            classes = np.unique(_plain(classes[self._is_labelled(classes)]))
-        new_labels = np.unique(given) if classes is None else classes
+            new_labels = _distinct(_plain(classes[self._is_labelled(classes)]), "classes")
         labels = self.classes_ if resumes else new_labels
         if len(labels) < 2:
             raise ValueError(
@@ -338,9 +350,9 @@ class RBMClassifier(
                 f"{len(given)} labeled rows of {len(y)}. Labels equal to unlabeled="
                 f"{self.unlabeled!r} and rows of weight zero do not count."
             )
-        if classes is not None and not np.array_equal(labels, classes):
+        if classes is not None and not np.array_equal(labels, new_labels):
             raise ValueError(
-                f"classes expected to be those of the first call, {labels}, got {classes}."
+                f"classes expected to be those of the first call, {labels}, got {new_labels}."
             )
         numbers = np.full(len(y), NO_LABEL)
         numbers[is_labelled] = label_numbers(given, labels)

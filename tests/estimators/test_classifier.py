@@ -438,6 +438,17 @@ def test_every_missing_value_marks_rows_without_a_label(mark, dtype):
     assert counts["unlabeled_weight"] == gaps.sum()
 
 
+@pytest.mark.parametrize("labels", [["a", None], ["a", 1], [pd.NA, "a"]])
+def test_labels_of_several_types_are_refused_by_name(labels):
+    """Slip: the TypeError of the sort, which names neither y nor the cure."""
+    y = np.array(labels * 2, dtype=object)
+    for fit in (RBMClassifier().fit, partial(RBMClassifier().partial_fit, classes=["a", "b"])):
+        with pytest.raises(ValueError, match=r"y expected labels of one type.*unlabeled=np\.nan"):
+            fit(np.eye(4), y)
+    with pytest.raises(ValueError, match="classes expected labels of one type"):
+        RBMClassifier().partial_fit(np.eye(4), ["a", "b"] * 2, classes=y[:2])
+
+
 def test_stream_has_to_know_its_classes():
     """Slips: classes of the first rows taken for all, labels placed where they do not belong, other
     classes in a later call.

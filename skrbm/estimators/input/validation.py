@@ -427,7 +427,8 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
                 )
             raise ValueError(
                 f"{message.splitlines()[0]}\n{name} does not accept missing values encoded as NaN "
-                f"here: free_energy, draws and sparse X need complete rows. {advice}."
+                f"here: free_energy, draws, RBMClassifier and sparse X need complete rows. "
+                f"{advice}."
             ) from None
         if "could not convert" in message or "bytes/strings" in message:
             raise ValueError(
