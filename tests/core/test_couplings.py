@@ -47,9 +47,10 @@ def orders(result):
 
 
 def test_exact_coefficients_are_the_transform_of_the_free_energy(p):
-    # Slips: a factor of the unit itself left in the product; the linear part of hidden bits
-    # dropped; the visible units' own energy not centered; a frequency in place of the midpoint.
-    result = effective_couplings(machine_from(p), 3, "exact")
+    # By defaults. Slips: a factor of the unit itself left in the product; the linear part of hidden
+    # bits dropped; the visible units' own energy not centered; a frequency in place of the midpoint.
+    result = effective_couplings(machine_from(p), 3)
+    assert result.method == "exact"
     minus_free_energy = -oracles.free_energy(p, oracles.visible_states(p))
     for order, actual in orders(result):
         expected = coefficients(p, minus_free_energy, order)
@@ -114,12 +115,6 @@ def test_gaussian_coefficients_are_exact_where_no_unit_is_left(rng):
         assert np.abs(exact.triples).max() > 1e-3
 
 
-def test_automatic_method_is_exact_where_that_is_affordable(rng):
-    machine = machine_from(oracles.random_parameters("spin", 4, 3, rng))
-    assert effective_couplings(machine).method == "exact"
-    assert effective_couplings(machine, max_products=10).method == "gaussian"
-
-
 def reference(kind, own):
     """Values of a unit, their weights in an average, and the factors of its coefficients."""
     if kind == "categorical":
@@ -157,7 +152,7 @@ def test_numbers_have_the_linear_part_of_their_interactions(case, seed):
     assert np.abs(pairs).max() > 0.01
     with pytest.raises(ValueError, match="real values are computed exactly, got the method 'gaus"):
         effective_couplings(machine_from(p), method="gaussian")
-    assert effective_couplings(machine_from(p), max_products=0).method == "exact"
+    assert result.method == "exact"
 
 
 @pytest.mark.parametrize("kind", ["cho", "interval", "count", "composite"])

@@ -42,9 +42,8 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         increases with the magnitudes of the weights and biases. For each interaction, "gaussian"
         approximates the input of a hidden unit from all features outside the interaction by a
         normal variable. This approximation is inaccurate if a unit has only a few large weights.
-        For "binary" hidden units, "auto" is "exact" unless this would take more than 1e13
-        multiplications, that is, minutes; with numeric or interval columns, it is "exact" at any
-        cost. For other hidden units, "auto" is "gaussian", which is exact for
+        For "binary" hidden units, "auto" is "exact", which takes a fraction of the time of
+        "gaussian". For other hidden units, "auto" is "gaussian", which is exact for
         `hidden_units="gaussian"`; "exact" is not available.
 
     Returns
