@@ -13,7 +13,11 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 
 from skrbm._version import __version__
 from skrbm.core.machine import Machine
@@ -401,6 +405,11 @@ class BaseRBM(
 
     # Factor of the metric for which a step of the weights is the learning rate times the gradient.
     _metric_unit: ClassVar[float] = 1.0
+
+    def _validate_params(self) -> None:
+        """Validate the parameters. `get_params` would double the time, as it reads the signature."""
+        values = {name: getattr(self, name) for name in self._parameter_constraints}
+        validate_parameter_constraints(self._parameter_constraints, values, type(self).__name__)
 
     def _unit_options(self, is_varying: Any) -> dict[str, Any]:
         """Options of the visible unit type; `is_varying` is the mask of non-constant features."""
