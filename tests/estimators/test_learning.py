@@ -269,6 +269,15 @@ def test_rows_that_diverge_leave_no_statistics(kind):
     np.testing.assert_array_equal(rbm._data["all"][2], twin._data["all"][2])
 
 
+def test_rows_that_diverge_do_not_count_in_the_mean_weight():
+    """Catches steps that were 4,000 times too short after a call with large weights diverged."""
+    X = draw("cho")
+    rbm = GaussianBernoulliRBM(3, random_state=0).partial_fit(X)
+    with pytest.raises(DivergenceError):
+        rbm.set_params(learning_rate=1e200).partial_fit(X, sample_weight=np.full(len(X), 1e4))
+    assert (rbm._training_state["n_rows"], rbm._training_state["total_weight"]) == (len(X),) * 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("learn_variance", [False, True])
 @pytest.mark.parametrize("n_first", [1, 2])

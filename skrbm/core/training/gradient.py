@@ -71,7 +71,12 @@ class Expectation(ABC):
 
 
 class DataExpectation(Expectation):
-    """Expectation under weighted rows: a mini-batch, states drawn from the model, or both."""
+    """Expectation under weighted rows: a mini-batch, states drawn from the model, or both.
+
+    The attribute `weights` contains the weights of the rows.
+    """
+
+    weights: Array
 
     @abstractmethod
     def weighted(self, weights: Array) -> Self: ...

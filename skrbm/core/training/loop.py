@@ -93,6 +93,7 @@ def run_epochs(
     parts = [part for part in trainer.parts if part.applies_to(machine, v)]
     draw_rows, around_epoch = hooks(parts, "draw_rows"), hooks(parts, "around_epoch")
     # The rows are counted, and the parts are prepared, before the first epoch.
+    counts = state.n_rows, state.total_weight
     options = {"is_planned": is_planned, "is_counted": n_done > 0}
     weight = like(state.relative_weight(sample_weight, v.shape[0], rows, **options), v)
     if not n_done:
@@ -117,6 +118,8 @@ def run_epochs(
                     if after_update is not None:
                         after_update()
         except DivergenceError as error:
+            if epoch == 0:
+                state.n_rows, state.total_weight = counts
             raise DivergenceError(
                 f"Training diverged in epoch {epoch + 1}: {error}. Reduce "
                 f"learning_rate={trainer.learning_rate}, or rescale the data. Valid "

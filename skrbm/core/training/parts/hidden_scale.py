@@ -35,11 +35,11 @@ SHAPE_RATE = 0.1
 class HiddenScale(Part):
     """Running variance of the hidden states under the data, which scales the metric of the step.
 
-    The variance is estimated from at most `N_SCALE_ROWS` rows of each mini-batch. For unbounded
-    states, it grows with the weights, and so does the curvature of the log-likelihood. The metric
-    uses the larger of two values: this variance, and the current mean squared deviation of the
-    chains from the mean hidden state of the mini-batch. With the variance alone, steps that should
-    return distant chains to the data would overshoot.
+    The variance is estimated from at most `N_SCALE_ROWS` weighted rows of each mini-batch. For
+    unbounded states, it grows with the weights of the machine, and so does the curvature of the
+    log-likelihood. The metric uses the larger of two values: this variance, and the current mean
+    squared deviation of the chains from the mean hidden state of the mini-batch. With the variance
+    alone, steps that should return distant chains to the data would overshoot.
 
     If the visible states are bounded, both values are multiplied by the square root of the number
     of updates divided by `N_FULL_UPDATES` after as many updates, and the gradients of hidden
@@ -66,7 +66,9 @@ class HiddenScale(Part):
         memory, hidden = self.memory(step.state), step.machine.hidden
         _, center = step.positive.averages()
         mean = step.machine.mean_hidden(every_kth_row(step.v, N_SCALE_ROWS))
-        variance = np.square(mean - center).mean(axis=0) + 1 / hidden.tail_curvature
+        weights = every_kth_row(step.positive.weights, N_SCALE_ROWS).astype(mean.dtype, copy=False)
+        shares = weights / np.maximum(weights.sum(), np.finfo(mean.dtype).tiny)
+        variance = shares @ np.square(mean - center) + 1 / hidden.tail_curvature
         before = memory.get("variance", variance)
         memory["variance"] = variance = before + SCALE_RATE * (variance - before)
         if self.has_chains:

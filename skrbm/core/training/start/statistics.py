@@ -11,6 +11,9 @@ import numpy as np
 from skrbm.core.numerics import Array, dense, is_sparse
 
 MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a time: 4 MB
+# Relative difference of values or means up to which they count as equal. A normal distribution this
+# narrow has no correct density or samples, since the values themselves are rounded.
+EQUAL_VALUES = 16 * np.finfo(np.float64).eps
 
 
 def column_statistics(
@@ -34,20 +37,21 @@ def column_statistics(
         Mean of the observed values of each column. It is NaN for a column without observed values.
     variance : ndarray of shape (n_visible,)
         Variance of the observed values of each column. It is exactly zero if the column is constant
-        or has no observed values, and positive otherwise.
+        up to rounding errors or has no observed values, and positive otherwise.
     """
     if is_sparse(v):
         mean, variance = _sparse_statistics(v, sample_weight, block_elements)
         low, high = (extreme.toarray().ravel() for extreme in (v.min(axis=0), v.max(axis=0)))
-        constant = low == high
     else:
         statistics = (
             _block_statistics(*block) for block in _blocks(v, sample_weight, block_elements)
         )
         n_observed, mean, variance, low, high = reduce(_merged_blocks, statistics)
-        mean, constant = np.where(n_observed > 0, mean, np.nan), ~(low < high)
+        mean = np.where(n_observed > 0, mean, np.nan)
+    low, high = low.astype(np.float64), high.astype(np.float64)
+    constant = ~(high > low + EQUAL_VALUES * np.maximum(np.abs(low), np.abs(high)))
     # The exact mean of a constant column stays constant if other rows are added.
-    mean = np.where(constant & ~np.isnan(mean), low.astype(np.float64), mean)
+    mean = np.where(constant & ~np.isnan(mean), low, mean)
     return mean, np.where(constant, 0.0, np.maximum(variance, np.finfo(np.float64).tiny))
 
 
@@ -158,6 +162,7 @@ def merged_statistics(
     total = np.maximum(n_samples, np.finfo(np.float64).tiny)
     share, rest = n_other / total, n_one / total
     difference = mean_other - mean_one
+    difference = np.where(np.abs(difference) > EQUAL_VALUES * np.abs(mean_one), difference, 0)
     variance = rest * variance_one + share * variance_other + rest * share * difference**2
     return n_samples, mean_one + share * difference, variance
 

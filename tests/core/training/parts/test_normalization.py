@@ -1,5 +1,7 @@
 """Weights of two layers without bounds: held where the states have a distribution."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -102,6 +104,20 @@ def test_variances_are_learned_at_constant_scaled_weights(rng):
     machine.visible.log_variance[...] += rng.normal(size=6) / 4
     part.after_step(step, machine)
     np.testing.assert_allclose(scaled_weights(), before)
+
+
+def test_rows_of_no_weight_do_not_scale_steps(rng):
+    # Slip: an outlier of weight 1e-30 that shortens all steps; a sum of weights that underflows.
+    machine = machine_of(8, 3, rng, 0.9)
+    v = np.concatenate([rng.normal(size=(8, 8)), np.full((8, 8), 1e6)])
+    step, preconditioner = step_of(machine, v, rng), Preconditioner()
+    for weight, expected in ((1 / 8, machine.mean_hidden(v[:8]).var(axis=0)), (0.0, 0.0)):
+        weights = np.where(np.arange(16) < 8, weight, 0.0)
+        step.state.parts.clear()
+        weighted = replace(step, positive=step.positive.weighted(weights))
+        HiddenScale(preconditioner, has_chains=False).observe(weighted)
+        _, metric = preconditioner.metrics(machine)
+        np.testing.assert_allclose(metric.signal, np.broadcast_to(1 / (1 + expected), 3))
 
 
 def test_steps_are_measured_in_the_variance_of_the_hidden_states(rng):
