@@ -50,6 +50,15 @@ LABELS = draw("bernoulli")[:, 0]
 RECIPES = {  # estimator, rows, others of fit
     "defaults": lambda: (new("bernoulli"), draw("bernoulli")),
     "single precision": lambda: (new("cho"), draw("cho").astype(np.float32)),
+    "fixed variances, single precision": lambda: (
+        new("cho", learn_variance=False),
+        1.7 * draw("cho").astype(np.float32),
+    ),
+    "classifier, fixed variances": lambda: (
+        RBMClassifier(new("goodfellow", learn_variance=False)),
+        1.7 * draw("goodfellow").astype(np.float32),
+        LABELS,
+    ),
     "large, single precision": lambda: (
         new("bernoulli", n_components=20),
         np.random.default_rng(0).random((40, 300), dtype=np.float32),
@@ -111,8 +120,8 @@ def all_bits(estimator):
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("seed", [0, None])
 def test_a_killed_and_resumed_fit_is_the_fit_that_nobody_killed(recipe, seed, tmp_path):
-    """Seen to fail without any one of: the rate's progress, the parameters, the random stream, the
-    judge, the draws of holes, the tracker, the counts of labels and weights."""
+    """Seen to fail without any one of: the rate's progress, the parameters, the fixed variances, the
+    random stream, the judge, the draws of holes, the tracker, the counts of labels and weights."""
     estimator, *data = RECIPES[recipe]()
     settled(estimator, n_iter=N_ITER, random_state=seed)
     stream = np.random.get_state()  # noqa: NPY002, scikit-learn's None means this stream

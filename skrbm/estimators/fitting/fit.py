@@ -278,6 +278,15 @@ class Fit:
         gain = trainer.optimizer.momentum_gain * trainer.preconditioner.unit
         return rate * n_updates * gain * np.asarray(metric, np.float64)
 
+    @property
+    def _fixed(self) -> dict[str, dict[str, Array]]:
+        """Public arrays that training does not change, by layer, in the precision of training."""
+        fixed: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
+        for layer, attribute, *_ in self.problem.model.rbm._array_places.values():
+            if f"{layer}_{attribute}" not in self.machine.parameters:
+                fixed[layer][attribute] = getattr(self.machine, layer).arrays[attribute]
+        return fixed
+
     def attributes(self, checkpoint: dict[str, Any] | None = None) -> dict[str, Any]:
         """Attributes of the estimator after the epochs so far; arrays may be shared with the fit.
 
@@ -299,6 +308,7 @@ class Fit:
         is_hidden = "average" in state.parts or checkpoint is not None
         training_state = mapped(vars(state), to_host) | {
             "parameters": mapped(self.machine.parameters, to_host) if is_hidden else None,
+            "fixed": mapped(self._fixed, to_host) if is_hidden else {},
             "fingerprint": fingerprint(arrays),
             "n_components": model.rbm.n_components,
         }

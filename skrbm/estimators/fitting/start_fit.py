@@ -370,6 +370,9 @@ def _trained(
     ):
         machine = machine.astype(parameters["weights"].dtype, copy=True)
         machine.assign(parameters)
+        for layer, arrays in training["fixed"].items():  # rounded in the public arrays
+            for attribute, array in arrays.items():
+                getattr(machine, layer).arrays[attribute][...] = array
     else:  # no parameters are stored, or `average` or `learn_variance` was changed
         parts.pop("average", None)
     return machine, state
