@@ -14,7 +14,12 @@ from sklearn.base import (
     _fit_context,
     clone,
 )
-from sklearn.utils import assert_all_finite, column_or_1d, compute_sample_weight
+from sklearn.utils import (
+    assert_all_finite,
+    column_or_1d,
+    compute_class_weight,
+    compute_sample_weight,
+)
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
@@ -358,7 +363,11 @@ class RBMClassifier(
         numbers[is_labelled] = label_numbers(given, labels)
         if self.class_weight is not None and len(given):
             factors = np.ones(len(y))
-            factors[is_labelled] = compute_sample_weight(self.class_weight, given)
+            if isinstance(self.class_weight, dict):  # these rows may lack some of its classes
+                of_class = compute_class_weight(self.class_weight, classes=labels, y=labels)
+                factors[is_labelled] = of_class[numbers[is_labelled]]
+            else:
+                factors[is_labelled] = compute_sample_weight(self.class_weight, given)
             weights = check_weights(factors if weights is None else weights * factors, X)
             X, weights, numbers = present_rows(X, weights, numbers)
         checked = rbm._model.check_X(X, reset=not resumes, sample_weight=weights)

@@ -137,6 +137,22 @@ def test_weight_of_a_class_is_that_of_its_rows():
     assert_same(one, other, atol=1e-12)
 
 
+def test_weights_of_classes_serve_chunks_of_a_stream_that_lack_some():
+    """Slip: a weighted class sought in each chunk, which refused chunks without it."""
+    X, y = labelled()
+    classes, weights = ["no", "so", "yes"], {"so": 3.0}
+    classifier = RBMClassifier(new("bernoulli", **EXACT), class_weight=weights)
+    for label in ("no", "so"):
+        rows = (y == label) | (y == "yes")
+        one = clone(classifier).partial_fit(X[rows], y[rows], classes=classes)
+        factors = [weights.get(y_, 1.0) for y_ in y[rows]]
+        other = clone(classifier).set_params(class_weight=None)
+        other.partial_fit(X[rows], y[rows], classes=classes, sample_weight=factors)
+        assert_same(one, other, atol=1e-12)
+    with pytest.raises(ValueError, match="not in class_weight"):
+        clone(classifier).set_params(class_weight={"sow": 3.0}).fit(X, y)
+
+
 @pytest.mark.parametrize("kind", DISCRETE_KINDS)
 def test_sparse_rows_are_learned_like_dense_ones(kind):
     """Slips: labels in other columns, or rows of a block mixed up."""

@@ -246,6 +246,11 @@ def test_conditional_laws_of_other_columns_are_refused():
         rbm.conditional_proba(X, "age")
     with pytest.raises(ValueError, match=r"'port' expected to have numbers.*'categorical'"):
         rbm.conditional_mean(X, "port")
+    X["port"] = pd.Series([None] * len(X), dtype=object)
+    with pytest.warns(UserWarning, match="no observed value"):
+        rbm = TabularRBM(2, kinds={"port": "categorical"}, n_iter=1).fit(X)
+    with pytest.raises(ValueError, match=r"'port' .* all its values were missing in fit"):
+        rbm.conditional_proba(X, "port")
     with pytest.raises(ValueError, match=r"column expected to be one of .*got 'Age'"):
         rbm.conditional_mean(X, "Age")
     np.testing.assert_array_equal(rbm.conditional_mean(X, 1), rbm.conditional_mean(X, "age"))

@@ -88,10 +88,10 @@ class ConditionalMixin(ModelMixin):
         number = table.number_of(column)
         categories = table.categories[number]
         if categories is None or not len(categories):
-            raise ValueError(
-                f"Column {column!r} expected to have categories, but its kind is "
-                f"{table.kinds[number]!r}. Use conditional_mean for numbers."
-            )
+            reason = f"its kind is {table.kinds[number]!r}. Use conditional_mean for numbers."
+            if categories is not None:
+                reason = "all its values were missing in fit."
+            raise ValueError(f"Column {column!r} expected to have categories, but {reason}")
         mean = self._conditional_mean(X, number, n_gibbs_steps, n_chains, random_state)
         return mean if mean.shape[1] == len(categories) else np.hstack([1 - mean, mean])
 
