@@ -1,5 +1,6 @@
 """Manners of data frames: types that know missing values, polars, names, and set_output."""
 
+from datetime import datetime
 from decimal import Decimal
 
 import numpy as np
@@ -175,6 +176,21 @@ def test_known_numbers_stay_as_they_are(name):
             assert not pd.isna(after)
             assert pd.isna(before) or before == after
     assert str(rbm.sample(5, 2)["id"].dtype) == str(X["id"].dtype)
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_times_of_polars_keep_their_unit_and_zone(unit):
+    """Slip: a unit or zone that is not written again."""
+    times = pl.Series([datetime(2020, 1, 1), datetime(2021, 7, 1)] * 10)
+    X = pl.DataFrame({"local": times.dt.cast_time_unit(unit)}).with_columns(
+        utc=pl.col("local").dt.replace_time_zone("UTC"), gap=pl.col("local") - pl.col("local").min()
+    )
+    rbm = TabularRBM(2, kinds=dict.fromkeys(X.columns, "categorical"), n_iter=2).fit(X)
+    holes = X.with_columns(local=pl.lit(None, X["local"].dtype))
+    for table in (rbm.sample(5, 2), rbm.impute(holes, n_gibbs_steps=2, n_chains=1)):
+        assert table.schema == X.schema
+        assert set(table["local"]) <= set(X["local"])
+    assert table.drop("local").equals(X.drop("local"))
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "double", "string", "large_string", "bool"])

@@ -57,7 +57,8 @@ def dtype_name(column: Any) -> str:
     """Name of the data type of a column, in the form that `written` expects."""
     dtype, library = column.dtype, _library_of(column)
     if library == "polars":
-        return str(dtype) if dtype.is_decimal() else type(dtype).__name__
+        name, unit = type(dtype).__name__, getattr(dtype, "time_unit", None)
+        return str(dtype) if dtype.is_decimal() else f"{name} {unit}" if unit else name
     if library == "numpy":
         return str(dtype.str)
     return "ordered category" if getattr(dtype, "ordered", False) else str(dtype)
@@ -281,7 +282,10 @@ def _polars_series(values: Array, categories: Array | None, dtype: str) -> Any:
     numbers = values.tolist()
     if type_name == "Decimal":  # polars would convert floats by truncation
         numbers = [None if is_missing(x) else Decimal(f"{x:.{sizes[1]}f}") for x in numbers]
-    return pl.Series(numbers, dtype=kind, strict=False)
+    series = pl.Series(numbers, dtype=kind, strict=False)
+    if type_name in ("Datetime", "Duration"):  # created in microseconds; "Datetime ms"
+        series = series.dt.cast_time_unit(dtype.split()[1])
+    return series
 
 
 def _library_of(container: Any) -> str:
