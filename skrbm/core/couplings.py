@@ -200,16 +200,14 @@ def effective_couplings(
     """
     machine = machine.astype(np.float64)
     signals = _VisibleSignals(machine)
-    if signals.has_two_states:  # "gaussian" takes 5 to 100 times as long as "exact"
-        method = "exact" if method == "auto" else method
-    else:
-        if method == "exact" or len(signals.reals.columns):
-            raise ValueError(
-                f"Exact couplings, and couplings of real values, need hidden units that have two "
-                f"states, got {type(machine.hidden).__name__} units. For discrete visible units "
-                f"use the method 'gaussian', which is exact for hidden units that are normal."
-            )
-        method = "gaussian"
+    if method == "auto":  # "gaussian" takes 5 to 100 times as long as "exact"
+        method = "exact" if signals.has_two_states else "gaussian"
+    if not signals.has_two_states and (method == "exact" or len(signals.reals.columns)):
+        raise ValueError(
+            f"Exact couplings, and couplings of real values, need hidden units that have two "
+            f"states, got {type(machine.hidden).__name__} units. For discrete visible units "
+            f"use the method 'gaussian', which is exact for hidden units that are normal."
+        )
     add = {"exact": _integrate, "gaussian": _average_normal}[method]
     shape = signals.unit_of_column.shape
     sums = [np.zeros(shape * n) for n in range(1, order + 1)]

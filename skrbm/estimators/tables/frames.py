@@ -57,8 +57,9 @@ def dtype_name(column: Any) -> str:
     """Name of the data type of a column, in the form that `written` expects."""
     dtype, library = column.dtype, _library_of(column)
     if library == "polars":
-        name, unit = type(dtype).__name__, getattr(dtype, "time_unit", None)
-        return str(dtype) if dtype.is_decimal() else f"{name} {unit}" if unit else name
+        if dtype.is_decimal():
+            return str(dtype)
+        return f"{type(dtype).__name__} {getattr(dtype, 'time_unit', '')}".rstrip()
     if library == "numpy":
         return str(dtype.str)
     return "ordered category" if getattr(dtype, "ordered", False) else str(dtype)
