@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context, clone
 from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import MissingValues
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
@@ -21,7 +22,7 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 from skrbm.estimators.parameters import with_constructor
-from skrbm.estimators.tables.frames import is_missing
+from skrbm.estimators.tables.frames import in_library, is_missing
 from skrbm.estimators.tables.table_rows import checked_table
 
 
@@ -201,8 +202,9 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
-        if self._takes_tables:
-            return self._impute(X)
+        if self._takes_tables:  # scikit-learn would give all columns of another library one type
+            library = _get_output_config("transform", self)["dense"]
+            return in_library(self._impute(X), library)
         empty, kept = self._is_empty, ~self._is_empty
         if empty.any() and not self.keep_empty_features:
             warn_user(

@@ -486,6 +486,17 @@ def test_stream_has_to_know_its_classes():
         classifier.sample(3, y=[0, 1])
 
 
+@pytest.mark.parametrize(
+    "labels", [[False, True], [1.0, 2.0], ["a", "b"], np.array(["2020", "2021"], "M8[Y]")]
+)
+def test_samples_are_drawn_for_an_item_of_the_classes(labels):
+    """Slip: items of NumPy that are neither numbers nor text."""
+    rbm = new("bernoulli", **FAST)
+    classifier = RBMClassifier(rbm, unlabeled=None).fit(np.eye(4), np.array(labels)[[0, 1, 0, 1]])
+    for label in (classifier.classes_[1], classifier.classes_[1:]):
+        assert (classifier.sample(2, label, n_gibbs_steps=1)[1] == label).all()
+
+
 def test_arrays_of_the_label_have_to_fit():
     """Slip: only one of the two arrays compared."""
     classifier, _ = by_hand("bernoulli")

@@ -96,7 +96,7 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
 
     @checked_arguments(
         n_samples=COUNT,
-        y=["array-like", str, Real, None],
+        y=["array-like", str, Real, np.generic, None],
         n_gibbs_steps=COUNT,
         random_state=RANDOM_STATE,
     )

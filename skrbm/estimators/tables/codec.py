@@ -384,11 +384,11 @@ class Table:
         present = [values[code] for code in np.unique(codes) if code != MISSING]
         nearest: dict[Any, int] = {}
         if handle_unknown == "nearest" and are_numbers(self.categories[j]):
-            places = self.categories[j].astype(np.float64)
+            places = _doubles(self.categories[j].tolist())
             order = np.argsort(places)
             halves = places[order] / 2
             others = [x for x in present if x not in numbers and isinstance(x, Real)]
-            ranks = np.searchsorted(halves[1:] + halves[:-1], np.array(others, dtype=np.float64))
+            ranks = np.searchsorted(halves[1:] + halves[:-1], _doubles(others))
             nearest = dict(zip(others, order[ranks].tolist(), strict=True))
             numbers |= nearest
         unknown = [value for value in present if value not in numbers]
@@ -420,3 +420,11 @@ class Table:
         if check_input == "raise":
             raise ValueError(message)
         warn_user(message, DomainWarning)
+
+
+def _doubles(numbers: list[Any]) -> Array:
+    """Numbers in double precision, with the largest finite one for integers beyond it."""
+    limit = int(np.finfo(np.float64).max)
+    return np.array(
+        [min(max(x, -limit), limit) if isinstance(x, int) else x for x in numbers], np.float64
+    )

@@ -110,9 +110,27 @@ def factorized(column: Any) -> tuple[Array, list[Any]]:
 
 
 def cells_of(column: Any) -> Array:
-    """Values of a column as an array of Python objects."""
-    cells = column.to_list() if _library_of(column) == "polars" else column.tolist()
-    return np.fromiter(cells, object, len(cells))
+    """Values of a column as an array of Python objects.
+
+    Raises
+    ------
+    ValueError
+        If a time of polars is not a whole number of microseconds, as are times of Python.
+    """
+    if _library_of(column) != "polars":
+        return np.fromiter(column.tolist(), object, len(column))
+    is_nanoseconds = str(column.dtype) == "Time" or getattr(column.dtype, "time_unit", "") == "ns"
+    if is_nanoseconds and (column.to_physical() % 1000 != 0).any():
+        raise ValueError(
+            f"Column {column.name!r} expected to have times in whole microseconds, got fractions. "
+            f"Round the times, for example by .dt.round('1us')."
+        )
+    return np.fromiter(column.to_list(), object, len(column))
+
+
+def cells_like(column: Any, values: Array) -> Array:
+    """Values of an array as the objects that `cells_of` has for equal values of a column."""
+    return cells_of(values if isinstance(column, np.ndarray) else type(column)(values))
 
 
 def is_missing(value: Any) -> bool:
@@ -163,6 +181,8 @@ def rounded(values: Array, dtype: str) -> Array:
     plain = re.split(r"[\[\],]", dtype.lower().removeprefix("sparse["))[0]  # without "[pyarrow]"
     if plain in BOOLEANS:
         return values > 0.5
+    if plain in ("int128", "uint128"):  # of polars; their limits are beyond NumPy's integers
+        return np.rint(values)
     try:
         limits = np.iinfo(plain)
     except (TypeError, ValueError):
@@ -232,6 +252,26 @@ def written(
     table.columns = pd.Index(list(names))  # tuples become a MultiIndex
     table.index = table.index if index is None else index
     return table
+
+
+def in_library(table: Any, library: str) -> Any:
+    """Convert a data frame to one of "pandas" or "polars", column by column.
+
+    Arrays, and frames of this library, are returned unchanged, as are all tables for "default".
+    """
+    if library == "default" or container_of(table) in ("array", library):
+        return table
+    cells = {
+        name: [None if is_missing(x) else x for x in cells_of(column)]
+        for name, column in zip(column_names(table), columns_of(table), strict=True)
+    }
+    if library == "polars":
+        import polars as pl
+
+        return pl.DataFrame(cells)
+    import pandas as pd
+
+    return pd.DataFrame(cells)
 
 
 def _converted(

@@ -11,6 +11,7 @@ import numpy as np
 from skrbm.core.numerics import Array
 from skrbm.estimators.input.validation import warn_user
 from skrbm.estimators.tables.frames import (
+    cells_like,
     column_names,
     columns_of,
     declared_categories,
@@ -268,6 +269,8 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
         ) from error
     is_empty = bool((codes < 0).all())
     declared = options[0] if options else declared_categories(column)
+    if isinstance(declared, np.ndarray):
+        declared = cells_like(column, declared).tolist()
     if isinstance(declared, str) or not (declared is None or isinstance(declared, Collection)):
         raise ValueError(
             f"Categories of column {name!r} expected to be a list, got {declared!r}. Pass all "
@@ -308,6 +311,8 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
     types = {type(value) for value in categories}
     is_plain = len(types) == 1 and all(issubclass(one, bool | int | float) for one in types)
     array = np.array(categories) if is_plain else np.fromiter(categories, dtype=object)
+    if array.dtype.kind == "f" and not isinstance(categories[0], float):  # -1 and 2**63 + 1
+        array = np.fromiter(categories, dtype=object)
     return ColumnKind(kind, array, 0.0, 1.0, is_empty)
 
 
