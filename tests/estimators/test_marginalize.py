@@ -1,5 +1,7 @@
 """Missing values in training, features and scores."""
 
+from itertools import product
+
 import numpy as np
 import oracles
 import pandas as pd
@@ -13,6 +15,7 @@ from skrbm import (
     AnnealingWarning,
     BernoulliRBM,
     GaussianBernoulliRBM,
+    RBMClassifier,
     TabularRBM,
     log_likelihood_scorer,
 )
@@ -377,6 +380,54 @@ def test_few_observed_values_of_first_rows_do_not_set_the_scale():
         rbm.partial_fit(first)
     rbm.partial_fit(X)
     np.testing.assert_allclose(rbm.noise_variance_, 1, atol=0.2)
+
+
+def late_blocks(first):
+    """Blocks of a stream; in the first ten, the second column has the values of `first`."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(20, 50))
+    X = np.stack([50 + 5 * z, 1000 + 2 * z, z], axis=2) + rng.normal(size=(20, 50, 3))
+    X[:10, :, 1] = np.nan
+    X[:10, : len(first), 1] = first
+    return X
+
+
+@pytest.mark.filterwarnings("ignore:Features .* are constant", "ignore:Columns .* no observed")
+@pytest.mark.parametrize(
+    ("estimator", "first"),
+    [
+        *product(["gaussian", "table"], [[], [0.0] * 50, [7.0], [999, 1001, 1000.5]]),
+        ("classifier", [0.0] * 50),  # labeled rows are complete
+    ],
+)
+def test_columns_that_are_observed_late_start_from_their_values(estimator, first):
+    """Slips: the start of an absent column kept (500,000 nats a row), offsets of absent values."""
+    X, options = late_blocks(first), {"random_state": 0}
+    if estimator == "classifier":
+        classifier = RBMClassifier(GaussianBernoulliRBM(4, **options))
+        for rows in X[:12]:
+            classifier.partial_fit(rows, np.arange(50) % 2, classes=[0, 1])
+        rbm = classifier.estimator_
+    else:
+        kind = {"gaussian": GaussianBernoulliRBM, "table": TabularRBM}[estimator]
+        rbm = kind(4, missing="marginalize", average=True, **options)
+        for rows in X[:12]:
+            rbm.partial_fit(rows)
+    log_p = rbm.log_likelihood(X[12:].reshape(-1, 3)).mean()
+    # With values in all blocks -7.2; first values that are far from the others widen the scale.
+    assert log_p > (-17 if first else -7.1)
+
+
+@pytest.mark.filterwarnings("ignore:Features .* are constant")
+def test_columns_whose_start_suits_their_values_are_not_started_again():
+    """Slip: a constant column that begins to vary within its noise loses its weights."""
+    X = late_blocks([1000.0] * 50)
+    rbm = GaussianBernoulliRBM(4, random_state=0)
+    for rows in X[:10]:
+        rbm.partial_fit(rows)
+    weights = rbm.components_[:, 1].copy()
+    rbm.partial_fit(X[10])
+    assert np.abs(rbm.components_[:, 1] - weights).max() < np.abs(weights).max() / 2
 
 
 def test_streams_go_on_after_arrays_of_another_width():

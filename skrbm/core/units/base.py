@@ -248,6 +248,14 @@ class Units(ABC):
         columns = self.unit_columns(index)
         return self.map_arrays(lambda array: array[columns])
 
+    def with_columns(self, is_chosen: Array, other: Self) -> Self:
+        """Layer whose columns in the mask `is_chosen` are those of another layer like this one."""
+        layer: Any = self
+        arrays = {name: array.copy() for name, array in self.arrays.items()}
+        for name, array in arrays.items():
+            array[is_chosen] = other.arrays[name][is_chosen]
+        return replace(layer, **arrays)
+
     def unit_energies(self, states: Array) -> Array:
         """Energies of each unit of dense states, of shape (n_samples, n_units), in nats.
 

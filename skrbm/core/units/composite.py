@@ -268,6 +268,11 @@ class Composite(WideUnits):
         is_same = all(new is old for new, (_, old) in zip(gauged, parts, strict=True))
         return rows if is_same else np.concatenate(gauged, axis=0)
 
+    def with_columns(self, is_chosen: Array, other: Self) -> Self:
+        pairs = zip(self._split(is_chosen), other.parts, strict=True)
+        parts = (part.with_columns(own, new) for (part, own), new in pairs)
+        return replace(self, parts=tuple(parts))
+
     def in_zero_sum_gauge(self) -> Self:
         return replace(self, parts=tuple(part.in_zero_sum_gauge() for part in self.parts))
 

@@ -22,6 +22,7 @@ from skrbm.core.training.start.initialization import (
     initial_hidden_layer,
     initial_machine,
     initial_particles,
+    with_new_columns,
 )
 from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.training.start.pretraining import (
@@ -50,6 +51,7 @@ from skrbm.estimators.input.validation import (
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 MIN_SCALE_ROWS = 20  # rows from which a variance can be estimated within a factor of two
+MAX_DIVERGENCE = 1.0  # nats, beyond which a column whose scale was unknown is initialized anew
 MAX_FACTOR_ROWS = 2000  # from which factors are estimated; imputing missing values of more is slow
 
 
@@ -335,12 +337,43 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     if is_open and published.visible.bounds(model.moments(data["all"])[1]):
         # The variance bounds were set from too few rows.
         return _new(problem, data["all"], n_observed, rng)
+    if is_published and is_as_wide and problem.checkpoint is None:
+        renewed = _with_late_columns(problem, published, data)
+        if renewed is not published:
+            published, is_published = renewed, False
+            training = {**training, "visible_offset": None, "hidden_offset": None}
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     particles = np.empty((0, n_hidden))
     if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
         particles = check_parameter(rbm, "h_samples_", 2)
     state["particles"] = particles.astype(machine.dtype)
     return machine, data, state, published
+
+
+def _with_late_columns(problem: Problem, published: Machine, data: Data) -> Machine:
+    """Initialize unbounded visible columns whose scale was unknown until now.
+
+    These columns had fewer than `MIN_SCALE_ROWS` observed values in earlier calls, or were
+    constant. A column is initialized anew if its former statistics describe all rows worse than the
+    present ones, by more than `MAX_DIVERGENCE`; training alone would take thousands of updates. If
+    there are no such columns, the result is `published` itself.
+    """
+    model, before = problem.model, problem.data_before
+    (n_before, mean_before, variance_before), (_, mean, variance) = before["all"], data["all"]
+    n_before = before.get("n_observed", n_before)
+    scale_before, scale = (np.where(x > 0, x, 1) for x in (variance_before, variance))
+    ratio = scale / scale_before
+    square = (mean - mean_before) ** 2 / scale_before
+    divergence = (square + ratio - 1 - np.log(ratio)) / 2  # of two normal distributions
+    is_unknown = (n_before < MIN_SCALE_ROWS) | (variance_before == 0)
+    low, high = published.visible.column_bounds
+    is_late = np.isinf(high - low)
+    is_late[: len(mean)] &= is_unknown & (divergence > MAX_DIVERGENCE)
+    is_late[len(mean) :] = False  # columns of the label
+    if not is_late.any():
+        return published
+    layer = model.base_layer(data["all"], data["is_varying"]).astype(published.dtype)
+    return with_new_columns(published, is_late, layer, model.moments(before["all"])[0])
 
 
 def _trained(

@@ -123,6 +123,32 @@ def initial_machine(
     return recenter(centered, None, None)
 
 
+def with_new_columns(machine: Machine, is_new: Array, visible: Units, state: Array) -> Machine:
+    """Machine whose new visible columns are independent of the hidden units.
+
+    Parameters
+    ----------
+    machine : Machine
+        Plain machine.
+    is_new : ndarray of bool of shape (n_visible,)
+        Mask of the columns, which contains all columns of a unit or none.
+    visible : Units
+        Plain layer of the same structure as that of `machine`, which has the new columns.
+    state : ndarray of shape (n_visible,)
+        Visible state for which the hidden units keep their distribution.
+
+    Returns
+    -------
+    machine : Machine
+        Plain machine in which the weights of the new columns are zero.
+    """
+    removed = np.where(is_new[:, None], machine.weights, 0)
+    field = machine.visible.signal(state[None])[0] @ removed
+    hidden = machine.hidden.recentered(None, field)
+    layer = machine.visible.with_columns(is_new, visible)
+    return Machine(layer, hidden, machine.weights - removed)
+
+
 def column_variances(layer: Units) -> Array:
     """Covariance between the state and the signal of each column, without a field.
 

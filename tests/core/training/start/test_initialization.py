@@ -11,6 +11,7 @@ from core.models import (
     sized,
     started_layer,
     visible_layer,
+    visible_states,
 )
 from sklearn.datasets import load_digits
 
@@ -20,6 +21,7 @@ from skrbm.core.training.start.initialization import (
     initial_hidden_layer,
     initial_machine,
     initial_particles,
+    with_new_columns,
 )
 from skrbm.core.units import Bernoulli, Spin
 
@@ -153,3 +155,25 @@ def test_initial_particles_are_hidden_units_under_independent_features(kind, see
     uncoupled = base.replace(weights=0 * base.weights)
     v, _ = oracles.sample_exact(uncoupled, 20_000, rng)
     assert_mean(particles - oracles.mean_hidden(p, v), 0)
+
+
+@pytest.mark.parametrize("kind", oracles.KINDS)
+def test_new_columns_are_independent_and_leave_the_hidden_units_as_they_are(kind, rng):
+    """Slips: the columns of another part, a bias of the hidden units that loses what they absorb."""
+    p, other = (model(sized(kind, 4, 3), seed) for seed in (0, 1))
+    machine, visible = machine_from(p), visible_layer(other)
+    unit = machine.visible.unit_columns(machine.visible.n_units - 1)
+    is_new = np.isin(np.arange(machine.visible.n_columns), unit)
+    state = visible_states(p, rng, 1)[0]
+    renewed = with_new_columns(machine, is_new, visible, state)
+    rows = np.stack([state, np.where(is_new, visible_states(p, rng)[-1], state)])
+    np.testing.assert_allclose(
+        renewed.mean_hidden(rows), machine.mean_hidden(rows[:1]).repeat(2, axis=0), atol=1e-12
+    )
+    h = machine.sample_hidden(rows, rng)
+    means, before = renewed.mean_visible(h), machine.mean_visible(h)
+    np.testing.assert_allclose(means[:, ~is_new], before[:, ~is_new], atol=1e-12)
+    alone = visible.mean(visible.zero_field(2))
+    np.testing.assert_allclose(means[:, is_new], alone[:, is_new], atol=1e-12)
+    for name, array in renewed.visible.arrays.items():
+        assert not np.shares_memory(array, machine.visible.arrays[name])
