@@ -273,8 +273,9 @@ def test_dates_are_refused_with_advice(X, kinds):
 
 def test_values_that_cannot_be_hashed_are_refused_by_name():
     """Slip: a bare TypeError of pandas or of a dict."""
-    with pytest.raises(TypeError, match=r"Column 'port' expected .* hashable .*'list'"):
-        TabularRBM(2).fit(pd.DataFrame({"port": [["S"]] * 4}))
+    for cells, kinds in (([["S"]] * 4, "auto"), (["S"] * 4, {"port": ("categorical", [["S"]])})):
+        with pytest.raises(TypeError, match=r"Column 'port' expected .* hashable .*'list'"):
+            TabularRBM(2, kinds=kinds).fit(pd.DataFrame({"port": cells}))
 
 
 def test_integers_beyond_double_precision_are_refused_by_name():

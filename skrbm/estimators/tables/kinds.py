@@ -260,14 +260,6 @@ def _real(
 
 
 def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:
-    try:
-        codes, values = factorized(column)
-    except TypeError as error:
-        raise TypeError(
-            f"Column {name!r} expected to have text, numbers or other hashable values, got "
-            f"{error}. Convert the values, for example by str."
-        ) from error
-    is_empty = bool((codes < 0).all())
     declared = options[0] if options else declared_categories(column)
     if isinstance(declared, np.ndarray):
         declared = cells_like(column, declared).tolist()
@@ -276,7 +268,16 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
             f"Categories of column {name!r} expected to be a list, got {declared!r}. Pass all "
             f"categories, as in kinds={{{name!r}: ({kind!r}, ['a', 'b'])}}."
         )
-    listed = values if declared is None else [x for x in declared if not is_missing(x)]
+    try:
+        codes, values = factorized(column)
+        listed = values if declared is None else [x for x in declared if not is_missing(x)]
+        frozenset(listed)
+    except TypeError as error:
+        raise TypeError(
+            f"Column {name!r} expected to have text, numbers or other hashable values, got "
+            f"{error}. Convert the values, for example by str."
+        ) from error
+    is_empty = bool((codes < 0).all())
     # The order of a set differs between processes.
     categories = (
         _sorted(listed) if declared is None or isinstance(declared, set | frozenset) else listed
