@@ -74,24 +74,31 @@ class ImputedRows:
         self.observed = np.concatenate([~np.isnan(v[block][:, firsts]) for block in blocks])
         widths = base.by_column(np.arange(base.n_units))
         n_missing = ~self.observed @ np.bincount(widths, minlength=base.n_units)
-        self._ends = np.cumsum(n_missing)
-        self.imputed = np.empty(self._ends[-1], dtype=v.dtype)
+        self._edges = np.append(0, np.cumsum(n_missing))
+        self.imputed = np.empty(self._edges[-1], dtype=v.dtype)
         self.is_initial = np.ones(v.shape[0], dtype=bool)
         donors = np.asarray(every_kth_row(v, N_DONORS))
         for block in blocks:
             rows = np.asarray(v[block])
             draws = base.sample(base.zero_field(len(rows)), rng)
             values = with_nearest_values(rows, donors, draws)[np.isnan(rows)]
-            self.imputed[self._places(np.arange(v.shape[0])[block])] = values
+            self.imputed[self._places(self._numbers(block))] = values
 
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __getitem__(self, rows: Any) -> Array:
-        return self._imputed_rows(np.arange(len(self))[rows])
+    def __getitem__(self, rows: Array | slice) -> Array:
+        numbers = self._numbers(rows)
+        v = np.array(self._v[numbers])
+        v[np.isnan(v)] = self.imputed[self._places(numbers)]
+        return v
 
     def redraw(
-        self, machine: Machine, rows: Any, rng: np.random.Generator, v: Array | None = None
+        self,
+        machine: Machine,
+        rows: Array | slice,
+        rng: np.random.Generator,
+        v: Array | None = None,
     ) -> Array:
         """Redraw the missing values of rows by Gibbs steps with the observed values clamped.
 
@@ -113,7 +120,7 @@ class ImputedRows:
         v : ndarray of shape (n_rows, n_visible)
             Rows with redrawn missing values.
         """
-        numbers, v = np.arange(len(self))[rows], self[rows] if v is None else v
+        numbers, v = self._numbers(rows), self[rows] if v is None else v
         incomplete = np.flatnonzero(~self.observed[numbers].all(axis=1))
         numbers, values = numbers[incomplete], self._v[numbers[incomplete]]
         states, is_missing = v[incomplete].astype(machine.dtype, copy=False), np.isnan(values)
@@ -130,18 +137,16 @@ class ImputedRows:
         v[incomplete], self.is_initial[numbers] = states, False
         return v
 
-    def _imputed_rows(self, numbers: Array) -> Array:
-        """Copy of the given rows, in which the current draws replace missing values."""
-        v = np.array(self._v[numbers])
-        v[np.isnan(v)] = self.imputed[self._places(numbers)]
-        return v
+    def _numbers(self, rows: Array | slice) -> Array:
+        """Indices of the given rows; the cost does not depend on the number of other rows."""
+        return np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
 
     def _places(self, numbers: Array) -> Array:
         """Indices into `imputed` of the missing values of the given rows, row by row."""
-        n_missing = np.diff(self._ends, prepend=0)[numbers]
+        first = self._edges[numbers]
+        n_missing = self._edges[numbers + 1] - first
         before = np.cumsum(n_missing) - n_missing
-        first = self._ends[numbers] - n_missing - before
-        return np.repeat(first, n_missing) + np.arange(n_missing.sum())
+        return np.repeat(first - before, n_missing) + np.arange(n_missing.sum())
 
 
 @final

@@ -1,5 +1,7 @@
 """Draws of what is missing, against enumerated conditional laws."""
 
+import tracemalloc
+
 import numpy as np
 import oracles
 import pytest
@@ -113,3 +115,18 @@ def test_first_values_are_those_of_near_rows():
     rows = ImputedRows(v, units, 1, rng)
     is_right = np.sign(rows[:]) == sign
     assert is_right[(~np.isnan(v)).sum(axis=1) >= 2].mean() > 0.999
+
+
+def test_a_mini_batch_costs_nothing_for_other_rows():
+    """Slip: indices of all rows in every update, so that an epoch is quadratic in the rows."""
+    v = np.zeros((200_000, 2))
+    v[::3, 0] = np.nan
+    rng = np.random.default_rng(0)
+    rows = ImputedRows(v, Bernoulli(np.zeros(2)), 1, rng)
+    machine = Machine(Bernoulli(np.zeros(2)), Bernoulli(np.zeros(1)), np.zeros((2, 1)))
+    for some in (slice(9, 19), rng.permutation(200_000)[:10]):
+        tracemalloc.start()
+        rows.redraw(machine, some, rng, rows[some])
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 100_000  # bytes; eight for every row are 1.6 million
