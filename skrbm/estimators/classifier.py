@@ -235,11 +235,8 @@ class RBMClassifier(
             seems to consist of identifiers.
         """
         rbm = self._new_estimator()
-        resumes = rbm.__sklearn_is_fitted__()
         task = FitTask(self, X, y, rbm.n_iter, sample_weight)
-        rows = self._checked(rbm, X, y, sample_weight, resumes)
-        problem = LabelProblem.of(*rows, is_planned=True, resumes=resumes)
-        fit_estimator(self, problem, task)
+        fit_estimator(self, self._problem(rbm, X, y, sample_weight, is_planned=True), task)
         return self
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -307,8 +304,8 @@ class RBMClassifier(
                 "Pass classes=numpy.unique(y) of the labels of all calls."
             )
         rbm = copy(self.estimator_) if resumes else self._new_estimator()
-        rows = self._checked(rbm, X, y, sample_weight, resumes, classes)
-        fit_estimator(self, LabelProblem.of(*rows, is_planned=False, resumes=resumes))
+        problem = self._problem(rbm, X, y, sample_weight, is_planned=False, classes=classes)
+        fit_estimator(self, problem)
         return self
 
     def _new_estimator(self) -> Any:
@@ -332,10 +329,11 @@ class RBMClassifier(
         fitted = copy(before).set_params(**rbm.get_params(deep=False))
         return fitted if fitted.__sklearn_is_fitted__() else rbm
 
-    def _checked(
-        self, rbm: Any, X: Any, y: Any, sample_weight: Any, resumes: bool, classes: Any = None
-    ) -> tuple[Any, Any, Array, Array | None]:
-        """Validate the input; return a copy of the classifier, rows, label numbers and weights."""
+    def _problem(
+        self, rbm: Any, X: Any, y: Any, sample_weight: Any, *, is_planned: bool, classes: Any = None
+    ) -> LabelProblem:
+        """Validate the input, and describe the fit of `rbm`, which resumes if it is fitted."""
+        resumes = rbm.__sklearn_is_fitted__()
         classifier, y = copy(self), column_or_1d(y, warn=True)
         validate_data(classifier, X, reset=not resumes, skip_check_array=True)
         check_consistent_length(X, y)
@@ -372,7 +370,9 @@ class RBMClassifier(
             X, weights, numbers = present_rows(X, weights, numbers)
         checked = rbm._model.check_X(X, reset=not resumes, sample_weight=weights)
         write_attributes(classifier, {"estimator_": rbm, "classes_": labels})
-        return classifier, checked, numbers, weights
+        return LabelProblem.of(
+            classifier, checked, numbers, weights, is_planned=is_planned, resumes=resumes
+        )
 
     def _is_labelled(self, y: Array) -> Array:
         """Mask of the rows whose label is not `unlabeled`."""

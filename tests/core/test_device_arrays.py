@@ -292,7 +292,7 @@ def test_phases_average_to_the_exact_gradient(case, algorithm, seed, rng):
     ladder = Ladder(np.array([1.0, 0.0]))
     options = {"base": visible_layer(base).map_arrays(to_device), "ladder": ladder}
     phase = ALGORITHMS[algorithm].create(1, **options)
-    laws = [tempered_hidden_law(p, base, beta) for beta in ladder.betas[: phase.n_chains]]
+    laws = [tempered_hidden_law(p, base, beta) for beta in ladder.betas[: phase.n_temperatures]]
     buffers, gradients = UpdateBuffers(), []
     for _ in range(n_repeats):
         v, _ = oracles.sample_exact(p, n_rows, rng)
@@ -332,7 +332,13 @@ def test_parts_of_training_run_on_the_device_to_their_end(case, algorithm, seed,
     base = machine.visible.astype(np.float64, copy=True)
     phase = ALGORITHMS[algorithm].create(1, base, Ladder.of(3))
     preconditioner = Preconditioner()
-    parts = Guard(), GreyValues(), JumpToData(phase.n_chains), Damping(preconditioner), Average()
+    parts = (
+        Guard(),
+        GreyValues(),
+        JumpToData(phase.n_temperatures),
+        Damping(preconditioner),
+        Average(),
+    )
     trainer = Trainer(
         phase,
         0.01,
@@ -340,7 +346,7 @@ def test_parts_of_training_run_on_the_device_to_their_end(case, algorithm, seed,
         preconditioner=preconditioner,
         parts=tuple(part for part in parts if part.needs <= phase.offers),
     )
-    particles = particles_of(machine, 6 * phase.n_chains, rng)
+    particles = particles_of(machine, 6 * phase.n_temperatures, rng)
     machine, state = trained(trainer, machine, v, particles, rng)
     for array in (*machine.parameters.values(), state.particles, state.hidden_offset):
         assert np.isfinite(on_host(array)).all()

@@ -24,7 +24,7 @@ from skrbm.core.training.negative_phase import ROW_WEIGHTS, NegativePhase
 
 @final
 @dataclass(frozen=True)
-class LabelledRows(DataExpectation):
+class LabelExpectation(DataExpectation):
     r"""Weighted sum of the negative gradients of the energy over rows and labels.
 
     The sum contains each row :math:`n` with each possible label :math:`k`. The gradient of a pair
@@ -151,14 +151,9 @@ class LabelObjective:
         offers = self.negative_phase.offers if self.generative_weight > 0 else frozenset[str]()
         return offers - {ROW_WEIGHTS}
 
-    @property
-    def n_chains(self) -> int:
-        """Number of temperatures of the chains; 1 for all algorithms but `ParallelTempering`."""
-        return self.negative_phase.n_chains
-
     def __call__(
         self, machine: Machine, v: Any, h: Array, buffers: UpdateBuffers, rng: np.random.Generator
-    ) -> tuple[LabelledRows, Expectation, Array]:
+    ) -> tuple[LabelExpectation, Expectation, Array]:
         """Compute both phases for a mini-batch of labeled and unlabeled rows.
 
         Parameters
@@ -167,7 +162,7 @@ class LabelObjective:
             Plain machine before the update, whose last visible unit is the label.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch; unlabeled rows have zeros in all label columns.
-        h : ndarray of shape (n_chains * n_particles, n_hidden)
+        h : ndarray of shape (n_temperatures * n_particles, n_hidden)
             Hidden states of the persistent chains. The array may be overwritten.
         buffers : UpdateBuffers
             Buffers for the arrays of the update.
@@ -176,12 +171,12 @@ class LabelObjective:
 
         Returns
         -------
-        positive : LabelledRows
+        positive : LabelExpectation
             Sum of the gradient of the conditional log-likelihood and the positive phase of the
             joint log-likelihood, each multiplied by its weight.
         negative : Expectation
             Expectation under the model, multiplied by the generative weight.
-        h : ndarray of shape (n_chains * n_particles, n_hidden)
+        h : ndarray of shape (n_temperatures * n_particles, n_hidden)
             Hidden states of the persistent chains after the update's Gibbs steps. They are
             unchanged without persistent chains, or if the generative weight is 0.
 
@@ -196,7 +191,7 @@ class LabelObjective:
         known = dense(v[:, labels.columns])
         field = labels.without(known, field)
         equal = np.full(n_rows, 1 / n_rows)
-        positive = LabelledRows(machine, labels, v, mean, field, factors, equal)
+        positive = LabelExpectation(machine, labels, v, mean, field, factors, equal)
         model: Expectation = AllStates()
         if self.generative_weight:
             rows = v if self.starts_at_data else v[:0]  # other chains do not need the rows

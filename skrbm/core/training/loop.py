@@ -90,7 +90,7 @@ def run_epochs(
     n_rows = int(v.shape[0] if rows is None else len(rows))
     n_batches = -(-n_rows // trainer.batch_size)
     bounds = np.arange(n_batches + 1) * n_rows // n_batches
-    parts = [part for part in trainer.parts if part.applies_to(machine, v)]
+    parts = trainer.parts
     draw_rows, around_epoch = hooks(parts, "draw_rows"), hooks(parts, "around_epoch")
     # The rows are counted, and the parts are prepared, before the first epoch.
     counts = state.n_rows, state.total_weight
@@ -100,7 +100,9 @@ def run_epochs(
         for hook in hooks(parts, "begin"):
             hook(machine, state, v, rows)
     for epoch in range(n_done, n_iter):
-        moved = trainer.start(machine, state)
+        moved = machine  # shares the weights of the plain machine if training is centered
+        if trainer.centering:
+            moved = recenter(machine, *state.offsets(machine.dtype))
         try:
             with ExitStack() as contexts:
                 for hook in around_epoch:

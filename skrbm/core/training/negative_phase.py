@@ -59,7 +59,7 @@ class NegativePhase(ABC):
 
     @property
     @abstractmethod
-    def n_chains(self) -> int:
+    def n_temperatures(self) -> int:
         """Number of temperatures of the chains; 1 for all algorithms but `ParallelTempering`."""
 
     @abstractmethod
@@ -84,7 +84,7 @@ class NegativePhase(ABC):
             Plain machine before the update, in the precision of states.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
             Mini-batch.
-        h : ndarray of shape (n_chains * n_particles, n_hidden)
+        h : ndarray of shape (n_temperatures * n_particles, n_hidden)
             Hidden states of the persistent chains. The chains at temperature 1 come first. The
             array may be overwritten.
         buffers : UpdateBuffers
@@ -96,7 +96,7 @@ class NegativePhase(ABC):
         -------
         positive, negative : DataExpectation, Expectation
             Expectations under the data and under the model.
-        h : ndarray of shape (n_chains * n_particles, n_hidden)
+        h : ndarray of shape (n_temperatures * n_particles, n_hidden)
             Hidden states of the persistent chains after the update's Gibbs steps. They are
             unchanged if the algorithm has no persistent chains.
 
@@ -116,7 +116,7 @@ class OneTemperature(NegativePhase):
         return cls(n_gibbs_steps)
 
     @property
-    def n_chains(self) -> int:
+    def n_temperatures(self) -> int:
         return 1
 
     def finish_epoch(self) -> dict[str, float]:
@@ -221,7 +221,7 @@ class ParallelTempering(NegativePhase):
         return cls(n_gibbs_steps, base=base, ladder=ladder)
 
     @property
-    def n_chains(self) -> int:
+    def n_temperatures(self) -> int:
         return len(self.ladder.betas)
 
     def finish_epoch(self) -> dict[str, float]:
@@ -232,7 +232,7 @@ class ParallelTempering(NegativePhase):
     ) -> Phases:
         path = TemperedPath.to(machine, self.base)
         n_hidden = machine.hidden.n_columns
-        h = h.reshape(self.n_chains, -1, n_hidden)
+        h = h.reshape(self.n_temperatures, -1, n_hidden)
         states, h = parallel_tempering(path, h, self.ladder, self.n_gibbs_steps, rng)
         phases = buffers.phases(v, len(states[0]), machine)
         phases.model[...] = states[0]

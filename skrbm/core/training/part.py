@@ -32,7 +32,7 @@ class Step:
     positive : DataExpectation
         Positive phase. If the phases of the `Trainer` are a `NegativePhase`, as in all fits without
         labels, it is a `Samples` with a single block (v, mean). If they are a `LabelObjective`, it
-        is a `LabelledRows`. Here, mean[i, j] is the expected state of hidden column j given row i
+        is a `LabelExpectation`. Here, mean[i, j] is the expected state of hidden column j given row i
         of the mini-batch. In both cases, the row weights sum to one, and `averages()` returns the
         weighted averages of `v` and `mean` over the rows.
     rate : float
@@ -78,15 +78,6 @@ class Part:
     def memory(self, state: TrainingState) -> dict[str, Any]:
         """Return the state of this part, an initially empty dictionary in `state.parts`."""
         return state.parts.setdefault(self.name, {})
-
-    def applies_to(self, machine: Machine, v: Any) -> bool:
-        """Return False to skip `begin`, `around_epoch` and `draw_rows` in a run on the data `v`.
-
-        These three hooks are then skipped without a message; all other hooks are called
-        nevertheless. To refuse a model or data, return True and raise an error in `begin`. The
-        method is called once per run, at the start of `run_epochs`. `v` includes held-out rows.
-        """
-        return True
 
     def begin(
         self, machine: Machine, state: TrainingState, v: Any, rows: Array | None = None

@@ -22,10 +22,9 @@ class TrainingState:
 
     Parameters
     ----------
-    particles : ndarray of shape (n_chains * n_particles, n_hidden)
-        Hidden states of the persistent chains: n_particles chains at each of n_chains temperatures.
-        The chains at temperature 1 come first. Algorithms without persistent chains leave the array
-        unchanged.
+    particles : ndarray of shape (n_temperatures * n_particles, n_hidden)
+        Hidden states of the persistent chains: `n_particles` chains at each temperature, those at
+        temperature 1 first. Algorithms without persistent chains leave the array unchanged.
     visible_offset : ndarray of shape (n_visible,), default=None
         Running mean of the data. In centered training, the visible offset is set to it before every
         epoch and after every tenth update. It is None until the first centered epoch.
@@ -51,8 +50,8 @@ class TrainingState:
     """
 
     particles: Array
-    visible_offset: Array | None = None
-    hidden_offset: Array | None = None
+    visible_offset: Any = None
+    hidden_offset: Any = None
     memory: Memory = field(default_factory=dict)
     n_updates: int = 0
     rate_factor: float = 1.0
@@ -112,34 +111,14 @@ class TrainingState:
             Mean of the visible states over the mini-batch.
         mean_hidden : ndarray of shape (n_hidden,)
             Mean of the expected hidden states over the mini-batch.
-
-        Raises
-        ------
-        ValueError
-            If `visible_offset` or `hidden_offset` is None.
         """
-        visible, hidden = self._initialized_offsets()
+        visible, hidden = self.visible_offset, self.hidden_offset
         self.visible_offset = visible + OFFSET_RATE * (mean_visible - visible)
         self.hidden_offset = hidden + OFFSET_RATE * (mean_hidden - hidden)
 
     def offsets(self, dtype: Any) -> tuple[Array, Array]:
-        """Copies of the running means of both layers, converted to the given dtype.
-
-        Raises
-        ------
-        ValueError
-            If `visible_offset` or `hidden_offset` is None.
-        """
-        visible, hidden = self._initialized_offsets()
-        return visible.astype(dtype), hidden.astype(dtype)
-
-    def _initialized_offsets(self) -> tuple[Array, Array]:
-        if self.visible_offset is None or self.hidden_offset is None:
-            raise ValueError(
-                "Centered training expected running means of both layers, but they are not "
-                "initialized. Run `run_epochs`, or set both offsets."
-            )
-        return self.visible_offset, self.hidden_offset
+        """Copies of the running means of both layers, converted to the given dtype."""
+        return self.visible_offset.astype(dtype), self.hidden_offset.astype(dtype)
 
 
 def mapped(record: Any, function: Callable[[Array], Array]) -> Any:

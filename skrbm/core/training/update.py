@@ -110,7 +110,7 @@ class Trainer:
         Parameters
         ----------
         machine : Machine
-            Machine in training, which was returned by `start` and has writeable arrays.
+            Machine in training with writeable arrays, which is centered if `centering` is True.
         state : TrainingState
             State of training, changed in place.
         v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
@@ -128,9 +128,8 @@ class Trainer:
         Raises
         ------
         ValueError
-            If training is centered and the offsets of `state` are None. If `phases` is a
-            `LabelObjective`, and the last visible unit does not have one column for each of its
-            values. If chains are sampled by `ParallelTempering`, and `is_tempered_exactly` of the
+            If `phases` is a `LabelObjective`, and the last visible unit does not have one column
+            for each of its values. If chains are sampled by `ParallelTempering`, and `is_tempered_exactly` of the
             hidden units is False.
         TooManyStatesError
             If `is_exact` of `phases` is True, and both layers have more than `exact.MAX_STATES`
@@ -171,26 +170,3 @@ class Trainer:
             state.follow(*means)
             if state.n_updates % RECENTERING_PAUSE == 0:
                 machine.assign(recenter(machine, *state.offsets(machine.dtype)).arrays)
-
-    def start(self, machine: Machine, state: TrainingState) -> Machine:
-        """Prepare a machine for training: center its parameters if training is centered.
-
-        Parameters
-        ----------
-        machine : Machine
-            Plain machine.
-        state : TrainingState
-            State of training, which contains the offsets.
-
-        Returns
-        -------
-        machine : Machine
-            Machine with the same distribution, which shares the weights of the given machine.
-            Without centering, it is the given machine itself.
-
-        Raises
-        ------
-        ValueError
-            If training is centered and the offsets of `state` are None.
-        """
-        return recenter(machine, *state.offsets(machine.dtype)) if self.centering else machine

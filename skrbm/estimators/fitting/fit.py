@@ -252,7 +252,7 @@ class Fit:
     @property
     def _particles(self) -> Array:
         """Hidden states of the persistent chains at temperature 1, which come first."""
-        n_particles = len(self.state.particles) // self.start.phase.n_chains
+        n_particles = len(self.state.particles) // self.start.phase.n_temperatures
         return to_host(self.state.particles[:n_particles])
 
     def warn(self) -> None:

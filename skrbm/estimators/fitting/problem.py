@@ -220,21 +220,21 @@ class Problem(ABC):
         return int(self.X.shape[0] if learned is None else len(learned))
 
     @property
-    def n_batch(self) -> int:
+    def batch_size(self) -> int:
         """Maximum number of rows per mini-batch.
 
         If `batch_size` is "auto", the number is one hundredth of the number of training rows,
         rounded down, but at least `SMALLEST_BATCH` and at most `LARGEST_BATCH`.
         """
-        n_batch: int | str = self.model.rbm.batch_size
-        if isinstance(n_batch, str):
+        batch_size: int | str = self.model.rbm.batch_size
+        if isinstance(batch_size, str):
             return min(max(self.n_rows // 100, SMALLEST_BATCH), LARGEST_BATCH)
-        return n_batch
+        return batch_size
 
     @cached_property
     def n_updates(self) -> int:
         """Number of updates per epoch."""
-        return -(-self.n_rows // self.n_batch)
+        return -(-self.n_rows // self.batch_size)
 
     @abstractmethod
     def rows(self, start: Start, rng: np.random.Generator) -> Any:
@@ -322,8 +322,10 @@ class RowProblem(Problem):
         likelihood = None
         if self.model.rbm.track_likelihood:
             tracker = None if self.checkpoint is None else deepcopy(self.checkpoint["tracker"])
-            stream, sizes = self.streams["annealing"], (self.n_rows, self.n_updates)
-            likelihood = LikelihoodRecorder(start.base, stream, *sizes, dtype, tracker)
+            stream = self.streams["annealing"]
+            likelihood = LikelihoodRecorder(
+                start.base, stream, self.n_rows, self.n_updates, dtype, tracker
+            )
         return RowRecorder(
             history,
             self.model.rbm,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.machine import Machine, by_layer
-from skrbm.core.numerics import Array, like
+from skrbm.core.numerics import Array, is_array, like
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
@@ -82,7 +82,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     kurtosis = np.pad(kurtosis, (0, len(variance) - len(kurtosis)))  # that of a label is not used
     is_alike = machine.visible.is_discrete or rbm._row_format.is_standardized
     bounds = _bounds(machine, variance)
-    n_states = (problem.n_batch + len(start.state.particles)) * sum(machine.weights.shape)
+    n_states = (problem.batch_size + len(start.state.particles)) * sum(machine.weights.shape)
     is_large = machine.weights.size + n_states > MAX_DOUBLE_ELEMENTS
     is_rounded = is_large and is_alike and not phases.is_exact
     buffers = UpdateBuffers(np.float32 if is_rounded else machine.dtype)
@@ -97,10 +97,12 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     is_visible_unbounded, is_hidden_unbounded = map(np.any, machine.curvature_scales)
     has_chains = PERSISTENT_CHAINS in phases.offers
     hidden_scale = HiddenScale(preconditioner, not is_visible_unbounded, has_chains)
+    # Rows that are not an array are checked in each mini-batch.
+    may_be_grey = rbm.draw_states and (not is_array(rows) or machine.visible.has_means(rows))
     parts: tuple[Part, ...] = (
         Guard(start.dtype),
-        *([GreyValues()] if rbm.draw_states else ()),
-        _jumps(phases.n_chains, rbm._left_out),
+        *([GreyValues()] if may_be_grey else ()),
+        _jumps(start.phase.n_temperatures, rbm._left_out),
         *([hidden_scale] if is_hidden_unbounded else ()),
         Damping(preconditioner, optimizer.momentum_gain),
         *([penalties] if penalties else ()),
@@ -113,7 +115,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     return Trainer(
         phases,
         rbm.learning_rate,
-        problem.n_batch,
+        problem.batch_size,
         optimizer=optimizer,
         schedule=SCHEDULES[rbm.learning_rate_schedule],
         preconditioner=preconditioner,
@@ -129,10 +131,10 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     )
 
 
-def _jumps(n_chains: int, left_out: frozenset[str]) -> JumpToData:
+def _jumps(n_temperatures: int, left_out: frozenset[str]) -> JumpToData:
     """Jumps of the chains, without the kinds of rows that are left out."""
     return JumpToData(
-        n_chains,
+        n_temperatures,
         n_mixed=0 if "mixed rows" in left_out else N_MIXED_ROWS,
         n_extrapolated=0 if "extrapolated rows" in left_out else N_EXTRAPOLATED_ROWS,
         n_anchors=0 if "anchors" in left_out else N_FAR_ROWS,

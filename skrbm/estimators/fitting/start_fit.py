@@ -127,8 +127,8 @@ def start_fit(problem: Problem) -> Start:
     ladder = Ladder(betas) if len(betas) == n_temperatures else Ladder.of(n_temperatures)
     phase = ALGORITHMS[rbm.algorithm].create(rbm.n_gibbs_steps, first, ladder)
     # The chains at temperature 1 come first. Missing chains are initialized.
-    n_particles = rbm.n_particles or len(state["particles"]) or problem.n_batch
-    n_replicas = (phase.n_chains - 1) * n_particles
+    n_particles = rbm.n_particles or len(state["particles"]) or problem.batch_size
+    n_replicas = (phase.n_temperatures - 1) * n_particles
     particles = state["particles"][:n_particles]
     more = initial_particles(machine, base, n_particles - len(particles), rng)
     replicas = chains.get("replicas", particles[:0])
@@ -179,7 +179,7 @@ def _new(
         state: dict[str, Any] = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
     else:
         machine = add_hidden_units(found.machine, rbm.n_components, mean, found.variance, rng)
-        n_chains = rbm.n_particles or problem.n_batch
+        n_chains = rbm.n_particles or problem.batch_size
         rows = rng.choice(found.rows, n_chains, p=found.weights)
         state = {"particles": machine.sample_hidden(rows, rng), "parts": found.parts}
         data["least_kurtosis"] = found.least_kurtosis
@@ -230,8 +230,16 @@ def _with_clusters(
     # Not spawned from `rng`: before NumPy 2, a copied generator loses its seed sequence.
     most, (learned, _), stream = max(n_hidden, 2), problem.split, new_streams(deepcopy(rng), 1)[0]
     with one_blas_thread():  # threads slow small products down
-        size, weights = (step, most, stream), problem.sample_weight
-        modes = find_clusters(problem.X, learned, mean, variance, *size, sample_weight=weights)
+        modes = find_clusters(
+            problem.X,
+            learned,
+            mean,
+            variance,
+            step,
+            most,
+            stream,
+            sample_weight=problem.sample_weight,
+        )
         if modes is None:
             return None
         within = model.base_layer((n_samples, modes.origin, modes.variance), is_varying)

@@ -120,11 +120,10 @@ def _estimate(
     rng: np.random.Generator,
 ) -> LogPartition:
     n_jobs = model.rbm.n_jobs
-    size = n_temperatures, rng, n_jobs
     if method == "ais":
-        return annealed_log_partition(path, n_chains, *size)
+        return annealed_log_partition(path, n_chains, n_temperatures, rng, n_jobs)
     if method == "bar":
-        return bridged_log_partition(path, n_chains, *size)
+        return bridged_log_partition(path, n_chains, n_temperatures, rng, n_jobs)
     if init is None:
         ladder: int = model.rbm.n_temperatures
         n_steps = max(1, n_temperatures // ladder)
@@ -135,7 +134,7 @@ def _estimate(
             raise ValueError(
                 f"init expected to have at least 2 rows for a standard error, got shape {v.shape}."
             )
-    return reversed_log_partition(path, like(v, path.machine.weights), *size)
+    return reversed_log_partition(path, like(v, path.machine.weights), n_temperatures, rng, n_jobs)
 
 
 def _is_converged(result: LogPartition, previous: LogPartition, bound: float) -> bool:

@@ -241,8 +241,9 @@ def observed_free_energy(
             free_energy[rows] = -np.array(map_blocks(exact.log_sum_over_missing, blocks, n_jobs))
             if len(annealed):
                 v, rng = dense(X[annealed]), model.annealing_rng(random_state)
-                sizes = n_chains, n_temperatures
-                estimates = _annealed(model, machine, v, is_observed[annealed], *sizes, rng)
+                estimates = _annealed(
+                    model, machine, v, is_observed[annealed], n_chains, n_temperatures, rng
+                )
                 free_energy[annealed] = [-estimate.value for estimate in estimates]
                 error[annealed] = [estimate.std_error for estimate in estimates]
                 _warn_of_few_chains(annealed, estimates)

@@ -168,9 +168,10 @@ class SamplingMixin(ModelMixin):
                 return gibbs_steps(machine, v, n_gibbs_steps, rng)
             path = TemperedPath.to(machine, *path_ends)
             v = path.sample_base(n_chains, rng) if init is None else dense(v)
-            size = n_temperatures, n_gibbs_steps
             n_warm_steps = 0 if init is None else WARM_STEPS
-            return sample_tempered(path, v, *size, rng, n_warm_steps=n_warm_steps)
+            return sample_tempered(
+                path, v, n_temperatures, n_gibbs_steps, rng, n_warm_steps=n_warm_steps
+            )
 
         return self._row_format.write(self, model.map_rows(run, chains, is_random=True))
 

@@ -235,8 +235,9 @@ class LikelihoodMixin(ModelMixin):
             free_energy = model.map_rows(Machine.free_energy, X, is_precise=True)
             error = np.zeros(X.shape[0])
         else:
-            sizes = n_chains, n_temperatures
-            free_energy, error = observed_free_energy(model, X, is_observed, *sizes, random_state)
+            free_energy, error = observed_free_energy(
+                model, X, is_observed, n_chains, n_temperatures, random_state
+            )
         normalizer = self.log_partition() if log_partition is None else log_partition
         if self._visible_type.support.values:
             warn_if_too_likely(X, free_energy, normalizer, self._visible_type.support.values)
@@ -386,8 +387,10 @@ class LikelihoodMixin(ModelMixin):
                 value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
                 result = LogPartition(value, 0.0, method)
             else:
-                size, rng = (n_chains, n_temperatures), self._model.annealing_rng(random_state)
-                result = anneal(self._model, machine, method, *size, X, init, rng)
+                rng = self._model.annealing_rng(random_state)
+                result = anneal(
+                    self._model, machine, method, n_chains, n_temperatures, X, init, rng
+                )
             check(np.array([result.value, result.std_error]))
         return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
 

@@ -130,8 +130,16 @@ class LabelProblem(Problem):
             is_counted = is_planned and "checkpoint" in getattr(classifier, "_training_state", {})
             counts = {name: before[name] + (0.0 if is_counted else counts[name]) for name in counts}
         model = LabelModel(classifier, counts["label_weights"])
-        plan, candidates = (is_planned, resumes), np.flatnonzero(is_labelled)
-        return cls(model, X, sample_weight, *plan, candidates, counts, labels=labels)
+        return cls(
+            model,
+            X,
+            sample_weight,
+            is_planned,
+            resumes,
+            candidates=np.flatnonzero(is_labelled),
+            counts=counts,
+            labels=labels,
+        )
 
     def rows(self, start: Start, rng: np.random.Generator) -> LabelledRows:
         return LabelledRows(self.X, self.labels, len(self.model.owner.classes_))

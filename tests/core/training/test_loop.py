@@ -123,7 +123,7 @@ def test_an_update_does_not_write_to_its_rows(algorithm, seed, rng):
     p = model(("bernoulli", 4, 3, 0), seed)
     machine, rows = machine_from(p), visible_states(p, rng)[:5]
     phase = negative_phase(ALGORITHMS[algorithm], machine.astype(np.float64, copy=True), 3)
-    state, v = state_of(machine, rng, 5 * phase.n_chains), rows.copy()
+    state, v = state_of(machine, rng, 5 * phase.n_temperatures), rows.copy()
     state.visible_offset, state.hidden_offset = np.full(4, 0.3), np.full(3, 0.2)
     Trainer(phase, 1e-3, batch_size=5).update(machine, state, v, rng)
     np.testing.assert_array_equal(v, rows)
@@ -195,7 +195,7 @@ def test_every_algorithm_learns_a_model_of_every_kind(kind, algorithm, seed, rng
     hidden = initial_hidden_layer(type(machine_from(teacher).hidden), 3)
     machine = initial_machine(visible, hidden, mean, variance, rng)
     phase = negative_phase(ALGORITHMS[algorithm], machine.astype(np.float64, copy=True), 3)
-    state = state_of(machine, rng, 100 * phase.n_chains)
+    state = state_of(machine, rng, 100 * phase.n_temperatures)
     like = model(sized(kind, 4, 3), seed)
 
     def log_likelihood():

@@ -126,7 +126,7 @@ def test_tempered_chains_that_start_in_their_models_average_to_the_exact_phase(
         assert_law(moved, hidden_states(p), law)
     notes = phase.finish_epoch()
     assert 0 < notes["swap_acceptance"] < 1
-    assert phase.n_chains == 3
+    assert phase.n_temperatures == 3
 
 
 @pytest.mark.every_kind

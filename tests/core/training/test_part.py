@@ -87,16 +87,6 @@ def test_a_part_without_hooks_changes_and_costs_nothing(fitted):
     assert state.parts == other_state.parts == {}
 
 
-def test_a_part_that_does_not_apply_to_the_data_is_left_out(fitted):
-    class Never(Noted):
-        def applies_to(self, machine, v):
-            return False
-
-    calls = []
-    fitted(Never(calls))
-    assert "draw_rows" not in calls
-
-
 @pytest.mark.parametrize("phases", [ContrastiveDivergence(), Exact()])
 @pytest.mark.parametrize("part", [JumpToData(), Damping(Preconditioner())])
 def test_parts_that_need_what_an_algorithm_lacks_are_refused(part, phases):

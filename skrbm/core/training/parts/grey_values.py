@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, is_array
+from skrbm.core.numerics import Array
 from skrbm.core.training.part import Part
 
 
@@ -22,13 +22,6 @@ class GreyValues(Part):
     """
 
     name: ClassVar[str] = "grey values"
-
-    def applies_to(self, machine: Machine, v: Any) -> bool:
-        """True for arrays with values that are not states, and for everything that is not an array.
-
-        For the latter, `draw_rows` checks each mini-batch. See `Units.has_means`.
-        """
-        return not is_array(v) or machine.visible.has_means(v)
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator

@@ -75,8 +75,8 @@ class JumpToData(Part):
 
     Parameters
     ----------
-    n_chains : int, default=1
-        Number of Markov chains per particle. The first chain of each particle is at temperature 1.
+    n_temperatures : int, default=1
+        Number of temperatures of the chains. The chains at temperature 1 come first.
     search_share : float, default=SEARCH_SHARE
         Probability that an attempt searches for modes without data, multiplied by the ratio of the
         last pause to `MIN_TRY_PAUSE` if it is above 1. Training cannot remove such modes unless a
@@ -93,7 +93,7 @@ class JumpToData(Part):
     needs: ClassVar[frozenset[str]] = frozenset({PERSISTENT_CHAINS})
     data_rows: ClassVar[tuple[str, ...]] = ("anchors",)
 
-    n_chains: int = 1
+    n_temperatures: int = 1
     search_share: float = SEARCH_SHARE
     n_mixed: int = N_MIXED_ROWS
     n_extrapolated: int = N_EXTRAPOLATED_ROWS
@@ -122,7 +122,7 @@ class JumpToData(Part):
         if state.n_updates < state.parts.get(self.name, {}).get("next_try", 0):
             return
         memory = self.memory(state)
-        n_particles = len(state.particles) // self.n_chains
+        n_particles = len(state.particles) // self.n_temperatures
         n_groups = -(-n_particles // CHAINS_PER_TRY)
         group = int(n_groups * rng.random())
         members = slice(group * n_particles // n_groups, (group + 1) * n_particles // n_groups)
