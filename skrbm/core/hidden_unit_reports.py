@@ -139,6 +139,6 @@ def histograms(inputs: Array) -> tuple[Array, Array]:
     """
     columns = inputs.T.astype(np.float64)
     ranges = (histogram_range(column.min(), column.max()) for column in columns)
-    of_columns = (np.histogram(x, N_BINS, own) for x, own in zip(columns, ranges, strict=True))
+    of_columns = (np.histogram(x, N_BINS, ends) for x, ends in zip(columns, ranges, strict=True))
     counts, edges = zip(*of_columns, strict=True)
     return np.array(counts), np.array(edges)

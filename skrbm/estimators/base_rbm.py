@@ -442,9 +442,9 @@ class BaseRBM(
             The number of updates depends on the number of rows alone. The step of a mini-batch is
             proportional to the mean weight of its rows divided by the mean weight of all training
             rows, so that only ratios of weights matter to updates. The sum of the weights counts as
-            the number of rows in the overfitting warning, in the maps of numeric columns, and in
-            averages over several calls of `partial_fit`: divide weights that are no counts by their
-            mean.
+            the number of rows in the overfitting warning, in the first biases of discrete features,
+            in the maps of numeric columns, and in averages over several calls of `partial_fit`:
+            divide weights that are no counts by their mean.
 
         Returns
         -------
@@ -473,10 +473,10 @@ class BaseRBM(
             If the mean log-likelihood of `X` is significantly lower than under a model of
             independent features or, after at least ten epochs, under a kernel density estimate of
             at most 20 real-valued features: the difference, estimated conservatively, exceeds 0.2
-            nats by more than three standard errors. Also, with persistent chains, if the features
-            and the hidden units are real-valued, and the model cannot reach the variance of `X`
-            along a strong factor, and if the score for `early_stopping` or for the schedule
-            "adaptive" is NaN.
+            nats by more than three standard errors. If the features and the hidden units are
+            real-valued, the algorithm has persistent chains, and the model cannot reach the
+            variance of `X` along a strong factor. If the score for `early_stopping` or for the
+            schedule "adaptive" is NaN.
         OverfittingWarning
             If at least one nat per row, and at least 40 % of the gain of the pseudo-likelihood over
             independent features, is expected to be lost on new rows. The expected loss is the
@@ -488,10 +488,10 @@ class BaseRBM(
             With `track_likelihood`, if an estimate of the log-partition function is significantly
             below a lower bound computed from the rows.
         UserWarning
-            If training is interrupted. If the call initializes the model, also if a feature of a
-            `GaussianBernoulliRBM` or a numeric column of a table is constant. If the columns of a
-            table are not known from an earlier call, also if a column has no observed value or
-            seems to consist of identifiers.
+            If training is interrupted. In a call that initializes the model, if a feature of a
+            `GaussianBernoulliRBM` or a numeric column of a table is constant. In a call that learns
+            the columns of a table, if a column has no observed value or seems to consist of
+            identifiers.
         """
         task = FitTask(self, X, y, self.n_iter, sample_weight)
         fit_estimator(self, RowProblem.of(self, X, sample_weight, is_planned=True), task)
@@ -541,10 +541,10 @@ class BaseRBM(
             If `X` has values that the units cannot take, and `check_input` is "warn"; or if a table
             has unknown categories.
         UserWarning
-            If training is interrupted. If the call initializes the model, also if a feature of a
-            `GaussianBernoulliRBM` or a numeric column of a table is constant. If the model was not
-            fitted, also if a table has fewer than 20 rows, or if a column of a table has no
-            observed value or seems to consist of identifiers.
+            If training is interrupted. In a call that initializes the model, if a feature of a
+            `GaussianBernoulliRBM` or a numeric column of a table is constant. In a call that learns
+            the columns of a table, if there are fewer than 20 rows, or if a column has no observed
+            value or seems to consist of identifiers.
         AnnealingWarning
             With `track_likelihood` and `verbose`, if an estimate of the log-partition function is
             significantly below a lower bound computed from the rows.

@@ -15,6 +15,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.utils import (
+    _safe_indexing,
     assert_all_finite,
     column_or_1d,
     compute_class_weight,
@@ -22,7 +23,7 @@ from sklearn.utils import (
 )
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
@@ -308,6 +309,42 @@ class RBMClassifier(
         fit_estimator(self, problem)
         return self
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the accuracy of the predicted labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            Labels of the rows. Rows without a label, with the value `unlabeled`, are left out.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows. If None, all rows have a weight of one.
+
+        Returns
+        -------
+        score : float
+            Weighted share of the labeled rows whose predicted label is their label.
+
+        Raises
+        ------
+        ValueError
+            If no row has a label.
+        """
+        check_is_fitted(self)
+        y = column_or_1d(y)
+        check_consistent_length(X, y, sample_weight)
+        labelled = np.flatnonzero(self._is_labelled(y))
+        if not len(labelled):
+            raise ValueError(
+                f"y expected to have labels, got {len(y)} rows with the value unlabeled="
+                f"{self.unlabeled!r}. Pass rows with known labels."
+            )
+        if len(labelled) < len(y):
+            X = _safe_indexing(X, labelled)
+            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[labelled]
+        return float(super().score(X, _plain(y[labelled]), sample_weight))
+
     def _new_estimator(self) -> Any:
         """Estimator to train: an unfitted clone or, for a warm start, a copy of the fitted one.
 
@@ -349,8 +386,8 @@ class RBMClassifier(
         labels = self.classes_ if resumes else new_labels
         if len(labels) < 2:
             raise ValueError(
-                f"y expected labels of at least two classes, got {len(labels)} class(es) among "
-                f"{len(given)} labeled rows of {len(y)}. Labels equal to unlabeled="
+                f"y expected labels of at least two classes, got {len(labels)} class(es) in the "
+                f"{len(given)} labeled of {len(y)} rows. Labels equal to unlabeled="
                 f"{self.unlabeled!r} and rows of weight zero do not count."
             )
         if classes is not None and not np.array_equal(labels, new_labels):

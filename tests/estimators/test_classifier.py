@@ -18,7 +18,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import cross_val_score, train_test_split
 
 from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
 from skrbm.core.training.monitoring import Plateau
@@ -495,6 +495,34 @@ def test_samples_are_drawn_for_an_item_of_the_classes(labels):
     classifier = RBMClassifier(rbm, unlabeled=None).fit(np.eye(4), np.array(labels)[[0, 1, 0, 1]])
     for label in (classifier.classes_[1], classifier.classes_[1:]):
         assert (classifier.sample(2, label, n_gibbs_steps=1)[1] == label).all()
+
+
+@pytest.mark.parametrize("mark", [None, np.nan, "?"])
+def test_score_is_the_accuracy_of_the_labeled_rows(mark):
+    """Slips: labels that None made objects, which scikit-learn refuses; weights of other rows."""
+    X = pd.DataFrame(np.random.default_rng(0).random((60, 4)) < 0.5)
+    y = pd.Series(np.where(X[0] ^ (np.arange(60) % 5 == 0), 1, 0), dtype=object)
+    y[::3], is_labelled = mark, np.arange(60) % 3 > 0
+    if mark == "?":
+        y[is_labelled] = y[is_labelled].map({0: "no", 1: "yes"})
+    classifier = RBMClassifier(new("bernoulli", **FAST), unlabeled=mark or np.nan).fit(X, y)
+    hits = classifier.predict(X[is_labelled]) == y[is_labelled]
+    assert classifier.score(X, y) == classifier.score(X[is_labelled], y[is_labelled]) == hits.mean()
+    weights = np.arange(1.0, 61)
+    expected = np.average(hits, weights=weights[is_labelled])
+    assert classifier.score(X, y, sample_weight=weights) == pytest.approx(expected)
+    assert classifier.score(sparse.csr_array(X.to_numpy(float)), y.tolist()) == hits.mean()
+    assert np.isfinite(cross_val_score(classifier, X[is_labelled], y[is_labelled], cv=2)).all()
+    with pytest.raises(ValueError, match=r"got 20 rows .*unlabeled="):
+        classifier.score(X[::3], y[::3])
+
+
+def test_early_stopping_counts_the_labeled_rows():
+    rbm = new("bernoulli", early_stopping=True, validation_fraction=0.9)
+    y = np.full(60, -1)
+    y[:2] = [0, 1]
+    with pytest.raises(ValueError, match=r"validation_fraction=0\.9 of 2 labeled rows"):
+        RBMClassifier(rbm, unlabeled=-1).fit(np.eye(60), y)
 
 
 def test_arrays_of_the_label_have_to_fit():

@@ -723,3 +723,13 @@ def test_numbers_of_rows_warn(has_missing):
     rbm.fit(X.assign(id=rng.integers(10**6, size=400)))  # prices: chance gives .08 equal pairs
     rbm.fit(X.assign(id=rng.permutation(np.append(np.arange(399), 7))))
     rbm.fit(X[:15].assign(id=np.arange(15)))
+
+
+@pytest.mark.parametrize("hidden_units", ["binary", "gaussian", "relu", "drelu"])
+def test_columns_of_one_category_add_nothing_to_scores(hidden_units):
+    """Slip: no pair of values to compare, for hidden units of the default method."""
+    X = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60), "land": ["FR"] * 60})
+    rbm = TabularRBM(2, hidden_units=hidden_units, n_iter=3, random_state=0).fit(X)
+    scores = rbm.score_samples(X)
+    # The only other column is a number, so that its conditional density is the likelihood.
+    np.testing.assert_allclose(scores, rbm.log_likelihood(X, n_temperatures=2000), atol=0.1)

@@ -334,12 +334,12 @@ class _Rows:
             values = layer.unit_values(group[0])
             if values is not None and len(values) > self.max_paired:
                 for number in np.unique(units[pairs]):
-                    own = pairs[units[pairs] == number]
-                    log_probability[own] = self._of_unit(number, values, rows[own])
+                    chosen = pairs[units[pairs] == number]
+                    log_probability[chosen] = self._of_unit(number, values, rows[chosen])
             elif len(pairs):
-                columns, own = layer.unit_columns(units[pairs]), rows[pairs]
-                unit, states = layer.take(units[pairs]), self._v[own[:, None], columns]
-                log_probability[pairs] = self._from_all_values(unit, columns, states, own)
+                columns, chosen = layer.unit_columns(units[pairs]), rows[pairs]
+                unit, states = layer.take(units[pairs]), self._v[chosen[:, None], columns]
+                log_probability[pairs] = self._from_all_values(unit, columns, states, chosen)
         return log_probability
 
     def _from_all_values(self, unit: Units, columns: Array, states: Array, rows: Any) -> Array:

@@ -267,7 +267,7 @@ class UpdateBuffers:
         -------
         states : PhaseStates
             States of both phases. Only the mini-batch is set; the other arrays are uninitialized.
-            Mini-batches of the same size share them.
+            Dense mini-batches of the same size share them.
         """
         n_data, weights = v.shape[0], machine.weights
         key = type(v), n_data, n_model, weights.shape, weights.dtype

@@ -146,14 +146,14 @@ def recent_success(before: float, last: float) -> float:
     return before + SUCCESS_RATE * (last - before)
 
 
-def pause(success: float, least: float, shortest: int, longest: int) -> int:
-    """Number of updates until the next attempt: `least` / `success`, rounded and within bounds.
+def pause(success: float, at_success: float, shortest: int, longest: int) -> int:
+    """Number of updates until the next attempt: `at_success` / `success`, rounded and within bounds.
 
     Parameters
     ----------
     success : float
         Success rate of the attempts.
-    least : float
+    at_success : float
         Number of updates at a success rate of 1, before the bounds are applied.
     shortest, longest : int
         Bounds of the result. If `longest` is less than `shortest`, the result is `longest`.
@@ -163,4 +163,4 @@ def pause(success: float, least: float, shortest: int, longest: int) -> int:
     n_updates : int
         Number of updates from this attempt to the next.
     """
-    return round(min(max(least / max(success, 1e-9), shortest), longest))
+    return round(min(max(at_success / max(success, 1e-9), shortest), longest))

@@ -262,23 +262,23 @@ class Units(ABC):
         Their sum over the units is `energy`. A state of a unit that is NaN affects only its own
         energy.
         """
-        return self._of_units(states, lambda units, own: units.energy(own))
+        return self._of_units(states, lambda units, parts: units.energy(parts))
 
     def unit_log_partitions(self, field: Array) -> Array:
         """Log-partitions of each unit given the field, of shape (n_samples, n_units), in nats.
 
         Their sum over the units is `log_partition`.
         """
-        return self._of_units(field, lambda units, own: units.log_partition(own))
+        return self._of_units(field, lambda units, parts: units.log_partition(parts))
 
     def _of_units(self, rows: Array, function: Callable[[Units, Array], Array]) -> Array:
         """Apply a function, which returns one number per row, to each unit and its columns."""
         result = np.empty((self.n_units, len(rows)), rows.dtype)
         for group in self.unit_groups:
             columns = self.unit_columns(group)
-            own = rows.T[columns].transpose(0, 2, 1).reshape(-1, columns.shape[1])
+            parts = rows.T[columns].transpose(0, 2, 1).reshape(-1, columns.shape[1])
             units = self.take(np.repeat(group, len(rows)))
-            result[group] = function(units, own).reshape(len(group), -1)
+            result[group] = function(units, parts).reshape(len(group), -1)
         return result.T
 
     def unit_values(self, index: int) -> Array | None:
@@ -515,8 +515,12 @@ class Units(ABC):
         The function maps shifts of shape (n_shifts, n_columns) to changes of shape (n_shifts,
         n_samples), in nats. Every shift is added to the fields of all samples.
         """
-        before = self.log_partition(field)
-        return lambda shifts: np.stack([self.log_partition(field + d) - before for d in shifts])
+        before = self.log_partition(
+            field
+        )  # also the first array of the stack, if there is no shift
+        return lambda shifts: (
+            np.stack([before, *(self.log_partition(field + d) for d in shifts)])[1:] - before
+        )
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         """Preconditioner of the gradient.

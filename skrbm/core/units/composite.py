@@ -270,7 +270,7 @@ class Composite(WideUnits):
 
     def with_columns(self, is_chosen: Array, other: Self) -> Self:
         pairs = zip(self._split(is_chosen), other.parts, strict=True)
-        parts = (part.with_columns(own, new) for (part, own), new in pairs)
+        parts = (part.with_columns(columns, new) for (part, columns), new in pairs)
         return replace(self, parts=tuple(parts))
 
     def in_zero_sum_gauge(self) -> Self:

@@ -49,7 +49,7 @@ Data = dict[str, Any]
 @final
 @dataclass(frozen=True)
 class Start:
-    """Initialization of a fit. It is copied before training, so that it does not change.
+    """Initialization of a fit. `Fit.of` copies it, so that training does not change it.
 
     Parameters
     ----------
@@ -111,7 +111,8 @@ class Problem(ABC):
     resumes : bool
         Whether training resumes from the public arrays of the estimator.
     candidates : ndarray of int of shape (n_candidates,), default=None
-        Indices of the rows that may be held out. If None, any row may be held out.
+        Indices of the labeled rows, of which some may be held out. If None, rows have no labels,
+        and any row may be held out.
     counts : dict, default={}
         Statistics of all rows so far that do not depend on the features, such as the total weight
         of the rows with each label.
@@ -365,7 +366,7 @@ def split_rows(
     seed : int
         Seed of the split.
     candidates : ndarray of shape (n_candidates,), default=None
-        Indices of the rows that may be held out. If None, any row may be held out.
+        Indices of the labeled rows, of which some are held out. If None, any row may be held out.
 
     Returns
     -------
@@ -378,12 +379,12 @@ def split_rows(
         If no candidate would be left for training.
     """
     everything = np.arange(n_samples)
-    candidates = everything if candidates is None else candidates
+    kind, candidates = ("", everything) if candidates is None else ("labeled ", candidates)
     if not math.ceil(share * len(candidates)) < len(candidates):
         raise ValueError(
             f"early_stopping expected rows for training beside the held-out ones, got "
-            f"{len(candidates)} rows and validation_fraction={share:g}. Set early_stopping=False, or "
-            f"reduce validation_fraction."
+            f"validation_fraction={share:g} of {len(candidates)} {kind}rows. Reduce "
+            f"validation_fraction, or set early_stopping=False."
         )
     _, held_out = train_test_split(candidates, test_size=share, random_state=seed)
     return np.setdiff1d(everything, held_out), np.sort(held_out)

@@ -30,9 +30,10 @@ from skrbm.estimators.fitting.tracked_likelihood import MAX_LIKELIHOOD_ROWS, Lik
 from skrbm.estimators.input.validation import OverfittingWarning, number_of_rows, warn_user
 
 MAX_RECORDED_ROWS = 1000  # largest number of training rows that are scored if rows are held out
-# A fit warns if a model of independent features has a log-likelihood larger by this number of nats.
+# A fit warns if the log-likelihood of a model of independent features, or of a kernel density
+# estimate, is larger by this number of nats.
 MIN_DEFICIT = 0.2
-MIN_SHAPE_EPOCHS = 10  # the default; shorter fits are compared with independent features alone
+MIN_SHAPE_EPOCHS = 10  # shorter fits are compared with independent features alone
 # A fit warns if the expected loss of log-likelihood on new rows is at least this number of nats and
 # at least this share of the gain of the pseudo-likelihood.
 # Losses on new rows: benchmarks/results/overfitting.json.
@@ -286,8 +287,8 @@ class RowRecorder(Recorder):
         if ratio > MAX_VARIANCE_RATIO:
             others = "'binary'" if rbm.hidden_units == "drelu" else "'drelu' or 'binary'"
             warn_user(
-                f"The fit does not reach a strong factor of X: along it, the variance of X is "
-                f"{ratio:.2g} times that of the model. Samples vary less and are less correlated "
+                f"The model does not represent a strong factor of X: along this factor, the variance "
+                f"of X is {ratio:.2g} times that of the model. Samples vary less and are less correlated "
                 f"than X. With hidden_units={rbm.hidden_units!r}, weights are bounded so that the "
                 f"distribution exists and the chains mix. Set hidden_units={others}.",
                 ConvergenceWarning,
@@ -350,10 +351,10 @@ class RowRecorder(Recorder):
             n_parameters = effective_parameters(machine, learned.v, step_sum, rbm.l2)
         if n_parameters >= least:
             warn_user(
-                f"The model is likely to be overfitted. Expected a log-likelihood that rises on new "
-                f"rows as well, but {n_rows:.0f} rows are few for about {n_parameters:.0f} effective "
-                f"weights: on new rows, the mean log-likelihood is expected to be about "
-                f"{n_parameters / n_rows:.2g} nats lower, most of the gain over independent features. "
+                f"The model is probably overfitted: {n_rows:.0f} rows are few for about "
+                f"{n_parameters:.0f} effective weights. On new rows, its mean log-likelihood is "
+                f"expected to be about {n_parameters / n_rows:.2g} nats lower, which is most of its "
+                f"gain over independent features. "
                 f"Set early_stopping=True or l2={L2_OF_ROWS / n_rows:.1g}, or reduce "
                 f"n_components={rbm.n_components} or n_iter={rbm.n_iter}.",
                 OverfittingWarning,

@@ -21,7 +21,7 @@ MAX_FIELD = 1e8  # nats, difference from the mean; outliers of narrow clusters c
 
 
 class DivergenceError(ValueError):
-    """Error raised if training diverges; the parameters of an earlier epoch are kept."""
+    """Error raised if training diverges; the parameters before the diverged epoch are kept."""
 
 
 @final
@@ -69,7 +69,7 @@ class Guard(Part):
         with np.errstate(over="ignore", invalid="ignore"):
             broken = _non_finite(machine.astype(self.precision))
             if broken:
-                return f"{', '.join(broken)} expected finite, got infinite or NaN"
+                return f"{', '.join(broken)} became infinite or NaN"
             rows = every_kth_row(v, N_GUARD_ROWS).astype(machine.dtype, copy=False)
             hidden_field = machine.hidden_field(rows)
             center = machine.visible.mean(machine.visible.zero_field(1)).astype(machine.dtype)
@@ -79,13 +79,13 @@ class Guard(Part):
             lost = machine.lost_curvature
         if not largest < MAX_FIELD:
             return (
-                f"weights exploded, expected fields of hidden units below {MAX_FIELD:g} nats, got "
-                f"{largest:.3g}"
+                f"the weights became so large that a hidden field reached {largest:.3g} nats, with a "
+                f"limit of {MAX_FIELD:g}"
             )
         if not lost < 1:
             return (
-                f"the states have no normalizable distribution, expected lost_curvature below 1, got "
-                f"{lost:.3g}"
+                f"the weights became so large that the distribution cannot be normalized: the "
+                f"energy loses {lost:.3g} of its curvature, with a limit of 1"
             )
         return ""
 

@@ -159,5 +159,5 @@ class JumpToData(Part):
 def _pause(memory: dict[str, Any]) -> int:
     """Number of updates from an attempt to the next, given the state of the part."""
     longest = 1 if "modes" in memory else MAX_TRY_PAUSE
-    share, least = memory.get("acceptance", FREQUENT_SHARE), FREQUENT_SHARE * MIN_TRY_PAUSE
-    return pause(share, least, MIN_TRY_PAUSE, longest)
+    share = memory.get("acceptance", FREQUENT_SHARE)
+    return pause(share, FREQUENT_SHARE * MIN_TRY_PAUSE, MIN_TRY_PAUSE, longest)
