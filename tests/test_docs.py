@@ -6,12 +6,14 @@ import re
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import skrbm
 from skrbm import sequences
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("**/*.md"))
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -64,10 +66,15 @@ def test_links_in_the_guide_can_be_followed_in_the_repository_too(page):
     assert [t for t in targets if built in t.parents or not t.exists()] == []
 
 
+def results(name):
+    """Results in a file of benchmarks/results."""
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())["results"]
+
+
 def test_density_page_has_the_numbers_of_the_results():
     """Seen to fail with a table that was not copied again after a run."""
     page = (DOCS / "guide" / "density.md").read_text()
-    content = json.loads((DOCS.parent / "benchmarks" / "results" / "density.json").read_text())
+    content = json.loads((ROOT / "benchmarks" / "results" / "density.json").read_text())
     assert content["results"]
     for name, own in content["results"].items():
         peers = own["peers"]
@@ -75,3 +82,68 @@ def test_density_page_has_the_numbers_of_the_results():
         numbers = [own["mean"], *content["settings"]["published"][name].values()]
         numbers += [peers[peer]["mean"] for peer in names]
         assert f"| {name} | {' | '.join(f'{number:.2f}' for number in numbers)} |" in page
+
+
+def filled_cells(measure):
+    """Medians over the splits of benchmarks/quality/forests.py, by table and method."""
+    medians = {}
+    for table, own in results("forests").items():
+        values = {}
+        for split in own["holes"]:
+            for name, measured in split.items():
+                values.setdefault(name, []).append(measured.get(measure, np.nan))
+        medians[table] = {name: np.median(of_splits) for name, of_splits in values.items()}
+    return medians
+
+
+def updates(size, quantity):
+    """A quantity of the updates in benchmarks/speed/sweep.py, by model."""
+    ends = f", update, batch {size}"
+    return {
+        name.removesuffix(ends): own[quantity]
+        for name, own in results("sweep").items()
+        if name.endswith(ends)
+    }
+
+
+def passages():
+    """Pages, and passages with the numbers of the result files."""
+    error, rate, coverage = map(filled_cells, ("error", "error rate", "coverage"))
+    for table, before in (("hawks", "the error is"), ("saratoga", "on saratoga, it is")):
+        ours, peer = error[table]["skrbm"], error[table]["miceforest"]
+        unit = " standard deviations" if table == "hawks" else ""
+        yield (
+            "docs/guide/tables.md",
+            f"{before} {ours:.3f}{unit}, and that of miceforest {peer:.3f}",
+        )
+    for table, before, peer in (
+        ("penguins", "On penguins, the rate is", "miceforest"),
+        ("saratoga", "on saratoga, it is", "random forests"),
+        ("sacramento", "on sacramento, it is", "miceforest"),
+    ):
+        ours, other = rate[table]["skrbm"], rate[table][peer]
+        yield "docs/guide/tables.md", f"{before} {ours:.3f}, and that of {peer} {other:.3f}"
+    for name, before in (("skrbm", "`TabularRBM` contain"), ("miceforest", "miceforest")):
+        shares = [own[name] for own in coverage.values()]
+        ends = f"between {min(shares) * 100:.0f} % and {max(shares) * 100:.0f} %"
+        yield "docs/guide/tables.md", f"{before} {ends}"
+    annealed = results("annealing")["784 x 500, float32"]["seconds of 10,000 temperatures"]
+    yield "docs/guide/cost.md", f"over 10,000 temperatures takes {annealed:.0f} s for a model"
+    accuracy = results("features_patches")["100"]["skrbm, relu"]["mean_accuracy"]
+    yield "docs/guide/features.md", f"{accuracy:.3f} on 100 features of an RBM with `hidden_units="
+    shares = [own["skrbm"]["coverage"] for own in results("tables")["imputation"].values()]
+    ends = f"{min(shares) * 100:.0f} to {max(shares) * 100:.0f} % of the removed numbers"
+    yield "docs/guide/alternatives.md", f"contain {ends}"
+    speed = updates(10, "scikit-learn / plain")
+    single, double = (1 / speed[f"64 x 64, {dtype}"] for dtype in ("float32", "float64"))
+    yield "MIGRATING.md", f"takes {single:.1f} times as long as in scikit-learn in single precision"
+    yield "MIGRATING.md", f"and {double:.1f} times as long in double precision"
+    most = [max(updates(size, "all / plain").values()) * 100 - 100 for size in (10, 100)]
+    yield "MIGRATING.md", f"ten rows by up to {most[0]:.0f} %, and an update with 100 rows by up"
+    yield "MIGRATING.md", f"by up to {most[1]:.0f} %."
+
+
+@pytest.mark.parametrize(("page", "passage"), list(passages()))
+def test_passages_have_the_numbers_of_the_results(page, passage):
+    """Seen to fail with eight numbers of earlier runs."""
+    assert passage in re.sub(r"\s+", " ", (ROOT / page).read_text())
