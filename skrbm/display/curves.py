@@ -200,16 +200,15 @@ class FreeEnergyDisplay(Display):
             If the `criterion` of a detector is not "free_energy".
         """
         check_is_fitted(estimator)
-        threshold = None
         if hasattr(estimator, "offset_"):
             if estimator.criterion != "free_energy":
                 raise ValueError(
                     f"criterion='free_energy' expected of a detector, got "
                     f"{estimator.criterion!r}. Pass its estimator_ to plot without a threshold."
                 )
-            estimator, threshold = estimator.estimator_, -estimator.offset_
-        free_energies = estimator.free_energy(X), estimator.free_energy(X_held_out)
-        return cls(*free_energies, threshold).plot(ax)
+            scores = estimator.score_samples(X), estimator.score_samples(X_held_out)
+            return cls(-scores[0], -scores[1], -estimator.offset_).plot(ax)
+        return cls(estimator.free_energy(X), estimator.free_energy(X_held_out)).plot(ax)
 
     @property
     def gap(self) -> float:

@@ -38,7 +38,7 @@ from skrbm.estimators.input.validation import (
 from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
 from skrbm.estimators.labels.label_problem import NO_LABEL, LabelProblem
 from skrbm.estimators.parameters import with_constructor
-from skrbm.estimators.tables.frames import is_missing
+from skrbm.estimators.tables.frames import as_table, is_missing
 from skrbm.estimators.tables.kinds import are_numbers
 
 
@@ -332,7 +332,7 @@ class RBMClassifier(
             If no row has a label.
         """
         check_is_fitted(self)
-        y = column_or_1d(y)
+        y = self._labels(y)
         check_consistent_length(X, y, sample_weight)
         labelled = np.flatnonzero(self._is_labelled(y))
         if not len(labelled):
@@ -371,7 +371,7 @@ class RBMClassifier(
     ) -> LabelProblem:
         """Validate the input, and describe the fit of `rbm`, which resumes if it is fitted."""
         resumes = rbm.__sklearn_is_fitted__()
-        classifier, y = copy(self), column_or_1d(y, warn=True)
+        classifier, y = copy(self), self._labels(y, warn=True)
         validate_data(classifier, X, reset=not resumes, skip_check_array=True)
         check_consistent_length(X, y)
         X, weights, y = present_rows(X, check_weights(sample_weight, X), y)
@@ -381,7 +381,7 @@ class RBMClassifier(
         assert_all_finite(given, input_name="y", estimator_name=type(self).__name__)
         check_classification_targets(given)
         if classes is not None:
-            classes = column_or_1d(classes)
+            classes = self._labels(classes)
             new_labels = _distinct(_plain(classes[self._is_labelled(classes)]), "classes")
         labels = self.classes_ if resumes else new_labels
         if len(labels) < 2:
@@ -410,6 +410,21 @@ class RBMClassifier(
         return LabelProblem.of(
             classifier, checked, numbers, weights, is_planned=is_planned, resumes=resumes
         )
+
+    def _labels(self, y: Any, *, warn: bool = False) -> Array:
+        """Labels in a one-dimensional array; a list of text and other values has objects."""
+        array = as_table(y)  # NumPy would convert numbers and NaN beside text to text
+        if array is not y and array.dtype == object and all(isinstance(x, str) for x in array.flat):
+            array = array.astype(str)
+        labels = column_or_1d(array, warn=warn)
+        is_mark_text = self.unlabeled is None or isinstance(self.unlabeled, str)
+        if not is_mark_text and labels.dtype.kind in "US" and str(self.unlabeled) in labels:
+            raise ValueError(
+                f"y expected the value unlabeled={self.unlabeled!r} for rows without a label, got the "
+                f"text {str(self.unlabeled)!r}, to which NumPy converts it beside other text. Pass a "
+                f"list, or an array of objects."
+            )
+        return labels
 
     def _is_labelled(self, y: Array) -> Array:
         """Mask of the rows whose label is not `unlabeled`."""

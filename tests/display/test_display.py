@@ -200,6 +200,20 @@ def test_threshold_of_a_detector_is_a_line(rbm):
         FreeEnergyDisplay.from_estimator(detector, X[:900], X[900:])
 
 
+@pytest.mark.parametrize("new", [5, "new"])
+def test_new_categories_are_drawn_as_a_detector_scores_them(new):
+    """Slip: free energies of the machine, which do not count new values, or refuse them."""
+    codes = np.random.default_rng(0).integers(0, 5, 300)
+    values = codes + np.random.default_rng(1).normal(size=300)
+    codes = codes if new == 5 else codes.astype(str)
+    rows = pd.DataFrame({"code": codes, "value": values})
+    detector = RBMOutlierDetector().fit(rows)
+    unseen = rows.replace({"code": {codes[0]: new}})
+    display = FreeEnergyDisplay.from_estimator(detector, rows, unseen)
+    is_outlier = detector.predict(unseen) == -1
+    np.testing.assert_array_equal(display.held_out > display.threshold, is_outlier)
+
+
 BULK = np.random.default_rng(0).normal(size=1000)
 ENERGIES = {  # training and held-out rows, a range that has to be seen, rows outside the picture
     "one outlier": (BULK, np.append(BULK, 1e12), BULK, (0, 1)),

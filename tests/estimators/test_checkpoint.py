@@ -8,7 +8,8 @@ import pytest
 from estimators.instances import bits, draw, learned_bits, new
 from sklearn.base import clone
 
-from skrbm import BernoulliRBM, Checkpoint, RBMClassifier, TabularRBM
+from skrbm import BernoulliRBM, Checkpoint, RBMClassifier, RBMOutlierDetector, TabularRBM
+from skrbm.estimators.classifier import default_estimator
 
 pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since version 1.9")
 
@@ -206,6 +207,36 @@ def test_another_fit_than_the_planned_one_is_refused(tmp_path):
         kept.set_params(n_iter=7, n_jobs=2).fit(X)
     assert kept.set_params(n_iter=5).fit(X).n_iter_ == 5
     assert joblib.load(path).fit(X[1:]).n_iter_ == 5  # no warm start: from the beginning
+
+
+def test_default_estimators_are_the_same_by_name(tmp_path):
+    """Slip: None and the default estimator, which alone can have warm_start=True."""
+    X, path = draw("bernoulli"), tmp_path / "fit"
+    whole = RBMClassifier().fit(X, LABELS)
+    interrupted = RBMClassifier().set_callbacks(Checkpoint(path), Killer(3))
+    with pytest.raises(KilledError):
+        interrupted.fit(X, LABELS)
+    resumed = joblib.load(path).set_params(
+        estimator=default_estimator().set_params(warm_start=True)
+    )
+    assert all_bits(resumed.fit(X, LABELS)) == all_bits(whole)
+    with pytest.raises(ValueError, match=r"but \['estimator__n_iter'\] were changed"):
+        joblib.load(path).set_params(estimator=resumed.estimator.set_params(n_iter=7)).fit(
+            X, LABELS
+        )
+
+
+def test_a_fit_inside_a_detector_goes_on_with_the_parameters_of_the_user(tmp_path):
+    """Slip: `missing`, which the detector changes during the fit, compared as any other."""
+    X, path = table()[:, 1:2] ** 2, tmp_path / "fit"
+    X = X[~np.isnan(X[:, 0])]
+    rbm = TabularRBM(2, n_iter=N_ITER, random_state=0)
+    whole = RBMOutlierDetector(clone(rbm)).fit(X)
+    interrupted = RBMOutlierDetector(rbm.set_callbacks(Checkpoint(path), Killer(3)))
+    with pytest.raises(KilledError):
+        interrupted.fit(X)
+    resumed = joblib.load(path).set_params(warm_start=True, missing="marginalize").fit(X)
+    assert all_bits(resumed) == all_bits(whole.estimator_)
 
 
 @pytest.mark.parametrize("recipe", ["weights", "classifier", "table", "holes"])

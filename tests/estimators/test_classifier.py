@@ -497,6 +497,23 @@ def test_samples_are_drawn_for_an_item_of_the_classes(labels):
         assert (classifier.sample(2, label, n_gibbs_steps=1)[1] == label).all()
 
 
+@pytest.mark.parametrize("mark", [np.nan, -1])
+def test_marks_in_lists_of_text_are_no_labels(mark):
+    """Slip: a mark that NumPy converts to text beside other text, and a class of that name."""
+    X, y = np.eye(6), ["cat", "dog", mark] * 2
+    classifier = RBMClassifier(new("bernoulli", **FAST), unlabeled=mark)
+    assert classifier.fit(X, y).classes_.tolist() == ["cat", "dog"]
+    expected = clone(classifier).fit(X, pd.Series(y, dtype=object))
+    np.testing.assert_array_equal(classifier.label_components_, expected.label_components_)
+    assert classifier.score(X, y) == expected.score(X, np.array(y, dtype=object))
+    stream = clone(classifier).partial_fit(X, y, classes=["cat", "dog", mark])
+    assert stream.classes_.tolist() == ["cat", "dog"]
+    assert clone(classifier).fit(X, ["cat", "dog"] * 3).classes_.dtype.kind == "U"
+    for text in (np.array(y), np.array(y)[:, None].tolist()):
+        with pytest.raises(ValueError, match=r"the text .* to which NumPy converts it"):
+            clone(classifier).fit(X, np.ravel(text))
+
+
 @pytest.mark.parametrize("mark", [None, np.nan, "?"])
 def test_score_is_the_accuracy_of_the_labeled_rows(mark):
     """Slips: labels that None made objects, which scikit-learn refuses; weights of other rows."""

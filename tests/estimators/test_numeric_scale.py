@@ -346,7 +346,7 @@ def test_conditional_mean_of_a_mixture_counts_its_atom():
         np.testing.assert_allclose(mean, share @ debts / share.sum(), rtol=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore:The fit does not reach")  # relu, of strong factors
+@pytest.mark.filterwarnings("ignore:The model does not represent")  # relu, of strong factors
 @pytest.mark.parametrize("numeric_scale", ["normal", "mixture", "standard"])
 @pytest.mark.parametrize("hidden_units", ["binary", "gaussian", "relu", "drelu"])
 def test_conditional_means_of_rows_together_are_those_of_each_row(hidden_units, numeric_scale):

@@ -14,7 +14,9 @@ import joblib
 from skrbm.estimators.input.validation import write_attributes
 
 # Parameters that may differ between an interrupted fit and the fit that resumes it.
-CHANGEABLE = {"n_jobs", "verbose", "warm_start", "random_state"}
+# Parameters that do not change the remaining epochs on the same rows; `missing` accepts or refuses
+# them, and RBMOutlierDetector sets it during a fit.
+CHANGEABLE = {"n_jobs", "verbose", "warm_start", "random_state", "missing"}
 
 
 @final
@@ -25,11 +27,11 @@ class Checkpoint:
     the fit. With `early_stopping`, these are the parameters of the last epoch; the best ones are
     set when the resumed fit ends. Set the callback on an `RBMClassifier` itself, but on the
     `estimator` of an `RBMImputer` or `RBMOutlierDetector`. To resume, load the estimator with
-    `joblib.load`, make sure that `warm_start` is True (for an `RBMClassifier`, in its `estimator`),
-    and call `fit` with the same rows and parameters. This fit runs the remaining epochs. Except for
-    the times in `history_`, its result is bit-for-bit equal to the result of an uninterrupted fit
-    on the same machine. If the checkpoint was saved after the last epoch, `fit` runs no further
-    epochs.
+    `joblib.load`, make sure that `warm_start` is True (for an `RBMClassifier`, in its `estimator`,
+    which must not be None), and call `fit` with the same rows and parameters. This fit runs the
+    remaining epochs. Except for the times in `history_`, its result is bit-for-bit equal to the
+    result of an uninterrupted fit on the same machine. If the checkpoint was saved after the last
+    epoch, `fit` runs no further epochs.
 
     Parameters
     ----------
@@ -156,11 +158,15 @@ class Checkpoint:
 
 def fixed_settings(owner: Any) -> dict[str, str]:
     """Hashes, by name, of the parameters that must not change when a fit is resumed."""
-    parameters = owner.get_params(deep=True).items()
+    parameters = owner.get_params(deep=False)
+    if "estimator" in parameters:  # of a classifier; None stands for its default
+        of_estimator = owner.estimator_.get_params(deep=False).items()
+        parameters |= {f"estimator__{name}": value for name, value in of_estimator}
+        del parameters["estimator"]
     return {
         name: joblib.hash(value)
-        for name, value in parameters
-        if name.rpartition("__")[2] not in CHANGEABLE and not hasattr(value, "get_params")
+        for name, value in parameters.items()
+        if name.rpartition("__")[2] not in CHANGEABLE
     }
 
 

@@ -67,7 +67,8 @@ class LikelihoodMixin(ModelMixin):
         pseudo_likelihood : ndarray of shape (n_samples,)
             Log pseudo-likelihood in nats, a sum over the observed features. For a row with missing
             values, the score is averaged over ten imputations, each after 20 Gibbs steps. Repeated
-            calls with the same incomplete rows give the same result.
+            calls with the same incomplete rows give the same result, but the score of such a row
+            also depends on the other rows of the call, by the Monte Carlo error.
 
         Raises
         ------

@@ -177,7 +177,7 @@ def checked_numbers(name: Any, column: Any) -> Array:
         category = TypeError if isinstance(error, TypeError) else ValueError
         raise category(
             f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit "
-            f"with kinds={{{name!r}: 'categorical'}}."
+            f"TabularRBM(kinds={{{name!r}: 'categorical'}})."
         ) from error
     if np.isinf(numbers).any():
         raise ValueError(
