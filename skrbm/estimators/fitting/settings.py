@@ -93,7 +93,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         rbm._metric_unit,
         rbm.max_gradient_norm,
     )
-    penalties = Penalties(rbm.l1, rbm.l1_squared, rbm.l2)
+    penalties = penalties_of(rbm)
     is_visible_unbounded, is_hidden_unbounded = map(np.any, machine.curvature_scales)
     has_chains = PERSISTENT_CHAINS in phases.offers
     hidden_scale = HiddenScale(preconditioner, not is_visible_unbounded, has_chains)
@@ -129,6 +129,11 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         centering=rbm.centering,
         buffers=buffers,
     )
+
+
+def penalties_of(rbm: Any) -> Penalties:
+    """Penalties of the weights, from the parameters of an estimator."""
+    return Penalties(rbm.l1, rbm.l1_squared, rbm.l2)
 
 
 def _jumps(n_temperatures: int, left_out: frozenset[str]) -> JumpToData:

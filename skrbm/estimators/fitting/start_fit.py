@@ -15,7 +15,6 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row, weighted_mean
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import ALGORITHMS
-from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.start.clusters import find_clusters
 from skrbm.core.training.start.factors import factor_columns, factor_machine
 from skrbm.core.training.start.initialization import (
@@ -36,6 +35,7 @@ from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.checkpoint import check_same_fit
 from skrbm.estimators.fitting.problem import Data, Problem, Start
+from skrbm.estimators.fitting.settings import penalties_of
 from skrbm.estimators.inference.model import Model, Statistics, fingerprint
 from skrbm.estimators.input.validation import (
     check_parameter,
@@ -300,7 +300,7 @@ def _is_allowed(rbm: Any, machine: Machine, gain: float) -> bool:
     norms = np.linalg.norm(machine.weights, axis=0)
     if rbm.max_norm is not None and norms.max() > rbm.max_norm:
         return False
-    return gain >= Penalties(rbm.l1, rbm.l1_squared, rbm.l2).of_weights(machine)
+    return gain >= penalties_of(rbm).of_weights(machine)
 
 
 def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
