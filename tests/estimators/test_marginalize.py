@@ -7,7 +7,7 @@ import oracles
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from estimators.instances import KINDS, assert_same_arrays, draw, new
+from estimators.instances import KINDS, assert_same_arrays, draw, learned_bits, new
 from estimators.test_tabular import ROWS, discrete, fitted, law, mixed
 from scipy.special import logsumexp
 
@@ -414,20 +414,49 @@ def test_columns_that_are_observed_late_start_from_their_values(estimator, first
         for rows in X[:12]:
             rbm.partial_fit(rows)
     log_p = rbm.log_likelihood(X[12:].reshape(-1, 3)).mean()
-    # With values in all blocks -7.2; first values that are far from the others widen the scale.
-    assert log_p > (-17 if first else -7.1)
+    # With values in all blocks -7.2; a few first values that are far from the others widen the scale.
+    assert log_p > (-11.5 if 0 < len(first) < 50 else -7.3)
 
 
 @pytest.mark.filterwarnings("ignore:Features .* are constant")
-def test_columns_whose_start_suits_their_values_are_not_started_again():
-    """Slip: a constant column that begins to vary within its noise loses its weights."""
-    X = late_blocks([1000.0] * 50)
-    rbm = GaussianBernoulliRBM(4, random_state=0)
+@pytest.mark.parametrize("values", [[0.01] + [0.0] * 49, np.linspace(-1e-12, 1e-12), [1.0] * 50])
+def test_columns_that_vary_within_their_first_scale_keep_it(values):
+    """Slip: the scale of a few values that hardly differ, for rows that differ more."""
+    X = np.random.default_rng(0).normal(size=(20, 50, 3))
+    X[:10, :, 1], X[10, :, 1] = 0, values
+    rbm = GaussianBernoulliRBM(3, random_state=0)
     for rows in X[:10]:
         rbm.partial_fit(rows)
     weights = rbm.components_[:, 1].copy()
     rbm.partial_fit(X[10])
     assert np.abs(rbm.components_[:, 1] - weights).max() < np.abs(weights).max() / 2
+    for rows in X[11:]:
+        rbm.partial_fit(rows)
+    assert rbm.log_likelihood(X[11:].reshape(-1, 3)).mean() > -4.4
+
+
+@pytest.mark.filterwarnings("ignore:Features .* are constant")
+def test_the_base_of_tempering_has_the_columns_that_are_observed_late():
+    """Slip: a base far from the model, between which no states are swapped."""
+    rbm = GaussianBernoulliRBM(4, algorithm="pt", missing="marginalize", random_state=0)
+    for rows in late_blocks([]):
+        rbm.partial_fit(rows)
+    np.testing.assert_allclose(rbm._data["first"][1], [50, 1000, 0], atol=2)
+    assert np.diff(rbm._chains["betas"]).max() < 0.9
+
+
+@pytest.mark.filterwarnings("ignore:Features .* are constant")
+@pytest.mark.parametrize("factor", [1e25, 1e-25, 1e4])
+def test_a_call_that_fails_keeps_the_columns_that_it_would_have_started(factor):
+    """Slips: scales beyond single precision; columns of a call that diverges in its only epoch."""
+    X = np.random.default_rng(0).normal(size=(2, 50, 3)).astype(np.float32)
+    X[0, :, 1], X[1, :, 1] = np.nan, factor * X[1, :, 1]
+    rbm = GaussianBernoulliRBM(2, missing="marginalize", random_state=0).partial_fit(X[0])
+    before = learned_bits(rbm)
+    rbm.set_params(learning_rate=1e15 if factor == 1e4 else 0.1)
+    with pytest.raises(ValueError, match=r"diverged" if factor == 1e4 else "beyond the range"):
+        rbm.partial_fit(X[1])
+    assert learned_bits(rbm) == before
 
 
 def test_streams_go_on_after_arrays_of_another_width():

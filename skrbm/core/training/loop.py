@@ -124,8 +124,8 @@ def run_epochs(
                 state.n_rows, state.total_weight = counts
             raise DivergenceError(
                 f"Training diverged in epoch {epoch + 1}: {error}. Reduce "
-                f"learning_rate={trainer.learning_rate}, or rescale the data. The parameters "
-                f"before this epoch are kept."
+                f"learning_rate={trainer.learning_rate}, or rescale the data. Earlier parameters "
+                f"are kept."
             ) from None
         yield epoch + 1
 

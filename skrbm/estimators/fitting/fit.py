@@ -63,7 +63,9 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
     task, start = task or FitTask(), start_fit(problem)
     with deferred_interrupts(stops_for_sigterm=True) as interrupts:
         fit = Fit.of(problem, start)
-        write_attributes(estimator, fit.run(task, interrupts))
+        attributes = fit.run(task, interrupts)
+        if fit.error is None or fit.n_done or not problem.resumes:
+            write_attributes(estimator, attributes)
         if fit.error is not None:
             raise fit.error
         task.end(lambda: deepcopy(fit.attributes()))
@@ -317,13 +319,12 @@ class Fit:
             training_state["parts"] = without_data(self.trainer.parts, state)
         else:
             training_state["checkpoint"] = checkpoint
-        is_lost = self.error is not None and self.n_done == 0  # no epoch used these rows
         fitted = arrays | {
             "h_samples_": particles[:n_particles],
             "n_iter_": self.recorder.history.n_iter,
             "history_": self.recorder.history.columns,
             "_streams": self.problem.streams | {"training": start.rng},
-            "_data": start.data | self.problem.data_before if is_lost else start.data,
+            "_data": start.data,
             "_chains": {"replicas": particles[n_particles:], "betas": start.ladder.betas},
             "_training_state": training_state,
         }

@@ -346,9 +346,13 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         # The variance bounds were set from too few rows.
         return _new(problem, data["all"], n_observed, rng)
     if is_published and is_as_wide and problem.checkpoint is None:
-        renewed = _with_late_columns(problem, published, data)
-        if renewed is not published:
-            published, is_published = renewed, False
+        is_late, first = _late_columns(problem, published, data)
+        if is_late.any():
+            published = _with_late_columns(problem, published, is_late, first, is_varying)
+            data["first"] = first
+            is_published = (
+                False  # the memory of the optimizer and the averages are of other columns
+            )
             training = {**training, "visible_offset": None, "hidden_offset": None}
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     particles = np.empty((0, n_hidden))
@@ -358,30 +362,51 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     return machine, data, state, published
 
 
-def _with_late_columns(problem: Problem, published: Machine, data: Data) -> Machine:
-    """Initialize unbounded visible columns whose scale was unknown until now.
+def _late_columns(problem: Problem, published: Machine, data: Data) -> tuple[Array, Statistics]:
+    """Mask of the visible columns to initialize only now, and statistics of their initialization.
 
-    These columns had fewer than `MIN_SCALE_ROWS` observed values in earlier calls, or were
-    constant. A column is initialized anew if its former statistics describe all rows worse than the
-    present ones, by more than `MAX_DIVERGENCE`; training alone would take thousands of updates. If
-    there are no such columns, the result is `published` itself.
+    These are unbounded columns that had fewer than `MIN_SCALE_ROWS` observed values in earlier
+    calls, or were constant, if their first scale does not suit their values: the normal
+    distributions with the former and with the new statistics differ by more than `MAX_DIVERGENCE`.
+    Training alone would take thousands of updates to find another scale. The statistics of a
+    column that was constant are those of the present rows, since earlier ones say nothing about its
+    scale. Such a column keeps a scale that is too wide: it may be right for later rows.
     """
-    model, before = problem.model, problem.data_before
-    (n_before, mean_before, variance_before), (_, mean, variance) = before["all"], data["all"]
+    before = problem.data_before
+    (n_before, mean_before, variance_before), (_, *moments) = before["all"], data["all"]
     n_before = before.get("n_observed", n_before)
+    is_new = np.less(n_before, MIN_SCALE_ROWS)
+    was_constant = ~is_new & (variance_before == 0) & (problem.statistics[2] > 0)
+    present = zip(problem.statistics[1:], moments, strict=True)
+    mean, variance = (np.where(was_constant, own, merged) for own, merged in present)
     scale_before, scale = (np.where(x > 0, x, 1) for x in (variance_before, variance))
     ratio = scale / scale_before
     square = (mean - mean_before) ** 2 / scale_before
-    divergence = (square + ratio - 1 - np.log(ratio)) / 2  # of two normal distributions
-    is_unknown = (n_before < MIN_SCALE_ROWS) | (variance_before == 0)
+    divergence = (square + ratio - 1 - np.where(was_constant, 0, np.log(ratio))) / 2
     low, high = published.visible.column_bounds
     is_late = np.isinf(high - low)
-    is_late[: len(mean)] &= is_unknown & (divergence > MAX_DIVERGENCE)
+    is_late[: len(mean)] &= (is_new | was_constant) & (divergence > MAX_DIVERGENCE)
+    is_late[: len(mean)] &= np.isfinite(variance)
     is_late[len(mean) :] = False  # columns of the label
-    if not is_late.any():
-        return published
-    layer = model.base_layer(data["all"], data["is_varying"]).astype(published.dtype)
-    return with_new_columns(published, is_late, layer, model.moments(before["all"])[0])
+    n_first, *first = data["first"]
+    chosen = zip((mean, variance), first, strict=True)
+    mean, variance = (np.where(is_late[: len(mean)], late, old) for late, old in chosen)
+    return is_late, (n_first, mean, variance)
+
+
+def _with_late_columns(
+    problem: Problem, published: Machine, is_late: Array, statistics: Statistics, is_varying: Any
+) -> Machine:
+    """Initialize the late columns of a machine as independent columns with given statistics.
+
+    A ValueError is raised if the result is beyond the range of the data type.
+    """
+    model = problem.model
+    layer = model.base_layer(statistics, is_varying).astype(published.dtype)
+    state = model.moments(problem.data_before["all"])[0]
+    machine = with_new_columns(published, is_late, layer, state)
+    _check_range(model, machine, published.dtype)
+    return machine
 
 
 def _trained(

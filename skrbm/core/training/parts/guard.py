@@ -21,7 +21,7 @@ MAX_FIELD = 1e8  # nats, difference from the mean; outliers of narrow clusters c
 
 
 class DivergenceError(ValueError):
-    """Error raised if training diverges; the parameters before the diverged epoch are kept."""
+    """Error raised if training diverges; earlier parameters are kept."""
 
 
 @final
