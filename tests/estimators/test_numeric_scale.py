@@ -436,3 +436,40 @@ def test_values_one_spacing_apart_are_no_bins():
     X = np.column_stack([x, rng.normal(size=900)])
     rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
     assert rbm.log_likelihood(X).max() < 20
+
+
+@pytest.mark.parametrize("shares", [(0.3, 0.7), (0.95, 0.05), (0.6, 0.3, 0.1), (0.2,) * 5])
+def test_samples_of_few_values_have_their_frequencies(shares):
+    """Slip: a normal distribution, whose variance collapses onto the values; then all were ones."""
+    rng = np.random.default_rng(0)
+    values = np.array([0, 1, 2, 5, 7])[: len(shares)]
+    X = pd.DataFrame({"n": rng.choice(values, 3000, p=shares), "x": rng.normal(size=3000)})
+    X["x"] += X["n"] / X["n"].std()
+    rbm = TabularRBM(4, random_state=0).fit(X)
+    assert rbm.kinds_ == ["numeric", "numeric"]
+    drawn = rbm.sample(3000, 100, random_state=0)["n"]
+    assert drawn.dtype == X["n"].dtype
+    assert set(drawn) == set(values)
+    np.testing.assert_allclose(
+        [(drawn == value).mean() for value in values],
+        [(X["n"] == value).mean() for value in values],
+        atol=0.04,
+    )
+    mean = rbm.conditional_mean(X[:1000], "n").mean()
+    assert mean == pytest.approx(X["n"][:1000].mean(), abs=0.1 * X["n"].std())
+
+
+def test_few_values_have_probabilities_beside_densities():
+    """Slips: parts of the layer in another order, a slope of the map for values that are atoms."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"n": rng.integers(0, 3, 200), "x": rng.normal(size=200)})
+    rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    assert rbm.columns_.tolist() == ["x", "n"]
+    rbm.components_ = rng.normal(size=rbm.components_.shape)
+    grid = np.linspace(-40, 40, 40_001)
+    total = sum(
+        trapezoid(np.exp(rbm.log_likelihood(pd.DataFrame({"n": n, "x": grid}))), grid)
+        for n in range(3)
+    )
+    assert total == pytest.approx(1, abs=0.02)  # all other numbers have the rest
+    assert total < 1

@@ -350,9 +350,8 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         if is_late.any():
             published = _with_late_columns(problem, published, is_late, first, is_varying)
             data["first"] = first
-            is_published = (
-                False  # the memory of the optimizer and the averages are of other columns
-            )
+            # The memory of the optimizer, the averages and the offsets belong to other columns.
+            is_published = False
             training = {**training, "visible_offset": None, "hidden_offset": None}
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     particles = np.empty((0, n_hidden))

@@ -140,12 +140,20 @@ class Table:
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
-        """Indices of the columns of each kind; discrete columns without categories are left out."""
+        """Indices of the columns of each kind; discrete columns without categories are left out.
+
+        Numeric columns with mixtures come after the other numeric columns.
+        """
         groups: dict[str, list[int]] = {name: [] for name in COLUMN_KINDS}
         for j, (kind, categories) in enumerate(zip(self.kinds, self.categories, strict=True)):
             if categories is None or len(categories):
                 groups[kind if isinstance(kind, str) else kind[0]].append(j)
+        groups["numeric"].sort(key=self._has_mixture)
         return groups
+
+    def _has_mixture(self, j: int) -> bool:
+        """True if the base distribution of a column is a mixture of normals and atoms."""
+        return self.maps[j] is not None and self.maps[j].is_mixture
 
     @cached_property
     def order(self) -> list[int]:
@@ -188,19 +196,17 @@ class Table:
         Parts without columns are left out. `learn_variance`, of shape (n_numeric,), is the mask of
         the numeric columns whose variance is learned.
         """
-        scales = [self.maps[j] for j in self.groups["numeric"]]
-        numbers: dict[str, Any] = {"learn_variance": learn_variance}
-        if any(scale is not None and scale.is_mixture for scale in scales):
-            kind: Any = Mixture
-            numbers |= stacked_bases(scales)
-        else:
-            kind = Gaussian
-            numbers |= {"parameterization": "cho"}
+        numeric = self.groups["numeric"]
+        mixtures = [self.maps[j] for j in numeric if self._has_mixture(j)]
+        n_normal = len(numeric) - len(mixtures)
+        normal = {"learn_variance": learn_variance[:n_normal], "parameterization": "cho"}
+        bases = {"learn_variance": learn_variance[n_normal:], **stacked_bases(mixtures)}
         counts = tuple(len(self.categories[j]) for j in self.groups["categorical"])
         types: list[tuple[Any, int, dict[str, Any]]] = [
             (Bernoulli, len(self.groups["binary"]), {}),
             (Categorical, sum(counts), {"n_categories": counts}),
-            (kind, len(self.groups["numeric"]), numbers),
+            (Gaussian, n_normal, normal),
+            (Mixture, len(mixtures), bases),
             (Interval, len(self.groups["interval"]), {}),
         ]
         return [part for part in types if part[1]]

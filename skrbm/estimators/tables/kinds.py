@@ -20,7 +20,7 @@ from skrbm.estimators.tables.frames import (
     kind_of,
     numbers_of,
 )
-from skrbm.estimators.tables.mixtures import MixtureScale
+from skrbm.estimators.tables.mixtures import MixtureScale, normal_scale
 from skrbm.estimators.tables.scores import NormalScores, moments
 
 MIN_IDENTIFIERS = 20  # a column with more distinct values may consist of identifiers
@@ -34,7 +34,7 @@ MAX_FEW_VALUES, MIN_ROWS_PER_VALUE = 12, 10
 DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
 COLUMN_KINDS = (*DISCRETE, *REAL)
 # Transformations of numeric columns by `numeric_scale`; "standard" has none.
-LEARNED_SCALES: dict[str, Any] = {"normal": NormalScores, "mixture": MixtureScale}
+LEARNED_SCALES: dict[str, Any] = {"normal": normal_scale, "mixture": MixtureScale.of}
 
 
 class ColumnKind(NamedTuple):
@@ -246,7 +246,7 @@ def _real(
             )
         return ColumnKind((kind, low, high), None, low, high - low, not len(observed))
     learner = LEARNED_SCALES.get(numeric_scale)
-    scores = None if learner is None else learner.of(observed, counts)
+    scores = None if learner is None else learner(observed, counts)
     if scores is not None:
         low, high = float(observed.min()), float(observed.max())
         return ColumnKind(kind, None, low, (high - low) or 1.0, is_empty=False, scores=scores)
