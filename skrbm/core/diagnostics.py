@@ -57,9 +57,10 @@ class ChainDiagnostics:
     def autocorrelation_time(self) -> float:
         """Largest autocorrelation time of the traces, in steps.
 
-        This number of steps of a chain is equivalent to one independent sample.
+        This number of steps of a chain is equivalent to one independent sample. It is at least 1,
+        since the chain of the visible states has no negative eigenvalues.
         """
-        return max(map(autocorrelation_time, self.traces.values()))
+        return float(np.max([1.0, *map(autocorrelation_time, self.traces.values())]))
 
     @cached_property
     def effective_sample_size(self) -> float:

@@ -7,6 +7,8 @@ from core.models import machine_from
 from scipy.special import softmax
 
 from skrbm.core.diagnostics import autocorrelation_time, chain_memory, split_r_hat, trace_chains
+from skrbm.core.machine import Machine
+from skrbm.core.units import Bernoulli
 
 
 def autoregressive(slope, shape, rng):
@@ -177,3 +179,13 @@ def test_time_of_a_trace_that_is_not_finite_is_not_a_number(value):
     trace[1, 7] = value
     with np.errstate(invalid="ignore"):
         assert np.isnan(autocorrelation_time(trace))
+
+
+@pytest.mark.parametrize(("n_chains", "n_steps"), [(2, 4), (20, 25)])
+def test_chains_have_at_most_as_many_independent_states_as_steps(n_chains, n_steps, rng):
+    """Slip: noise in an estimate of the autocorrelation time of few steps."""
+    machine = Machine(Bernoulli(np.zeros(8)), Bernoulli(np.zeros(4)), rng.normal(0, 0.3, (8, 4)))
+    for _ in range(20):
+        v = (rng.random((n_chains, 8)) < 0.5).astype(float)
+        result = trace_chains(machine, v, n_steps, rng)
+        assert result.effective_sample_size <= n_chains * n_steps

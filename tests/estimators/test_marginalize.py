@@ -467,3 +467,22 @@ def test_streams_go_on_after_arrays_of_another_width():
     rbm.noise_variance_ = np.ones(4)
     X[:, 0] = np.nan
     assert np.isfinite(rbm.partial_fit(X).components_).all()
+
+
+@pytest.mark.filterwarnings("ignore:The sum over the missing values")
+def test_rare_modes_count_for_the_rows_that_are_in_them():
+    """Slip: annealed chains that never reach a mode of 2 % of the rows, without a large error."""
+    rng = np.random.default_rng(0)
+    pattern, is_rare = rng.random(60) < 0.5, rng.random(1000) < 0.02
+    X = 1.0 * (np.where(is_rare[:, None], pattern, ~pattern) ^ (rng.random((1000, 60)) < 0.03))
+    rbm = BernoulliRBM(14, missing="marginalize", n_iter=10, random_state=0).fit(X)
+    is_missing = rng.random(60) < 0.7
+    rows = np.where(is_missing, np.nan, X[is_rare][:4])
+    value, error = rbm.log_likelihood(rows, n_temperatures=3000, return_std=True)
+    h = (np.arange(2**14)[:, None] >> np.arange(14)) & 1
+    field, bias = h @ rbm.components_ + rbm.intercept_visible_, h @ rbm.intercept_hidden_
+    weight = bias + np.logaddexp(0, field[:, is_missing]).sum(axis=1)
+    known = field[:, ~is_missing] @ rows[:, ~is_missing].T
+    exact = logsumexp(known + weight[:, None], axis=0) - rbm.log_partition().value
+    assert (np.abs(value - exact) < 4.5 * error + 0.1).all()
+    assert (error < 0.5).all()

@@ -183,7 +183,8 @@ def extrapolated_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Gener
 def _distant_pairs(h: Array, n_pairs: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Indices of random rows, and of the rows that are farthest from them."""
     one = like(rng.integers(len(h), size=n_pairs), h)
-    return one, np.abs(h[one][:, None] - h).sum(axis=2).argmax(axis=1)
+    # Pair by pair: an array of all differences would be many times as large as the weights.
+    return one, np.stack([np.abs(h - h[i]).sum(axis=1).argmax() for i in one])
 
 
 def _draw(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any, final
 
 import numpy as np
 from scipy.special import logsumexp
@@ -15,6 +16,7 @@ from skrbm.core.draws import new_streams
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.numerics import Array, is_on_host, to_host
 from skrbm.core.parallel import map_blocks
+from skrbm.core.units import Units
 
 Starts = list[tuple[Array, np.random.Generator]]
 
@@ -198,8 +200,8 @@ def clamped_log_partition(
 
     where :math:`v_o` are the states of the observed units, which are clamped, and :math:`v_m` those
     of the missing units. The chains are annealed as by `annealed_log_partition`, but the clamped
-    states are restored after every step, and no chain jumps to the anchors of the path. The
-    estimate tends to be too low.
+    states are restored after every step, and jumps lead to the anchors of the path with the clamped
+    states in place of theirs. The estimate tends to be too low.
 
     Parameters
     ----------
@@ -221,10 +223,12 @@ def clamped_log_partition(
     log_partition : LogPartition
         Estimate of :math:`\log Z(v_o)` with its standard error.
     """
-    path, is_held = replace(path, anchors=None), path.visible_base.by_column(is_observed)
-    start = np.where(is_held, v, path.sample_base(n_chains, rng)).astype(path.machine.dtype)
+    is_held, dtype = path.visible_base.by_column(is_observed), path.machine.dtype
+    if path.anchors is not None:
+        path = replace(path, anchors=np.where(is_held, v, path.anchors).astype(dtype))
+    start = np.where(is_held, v, path.sample_base(n_chains, rng)).astype(dtype)
     betas = inverse_temperatures(n_temperatures).tolist()
-    log_weights = _anneal(path, start, betas, rng, is_held)
+    log_weights = _anneal(path, start, betas, rng, is_observed)
     base = _clamped_base(path, v, is_observed)
     return _average("ais", base, log_weights, n_temperatures, 1)
 
@@ -282,21 +286,57 @@ def _anneal(
     v: Array,
     betas: list[float],
     rng: np.random.Generator,
-    is_held: Array | None = None,
+    is_observed: Array | None = None,
 ) -> Array:
     """Anneal chains and return their log-weights in double precision.
 
-    The states of the columns in the mask `is_held`, of shape (n_visible,), are kept.
+    The states of the units in the mask `is_observed`, of shape (n_units,), are kept; they are equal
+    in all chains.
     """
     chains, log_weights = PathChains(path, v), np.zeros(len(v), like=v)
+    is_held = None if is_observed is None else path.visible_base.by_column(is_observed)
     for number, (current, target) in enumerate(pairwise(map(path.at, betas)), 1):
         if path.anchors is not None and number % path.annealing_jump_pause == 0:
-            h, *_ = jump(current, current.sample_hidden(chains.v, rng), path.anchors, rng)
+            machine: Any = current
+            if is_held is not None:
+                layer: Any = _ClampedLayer(current.visible, is_observed, is_held, v[0])
+                machine = replace(current, visible=layer)
+            h, *_ = jump(machine, current.sample_hidden(chains.v, rng), path.anchors, rng)
             current.sample_visible(h, rng, out=chains.v)
+            if is_held is not None:
+                chains.v[:, is_held] = v[:, is_held]
         log_weights -= chains.step(current, target, rng)
         if is_held is not None:
             chains.v[:, is_held] = v[:, is_held]
     return to_host(log_weights)
+
+
+@final
+@dataclass(frozen=True)
+class _ClampedLayer:
+    """Visible layer for `jump`, some of whose units are clamped.
+
+    Parameters
+    ----------
+    layer : Units
+        Visible layer in natural form.
+    is_observed : ndarray of bool of shape (n_units,)
+        Mask of the clamped units.
+    is_held : ndarray of bool of shape (n_visible,)
+        Mask of their columns.
+    v : ndarray of shape (n_visible,)
+        Visible state with the states of these columns.
+    """
+
+    layer: Units
+    is_observed: Any
+    is_held: Array
+    v: Array
+
+    def log_partition(self, field: Array) -> Array:
+        """Sum over the states of the other units, up to a constant, of shape (n_samples,)."""
+        of_missing = np.where(self.is_observed, 0, self.layer.unit_log_partitions(field))
+        return np.asarray(of_missing.sum(axis=1) + field[:, self.is_held] @ self.v[self.is_held])
 
 
 def _clamped_base(path: TemperedPath, v: Array, is_observed: Array) -> float:

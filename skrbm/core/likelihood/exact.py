@@ -112,13 +112,18 @@ def log_sum_over_missing(machine: Machine, v: Array, is_observed: Array) -> floa
     log_partition : float
         In nats.
     """
-    states = v[None]
-    for index in np.flatnonzero(~is_observed).tolist():
-        values: Any = machine.visible.unit_values(index)
-        n_states = len(states)
-        states = np.repeat(states, len(values), axis=0)
-        states[:, machine.visible.unit_columns(index)] = np.tile(values, (n_states, 1))
-    return float(logsumexp(-machine.free_energy(states).astype(np.float64)))
+    visible, rows = machine.visible, v[None]
+    signal = np.where(visible.by_column(is_observed), visible.signal(rows), 0)
+    field, energy = (
+        signal @ machine.weights,
+        visible.unit_energies(rows)[:, is_observed].sum(axis=1),
+    )
+    for index in np.flatnonzero(~is_observed).tolist():  # fields and energies add over units
+        unit, values = visible.take(index), visible.unit_values(index)
+        fields = unit.signal(values) @ machine.weights[visible.unit_columns(index)]
+        field = (field[:, None] + fields).reshape(-1, field.shape[1])
+        energy = (energy[:, None] + unit.energy(values)).ravel()
+    return float(logsumexp((machine.hidden.log_partition(field) - energy).astype(np.float64)))
 
 
 def log_sum_over_hidden(machine: Machine, v: Array, is_observed: Array) -> Array:

@@ -262,7 +262,8 @@ def _annealed(
     rng: np.random.Generator,
 ) -> list[LogPartition]:
     """Estimates of the sums over the missing values of rows, with a random stream for each row."""
-    path, streams = TemperedPath.to(machine, model.base(machine, rng)), new_streams(rng, len(v))
+    path = TemperedPath.to(machine, *model.base_and_anchors(machine, rng))
+    streams = new_streams(rng, len(v))
     rows = zip(v, is_observed, streams, strict=True)
     tasks = (
         (path, row, observed, n_chains, n_temperatures, stream) for row, observed, stream in rows

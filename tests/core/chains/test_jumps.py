@@ -1,5 +1,7 @@
 """Jumps to given rows: started from exact samples, the law must not move; from elsewhere, it must."""
 
+import tracemalloc
+
 import numpy as np
 import oracles
 import pytest
@@ -17,6 +19,7 @@ from core.models import (
 )
 from scipy import sparse
 
+from skrbm.core.chains import jumps
 from skrbm.core.chains.jumps import EXTRAPOLATIONS, extrapolated_rows, jump, mixed_rows, propose
 from skrbm.core.machine import Machine
 from skrbm.core.units import Bernoulli, Gaussian, StandardGaussian
@@ -140,3 +143,15 @@ def test_mixed_rows_take_each_unit_from_a_row_or_from_the_farthest_one(rng):
     law = np.full(8, 2 / 3 / 8)
     law[4:] += 1 / 3 / 4
     assert_law(v[:, ::8], oracles.states((0.0, 1.0), 3), law)
+
+
+def test_searches_take_little_memory_beside_the_hidden_states(rng):
+    """Slip: the differences of all pairs and rows in one array."""
+    h = (rng.random((150, 2000)) < 0.5).astype(float)
+    tracemalloc.start()
+    one, other = jumps._distant_pairs(h, 100, np.random.default_rng(0))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    distances = np.abs(h[one[:3], None] - h).sum(axis=2)
+    np.testing.assert_array_equal(other[:3], distances.argmax(axis=1))
+    assert peak < 4 * h.nbytes

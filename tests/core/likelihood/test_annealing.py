@@ -109,7 +109,7 @@ def test_estimates_agree_with_enumeration_within_their_errors(balanced, rng):
 @pytest.mark.every_kind
 def test_clamped_estimates_agree_with_sums_over_missing_units_within_their_errors(balanced, rng):
     # Slips: observed states that a step replaces; a base that counts the observed units, or the
-    # hidden ones not; jumps, which leave the observed states.
+    # hidden ones not; jumps that leave the observed states, or whose law sums over them.
     path = path_to(balanced)
     v, _ = oracles.sample_exact(balanced, 6, rng)
     is_observed = masks(balanced, len(v), rng)

@@ -1,5 +1,6 @@
 """Partition function and exact gradient against enumeration and quadrature."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,8 @@ from core.models import (
 )
 
 from skrbm.core.likelihood import exact
-from skrbm.core.units import Interval
+from skrbm.core.machine import Machine
+from skrbm.core.units import Bernoulli, Interval
 
 
 @pytest.fixture(params=CASES, ids=case_id)
@@ -137,3 +139,15 @@ def test_limit_is_in_states_and_not_in_units(n_more, rng):
         np.testing.assert_allclose(
             exact.log_partition(marginal), oracles.log_partition(p), rtol=0, atol=1e-9
         )
+
+
+def test_sums_over_missing_units_take_memory_for_fields_alone(rng):
+    """Slip: a copy of all columns for each of the states that are summed."""
+    machine = Machine(Bernoulli(np.zeros(5000)), Bernoulli(np.zeros(4)), np.zeros((5000, 4)))
+    v, is_observed = np.ones(5000), np.arange(5000) >= 10
+    tracemalloc.start()
+    value = exact.log_sum_over_missing(machine, np.where(is_observed, v, np.nan), is_observed)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert value == pytest.approx(14 * np.log(2), abs=1e-9)
+    assert peak < 2**10 * 5000 * 8 / 10
