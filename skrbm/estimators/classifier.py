@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -29,6 +30,7 @@ from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
+from skrbm.estimators.input.array_libraries import to_numpy
 from skrbm.estimators.input.validation import (
     check_weights,
     present_rows,
@@ -341,7 +343,7 @@ class RBMClassifier(
                 f"{self.unlabeled!r}. Pass rows with known labels."
             )
         if len(labelled) < len(y):
-            X = _safe_indexing(X, labelled)
+            X = _safe_indexing(X.tocsr() if issparse(X) else X, labelled)
             sample_weight = None if sample_weight is None else np.asarray(sample_weight)[labelled]
         return float(super().score(X, _plain(y[labelled]), sample_weight))
 
@@ -413,10 +415,11 @@ class RBMClassifier(
 
     def _labels(self, y: Any, *, warn: bool = False) -> Array:
         """Labels in a one-dimensional array; a list of text and other values has objects."""
-        array = as_table(y)  # NumPy would convert numbers and NaN beside text to text
-        if array is not y and array.dtype == object and all(isinstance(x, str) for x in array.flat):
-            array = array.astype(str)
-        labels = column_or_1d(array, warn=warn)
+        y = to_numpy(y)
+        labels = column_or_1d(as_table(y), warn=warn)
+        if not hasattr(y, "dtype") and not hasattr(y, "columns"):  # a list keeps its items
+            is_text = labels.dtype == object and all(isinstance(label, str) for label in labels)
+            return labels.astype(str) if is_text else labels
         is_mark_text = self.unlabeled is None or isinstance(self.unlabeled, str)
         if not is_mark_text and labels.dtype.kind in "US" and str(self.unlabeled) in labels:
             raise ValueError(

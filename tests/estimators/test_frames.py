@@ -229,6 +229,10 @@ def test_means_of_integers_are_rounded_in_polars(dtype):
     filled = rbm.impute(X, n_gibbs_steps=5, random_state=0)
     assert filled.schema == X.schema
     assert filled["n"].to_list() == [1, 2, 2, 2, 2] * 20
+    zeros = X.with_columns(n=pl.Series([0, 1, 1, 1, None] * 20, dtype=dtype))
+    drawn = clone(rbm).fit(zeros).sample(300, 5, random_state=0)["n"]
+    assert drawn.null_count() == 0
+    assert dtype != pl.UInt128 or drawn.min() == 0
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "double", "string", "large_string", "bool"])

@@ -32,8 +32,8 @@ class Step:
     positive : DataExpectation
         Positive phase. If the phases of the `Trainer` are a `NegativePhase`, as in all fits without
         labels, it is a `Samples` with a single block (v, mean). If they are a `LabelObjective`, it
-        is a `LabelExpectation`. Here, mean[i, j] is the expected state of hidden column j given row i
-        of the mini-batch. In both cases, the row weights sum to one, and `averages()` returns the
+        is a `LabelExpectation`. Here, mean[i, j] is the expected state of hidden column j given row
+        i of the mini-batch. In both cases, the row weights sum to one, and `averages()` returns the
         weighted averages of `v` and `mean` over the rows.
     rate : float
         Learning rate of the update, multiplied by the mean weight of the mini-batch if the rows are

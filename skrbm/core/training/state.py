@@ -147,7 +147,7 @@ def recent_success(before: float, last: float) -> float:
 
 
 def pause(success: float, at_success: float, shortest: int, longest: int) -> int:
-    """Number of updates until the next attempt: `at_success` / `success`, rounded and within bounds.
+    """Number of updates until the next attempt: `at_success` / `success`, within bounds.
 
     Parameters
     ----------

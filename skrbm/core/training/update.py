@@ -129,8 +129,8 @@ class Trainer:
         ------
         ValueError
             If `phases` is a `LabelObjective`, and the last visible unit does not have one column
-            for each of its values. If chains are sampled by `ParallelTempering`, and `is_tempered_exactly` of the
-            hidden units is False.
+            for each of its values. If chains are sampled by `ParallelTempering`, and
+            `is_tempered_exactly` of the hidden units is False.
         TooManyStatesError
             If `is_exact` of `phases` is True, and both layers have more than `exact.MAX_STATES`
             states.

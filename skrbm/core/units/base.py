@@ -515,12 +515,13 @@ class Units(ABC):
         The function maps shifts of shape (n_shifts, n_columns) to changes of shape (n_shifts,
         n_samples), in nats. Every shift is added to the fields of all samples.
         """
-        before = self.log_partition(
-            field
-        )  # also the first array of the stack, if there is no shift
-        return lambda shifts: (
-            np.stack([before, *(self.log_partition(field + d) for d in shifts)])[1:] - before
-        )
+        before = self.log_partition(field)
+
+        def changes(shifts: Array) -> Array:
+            shifted = (self.log_partition(field + shift) for shift in shifts)
+            return np.stack([before, *shifted])[1:] - before  # there may be no shift
+
+        return changes
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         """Preconditioner of the gradient.

@@ -13,9 +13,8 @@ import joblib
 
 from skrbm.estimators.input.validation import write_attributes
 
-# Parameters that may differ between an interrupted fit and the fit that resumes it.
-# Parameters that do not change the remaining epochs on the same rows; `missing` accepts or refuses
-# them, and RBMOutlierDetector sets it during a fit.
+# Parameters that may differ between an interrupted fit and the fit that resumes it, since they do
+# not change the remaining epochs. `missing` only accepts or refuses rows.
 CHANGEABLE = {"n_jobs", "verbose", "warm_start", "random_state", "missing"}
 
 

@@ -18,6 +18,11 @@ NUMPY_DATES = np.datetime64, np.timedelta64
 BOOLEANS = "bool", "boolean", "|b1"  # names from `dtype_name`, in lower case
 # Types of a column whose known values do not fit into the type that was learned, in this order.
 WIDER = {"pandas": ("float64", "object"), "polars": ("Float64", "Object"), "array": ("f8", "O")}
+# Limits of integers of polars that NumPy does not have, and the type of their arrays.
+WIDE_LIMITS: dict[str, tuple[int, int, Any]] = {
+    "int128": (-(2**127), 2**127 - 1, object),
+    "uint128": (0, 2**128 - 1, object),
+}
 POLARS_KINDS = {"Boolean": "binary"} | dict.fromkeys(
     ("String", "Categorical", "Enum", "Object", "Null"), "categorical"
 )
@@ -181,14 +186,18 @@ def rounded(values: Array, dtype: str) -> Array:
     plain = re.split(r"[\[\],]", dtype.lower().removeprefix("sparse["))[0]  # without "[pyarrow]"
     if plain in BOOLEANS:
         return values > 0.5
-    if plain in ("int128", "uint128"):  # of polars; their limits are beyond NumPy's integers
-        return np.rint(values)
     try:
-        limits = np.iinfo(plain)
+        least, most, result_type = WIDE_LIMITS.get(plain) or _limits(plain)
     except (TypeError, ValueError):
         return values
-    whole = [min(max(int(x), limits.min), limits.max) for x in np.rint(values).tolist()]
-    return np.array(whole, limits.dtype)  # no float equals the largest 64-bit integer
+    whole = [min(max(int(x), least), most) for x in np.rint(values).tolist()]
+    return np.array(whole, result_type)  # no float equals the largest 64-bit integer
+
+
+def _limits(dtype: str) -> tuple[int, int, Any]:
+    """Smallest and largest value of an integer type, and the type."""
+    limits = np.iinfo(dtype)
+    return limits.min, limits.max, limits.dtype
 
 
 def written(

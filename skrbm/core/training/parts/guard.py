@@ -79,8 +79,8 @@ class Guard(Part):
             lost = machine.lost_curvature
         if not largest < MAX_FIELD:
             return (
-                f"the weights became so large that a hidden field reached {largest:.3g} nats, with a "
-                f"limit of {MAX_FIELD:g}"
+                f"the weights became so large that a hidden field reached {largest:.3g} nats, with "
+                f"a limit of {MAX_FIELD:g}"
             )
         if not lost < 1:
             return (
