@@ -276,19 +276,20 @@ def _default_table(X: Any, n_rows: float) -> TabularRBM:
 def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float:
     """Threshold below which the rows have at most a given share of the total weight.
 
-    The threshold lies between two scores, or below all scores, and as many rows as possible are
-    below it. Scores that differ only by rounding errors, such as the scores of equal rows, are on
-    the same side of the threshold.
+    The threshold lies between two scores, or below all scores. Scores that differ only by rounding
+    errors, such as the scores of equal rows, are on the same side of it: it is in the widest gap
+    between the row that would exceed the share and the rows below it within the rounding error.
     """
     scores, sample_weight = present_rows(scores, sample_weight)
     order = np.argsort(scores)
     values = scores[order].astype(np.float64)
     weights = np.ones(len(values)) if sample_weight is None else sample_weight[order]
     rounding = TIE_EPS * np.finfo(scores.dtype).eps * max(1.0, np.abs(values).max())
-    first = np.flatnonzero(np.diff(values, prepend=-np.inf) > rounding)
-    below = (np.cumsum(weights) - weights)[first]
     max_below = share * weights.sum() * (1 + SHARE_ROUNDING)
-    begin = first[np.searchsorted(below, max_below, side="right") - 1]
+    last = int(np.searchsorted(np.cumsum(weights), max_below, side="right"))
+    first = int(np.searchsorted(values, values[last] - rounding))
+    gaps = np.diff(values, prepend=-np.inf)[first : last + 1]
+    begin = last - int(np.argmax(gaps[::-1]))
     if begin == 0:  # the ties of the lowest score exceed the share
         return float(values[0] - rounding)
     return float((values[begin - 1] + values[begin]) / 2)

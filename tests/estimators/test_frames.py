@@ -86,18 +86,23 @@ def test_set_output_names_features_and_leaves_filled_tables_as_they_are(library)
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_set_output_in_the_other_library_keeps_the_types_of_columns(library):
-    """Slip: all columns converted at once, to objects, or refused beside times."""
-    X = mixed().astype({"port": object}).assign(day=np.array(["2026-01-01"] * 200, "M8[us]"))
+    """Slips: all columns converted at once, to objects, or refused beside times; cut nanoseconds."""
+    X = mixed().astype({"port": object, "fare": "float32", "age": "uint8"})
+    X["day"] = np.array([1, 2] * 100, "M8[ns]")
+    kinds = MIXED_KINDS | {"day": "categorical"}
     if library == "pandas":
-        X = pl.DataFrame({name: X[name].to_list() for name in X})
-    step = RBMImputer(clone(fitted()).set_params(kinds=MIXED_KINDS | {"day": "categorical"}))
+        X = pl.DataFrame({name: X[name].to_numpy() for name in X}).with_columns(
+            pl.col("day").dt.cast_time_unit("us"), pl.col("port").cast(pl.String)
+        )
+    step = RBMImputer(TabularRBM(2, kinds=kinds, n_iter=1, random_state=0))
     step.set_params(n_gibbs_steps=2, n_chains=1).set_output(transform=library)
     filled = step.fit_transform(X)
     assert type(filled).__module__.startswith(library)
-    for name in X.columns:
+    for name in X.columns[:-1]:
         assert filled[name].to_list() == X[name].to_list()
-    is_number = [name for name in filled.columns if "nt" in str(filled[name].dtype).lower()]
-    assert is_number == ["age"]
+    assert (filled["day"].to_numpy() == X["day"].to_numpy()).all()
+    for name, dtype in {"fare": "float32", "age": "uint8", "alone": "bool"}.items():
+        assert str(filled[name].dtype).lower().startswith(dtype)
 
 
 def test_filled_rows_keep_their_labels():
@@ -490,3 +495,13 @@ def test_bounds_of_single_precision_numbers_are_rounded_as_they_are(bound):
     TabularRBM(2, kinds={0: ("interval", low, high)}, check_input="raise", n_iter=1).fit(X)
     with pytest.raises(ValueError, match="is an interval"):
         TabularRBM(2, kinds={0: ("interval", low, high)}, check_input="raise").fit(X * 1.01)
+
+
+def test_known_cells_of_columns_without_categories_stay():
+    """Slip: None for every cell of a column that had no value in fit."""
+    X = pd.DataFrame({"x": np.arange(40) / 7, "a": pd.Series([None] * 40, dtype=object)})
+    with pytest.warns(UserWarning, match="no observed value"):
+        rbm = TabularRBM(2, n_iter=1, random_state=0).fit(X)
+    new = X.assign(a=["foo", None] * 20)
+    filled = rbm.impute(new, n_gibbs_steps=1)
+    assert filled["a"].tolist()[:2] == ["foo", None]

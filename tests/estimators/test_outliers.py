@@ -299,3 +299,14 @@ def test_new_categories_are_no_missing_values(handle_unknown, rng):
     assert (detector.predict(X[:3].assign(port="new")) == -1).all()
     with pytest.raises(ValueError, match="needs complete rows"):
         detector.predict(X[:3].assign(port=None))
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_close_scores_of_many_rows_are_no_ties(is_weighted):
+    """Slip: a chain of rows, each within the rounding error of the next, as one tie."""
+    scores = (355 + 40 * np.random.default_rng(0).normal(size=100_000)).astype(np.float32)
+    weights = np.ones(len(scores)) if is_weighted else None
+    share = (scores < _quantile(scores, weights, 0.1)).mean()
+    assert 0.0995 < share <= 0.1
+    tied = np.repeat(np.float32([1, 2, 3]), [50, 100, 850])  # equal rows are alike
+    assert (tied < _quantile(tied, None, 0.1)).sum() == 50

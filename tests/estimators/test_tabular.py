@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 import tracemalloc
+from fractions import Fraction
 
 import joblib
 import numpy as np
@@ -733,3 +734,18 @@ def test_columns_of_one_category_add_nothing_to_scores(hidden_units):
     scores = rbm.score_samples(X)
     # The only other column is a number, so that its conditional density is the likelihood.
     np.testing.assert_allclose(scores, rbm.log_likelihood(X, n_temperatures=2000), atol=0.1)
+
+
+@pytest.mark.parametrize("bounds", [(-1.5e308, 1.5e308), (0, 10**400), (1, 1), (2, 1)])
+def test_intervals_that_double_precision_cannot_hold_are_refused(bounds):
+    """Slip: bounds whose difference is infinite; scores of minus infinity without a word."""
+    X = pd.DataFrame({"x": np.linspace(0.1, 0.9, 40)})
+    with pytest.raises(ValueError, match="Interval of column 'x' expected to have finite bounds"):
+        TabularRBM(2, kinds={"x": ("interval", *bounds)}).fit(X)
+
+
+def test_bounds_of_intervals_may_be_any_real_numbers():
+    """Slip: fractions in arrays of NumPy."""
+    X = pd.DataFrame({"x": np.linspace(0.1, 0.3, 40)})
+    rbm = TabularRBM(2, kinds={"x": ("interval", Fraction(0), Fraction(1, 3))}, n_iter=1).fit(X)
+    assert np.isfinite(rbm.score_samples(X)).all()

@@ -22,6 +22,7 @@ from skrbm.estimators.tables.frames import (
     container_of,
     dtype_name,
     factorized,
+    is_missing,
     rounded,
     written,
 )
@@ -366,6 +367,9 @@ class Table:
             if is_observed is not None:  # the original objects, not converted to floating point
                 is_known[j] = is_observed[:, k]
                 columns[j] = np.where(is_known[j], cells_of(before[j]), columns[j])
+        for j in set(range(len(before))) - set(self.order):  # without categories
+            is_known[j] = np.array([not is_missing(x) for x in cells_of(before[j])], dtype=bool)
+            columns[j] = cells_of(before[j])
         index = getattr(given, "index", None) if self.container == "pandas" else None
         table = self.container, self.names, self.dtypes, columns, self.categories
         return written(*table, is_known, index)

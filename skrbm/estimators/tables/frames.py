@@ -270,17 +270,19 @@ def in_library(table: Any, library: str) -> Any:
     """
     if library == "default" or container_of(table) in ("array", library):
         return table
-    cells = {
-        name: [None if is_missing(x) else x for x in cells_of(column)]
-        for name, column in zip(column_names(table), columns_of(table), strict=True)
-    }
+    columns = {}
+    for name, column in zip(column_names(table), columns_of(table), strict=True):
+        array = column.to_numpy()
+        if array.dtype == object or getattr(column.dtype, "time_zone", None):
+            array = [None if is_missing(x) else x for x in cells_of(column)]
+        columns[str(name) if library == "polars" else name] = array
     if library == "polars":
         import polars as pl
 
-        return pl.DataFrame(cells)
+        return pl.DataFrame(columns)
     import pandas as pd
 
-    return pd.DataFrame(cells)
+    return pd.DataFrame(columns)
 
 
 def _converted(

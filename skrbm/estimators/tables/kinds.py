@@ -21,7 +21,7 @@ from skrbm.estimators.tables.frames import (
     numbers_of,
 )
 from skrbm.estimators.tables.mixtures import MixtureScale, normal_scale
-from skrbm.estimators.tables.scores import NormalScores, moments
+from skrbm.estimators.tables.scores import MAX_VALUE, NormalScores, moments
 
 MIN_IDENTIFIERS = 20  # a column with more distinct values may consist of identifiers
 # Expected number of pairs of equal integers, if integers between the extremes were drawn at random.
@@ -239,11 +239,12 @@ def _real(
     if kind == "interval":
         low, high = options or (0.0, 1.0)
         are_numbers = isinstance(low, Real) and isinstance(high, Real)
-        if not (are_numbers and -np.inf < low < high < np.inf):
+        if not (are_numbers and -MAX_VALUE <= low < high <= MAX_VALUE):
             raise ValueError(
                 f"Interval of column {name!r} expected to have finite bounds, the lower one first, "
-                f"got {(low, high)}."
+                f"of magnitudes of at most {MAX_VALUE:g}, got {(low, high)}."
             )
+        low, high = float(low), float(high)
         return ColumnKind((kind, low, high), None, low, high - low, not len(observed))
     learner = LEARNED_SCALES.get(numeric_scale)
     scores = None if learner is None else learner(observed, counts)
