@@ -120,6 +120,7 @@ def passages():
         ("penguins", "On penguins, the rate is", "miceforest"),
         ("saratoga", "on saratoga, it is", "random forests"),
         ("sacramento", "on sacramento, it is", "miceforest"),
+        ("hawks", "on hawks, it is", "miceforest"),
     ):
         ours, other = rate[table]["skrbm"], rate[table][peer]
         yield "docs/guide/tables.md", f"{before} {ours:.3f}, and that of {peer} {other:.3f}"
