@@ -473,3 +473,17 @@ def test_few_values_have_probabilities_beside_densities():
     )
     assert total == pytest.approx(1, abs=0.02)  # all other numbers have the rest
     assert total < 1
+
+
+@pytest.mark.parametrize("numeric_scale", ["normal", "mixture"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_atoms_are_the_same_in_both_precisions(dtype, numeric_scale):
+    """Slip: numbers compared in the precision of the rows, so that all of them were unknown."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice([0.1, 0.2, 0.3], 300), rng.normal(size=300)])
+    X[rng.random(300) < 0.3, 1] = 0.1
+    rbm = TabularRBM(4, numeric_scale=numeric_scale, n_iter=2, random_state=0).fit(X.astype(dtype))
+    # Beside other values, an atom that was learned in single precision is that number alone.
+    rows = X[X[:, 1] != 0.1] if dtype == np.float32 else X
+    single, double = (rbm.score_samples(rows.astype(kind)) for kind in (np.float32, np.float64))
+    np.testing.assert_allclose(single, double, atol=1e-3)

@@ -165,18 +165,25 @@ class MixtureScale:
     def forward(self, x: Array) -> Array:
         """Scaled numbers, with NaN for missing values.
 
-        Atoms become their entries in `center`. Other numbers outside the domain of the
-        transformation become -`OUTSIDE` or `OUTSIDE`, and so do numbers that rounding would make
-        equal to an atom in a column of atoms alone.
+        Atoms become their entries in `center`; in a column of atoms alone, also numbers that equal
+        an atom in single precision. Other numbers outside the domain of the transformation become
+        -`OUTSIDE` or `OUTSIDE`, and so do numbers whose scaled number would equal that of an atom
+        in a column of atoms alone.
         """
         y = _mapped(self.kind, (x.astype(np.float64) - self.place) / self.unit)
         z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
         z = np.where(np.isinf(y), np.copysign(OUTSIDE, y), z)
         z = np.where(np.isnan(x), np.nan, z).astype(x.dtype)
+        matches = [x == atom for atom in self.atoms.astype(x.dtype)]
         if self._has_atoms_alone:
             z = np.where(np.isin(z, self._places(x.dtype)), np.copysign(OUTSIDE, y), z)
-        for atom, place in zip(self.atoms, self._places(x.dtype), strict=True):
-            z = np.where(x == atom, place, z)
+            with np.errstate(over="ignore"):  # atoms may have been learned in single precision
+                single = x.astype(np.float32)
+                near = [single == atom for atom in self.atoms.astype(np.float32)]
+            is_exact = np.any(matches, axis=0)
+            matches = [a | b & ~is_exact for a, b in zip(matches, near, strict=True)]
+        for is_atom, place in zip(matches, self._places(x.dtype), strict=True):
+            z = np.where(is_atom, place, z)
         return z.astype(x.dtype)
 
     def values(self, z: Array) -> Array:
