@@ -249,7 +249,8 @@ class RBMClassifier(
         If the classifier is not fitted, the model is initialized. If the estimator is a
         `GaussianBernoulliRBM`, or a `TabularRBM` with numeric columns, it is initialized anew if it
         has seen fewer than 20 rows before this call, unless its arrays were assigned by hand. The
-        new initialization uses the statistics of all rows so far. Training uses the parameters
+        new initialization uses the statistics of all rows so far. A real-valued column alone is
+        initialized anew as by `partial_fit` of the estimator. Training uses the parameters
         that `estimator` had at the last call of `fit` or, if `fit` was not called, at the first
         call of `partial_fit`. Later changes of `estimator` have no effect.
 

@@ -336,7 +336,8 @@ class _ClampedLayer:
     def log_partition(self, field: Array) -> Array:
         """Sum over the states of the other units, up to a constant, of shape (n_samples,)."""
         of_missing = np.where(self.is_observed, 0, self.layer.unit_log_partitions(field))
-        return np.asarray(of_missing.sum(axis=1) + field[:, self.is_held] @ self.v[self.is_held])
+        of_held: Array = field[:, self.is_held] @ self.v[self.is_held]
+        return of_missing.sum(axis=1) + of_held
 
 
 def _clamped_base(path: TemperedPath, v: Array, is_observed: Array) -> float:
