@@ -243,7 +243,9 @@ def contact_scores(
                 f"a single column at {couplings.features[has_two_states][:N_SHOWN].tolist()}. Fit "
                 f"with the kind 'categorical' for these sites."
             )
-        included = ~np.char.endswith(couplings.columns.astype(str), f"={ignored_letter}")
+        sites = couplings.features[couplings.feature_of_column]
+        columns = zip(couplings.columns, sites, strict=True)
+        included = np.array([column != f"{site}={ignored_letter}" for column, site in columns])
         if included.all():
             raise ValueError(
                 f"ignored_letter expected to be a letter of some site, got {ignored_letter!r}. The "
@@ -313,13 +315,13 @@ def _records(content: bytes) -> tuple[list[str], list[bytes]]:
     names: list[str] = []
     rows: list[list[bytes]] = []
     for number, line in enumerate(map(bytes.strip, content.splitlines()), start=1):
-        if not line:
+        if not line or (line.startswith(b"#") and not rows):  # first line of some A3M files
             continue
         if line.startswith(b">"):
             words = line[1:].split(maxsplit=1)
             if not words:
                 raise ValueError(f"Headers expected a name after '>', got none in line {number}.")
-            names.append(words[0].decode(errors="replace"))
+            names.append(_text(words[0]))
             rows.append([])
         elif rows:
             rows[-1].append(b"".join(line.split()))
@@ -337,6 +339,14 @@ def _records(content: bytes) -> tuple[list[str], list[bytes]]:
             f"{twice[:N_SHOWN]} more than once. Rename or drop them."
         )
     return names, [_one_byte_each(b"".join(parts)) for parts in rows]
+
+
+def _text(word: bytes) -> str:
+    """Text in UTF-8 or, if it is not in UTF-8, in Latin-1."""
+    try:
+        return word.decode()
+    except UnicodeDecodeError:
+        return word.decode("latin-1")
 
 
 def _one_byte_each(row: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -295,3 +296,20 @@ def test_numbers_and_constant_sites_have_no_second_letter(rng):
     with pytest.warns(UserWarning, match="no observed value"):
         rbm.fit(X)
     assert contact_scores(effective_couplings(rbm)).shape == (4, 4)
+
+
+def test_names_in_latin_letters_differ_and_comments_before_records_are_skipped():
+    """Slips: one sign for all letters that are not in UTF-8; `#A3M#` taken for a sequence."""
+    content = b"#A3M#\n>prot\xe9\nAC\n>prot\xe8\nAD\n"
+    assert list(read_fasta(io.BytesIO(content)).index) == ["prot\xe9", "prot\xe8"]
+    utf8 = content.decode("latin-1").encode()
+    assert list(read_fasta(io.BytesIO(utf8)).index) == ["prot\xe9", "prot\xe8"]
+
+
+def test_only_the_ignored_letter_is_left_out(rng):
+    """Slip: a letter that ends in it, such as a code of several characters."""
+    couplings, *_ = random_couplings(rng)
+    last = couplings.columns[-1].rpartition("=")
+    renamed = replace(couplings, columns=np.append(couplings.columns[:-1], f"{last[0]}=b=-"))
+    one, other = (contact_scores(own, ignored_letter="-") for own in (couplings, renamed))
+    np.testing.assert_array_equal(one, other)

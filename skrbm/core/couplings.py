@@ -200,7 +200,7 @@ def effective_couplings(
     """
     machine = machine.astype(np.float64)
     signals = _VisibleSignals(machine)
-    if method == "auto":  # "gaussian" takes 5 to 100 times as long as "exact"
+    if method == "auto":  # "gaussian" takes 5 to 100 times as long for common weights
         method = "exact" if signals.has_two_states else "gaussian"
     if not signals.has_two_states and (method == "exact" or len(signals.reals.columns)):
         raise ValueError(

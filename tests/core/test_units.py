@@ -673,3 +673,12 @@ def test_slope_of_a_signal_does_not_go_by_the_bias():
         layer = Gaussian(np.full(1, bias), np.zeros(1), parameterization="goodfellow")
         for units in (layer, Composite((layer,))):
             np.testing.assert_array_equal(units.affine_signal[1], [1.0])
+
+
+def test_states_of_many_units_with_one_value_can_be_numbered():
+    """Slip: one axis of an array for each unit, of which NumPy has at most 64."""
+    units = Categorical(np.zeros(75), (1,) * 70 + (2, 3))
+    states = units.states(1, 6)
+    np.testing.assert_array_equal(states[:, :70], np.ones((5, 70)))
+    np.testing.assert_array_equal(states[:, 70:72].argmax(axis=1), [0, 0, 1, 1, 1])
+    np.testing.assert_array_equal(states[:, 72:].argmax(axis=1), [1, 2, 0, 1, 2])

@@ -31,6 +31,7 @@ from skrbm import (
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
+pytest.importorskip("matplotlib.pyplot")  # else the first test would be the one without it
 X = load_digits().data / 16
 KNOWN = np.arange(64) < 32
 

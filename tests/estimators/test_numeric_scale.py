@@ -487,3 +487,23 @@ def test_atoms_are_the_same_in_both_precisions(dtype, numeric_scale):
     rows = X[X[:, 1] != 0.1] if dtype == np.float32 else X
     single, double = (rbm.score_samples(rows.astype(kind)) for kind in (np.float32, np.float64))
     np.testing.assert_allclose(single, double, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["codes", "counts", "modes", "zeros", "debts", "normal"])
+def test_expected_numbers_are_averages_of_the_numbers_of_normal_scores(name):
+    """Slip: Gauss and Hermite's rule, for polynomials, where numbers are steps: .25 deviations."""
+    rng = np.random.default_rng(0)
+    x = {
+        "codes": rng.integers(0, 6, 4000),
+        "counts": rng.poisson(3, 4000),
+        "modes": np.where(rng.random(4000) < 0.5, -3, 3) + 0.3 * rng.normal(size=4000),
+        "zeros": np.where(rng.random(4000) < 0.6, 0, rng.exponential(size=4000)),
+        "debts": np.exp(2 * rng.normal(size=4000)),
+        "normal": rng.normal(size=4000),
+    }[name].astype(float)
+    scores, fine = NormalScores.of(x, np.ones(4000)), stats.norm.ppf((np.arange(5000) + 0.5) / 5000)
+    for deviation in (1.0, 0.3, 0.05):
+        mean = np.linspace(-2.5, 2.5, 101) * np.sqrt(max(1 - deviation**2, 0.01))
+        expected = [scores.values(m + deviation * fine).mean() for m in mean]
+        actual = scores.expected_values(mean, mean, deviation)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=0.06 * x.std())

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
 
-from skrbm import DomainWarning, TabularRBM
+from skrbm import AnnealingWarning, DomainWarning, TabularRBM
 from skrbm.estimators.fitting.fit import Fit
 from skrbm.estimators.fitting.settings import MAX_DOUBLE_WEIGHTS
 from skrbm.estimators.tables.scores import NormalScores
@@ -749,3 +749,14 @@ def test_bounds_of_intervals_may_be_any_real_numbers():
     X = pd.DataFrame({"x": np.linspace(0.1, 0.3, 40)})
     rbm = TabularRBM(2, kinds={"x": ("interval", Fraction(0), Fraction(1, 3))}, n_iter=1).fit(X)
     assert np.isfinite(rbm.score_samples(X)).all()
+
+
+@pytest.mark.parametrize("method", ["ais", "reverse_ais", "bar"])
+def test_warnings_of_estimates_have_the_numbers_that_are_returned(method):
+    """Slip: the constant of the units of measurement added after the warning."""
+    X = pd.DataFrame({"x": 1000 * np.random.default_rng(0).normal(size=60)})
+    rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    with pytest.warns(AnnealingWarning) as warned:
+        result = rbm.log_partition(method, n_chains=2, n_temperatures=50)
+    assert str(result) in str(warned[0].message)
+    assert float(result) == pytest.approx(rbm.log_partition().value, abs=1)

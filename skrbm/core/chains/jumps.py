@@ -184,7 +184,8 @@ def _distant_pairs(h: Array, n_pairs: int, rng: np.random.Generator) -> tuple[Ar
     """Indices of random rows, and of the rows that are farthest from them."""
     one = like(rng.integers(len(h), size=n_pairs), h)
     # Pair by pair: an array of all differences would be many times as large as the weights.
-    return one, np.stack([np.abs(h - h[i]).sum(axis=1).argmax() for i in one])
+    other = [np.abs(h - h[i]).sum(axis=1).argmax() for i in one]
+    return one, np.stack(other) if n_pairs else one
 
 
 def _draw(

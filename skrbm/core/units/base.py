@@ -312,10 +312,12 @@ class Units(ABC):
         The result has shape (end - begin, n_columns). The states are numbered so that the last unit
         varies fastest.
         """
-        tables: list[Any] = [self.unit_values(i) for i in range(self.n_units)]
-        digits = np.unravel_index(np.arange(begin, end), [*map(len, tables)])
-        states = [t[digit] for t, digit in zip(tables, digits, strict=True)]
-        return like(np.concatenate(states, axis=1), self.bias)
+        number, states = np.arange(begin, end), []
+        for index in reversed(range(self.n_units)):
+            values: Any = self.unit_values(index)
+            number, digit = np.divmod(number, len(values))
+            states.append(values[digit])
+        return like(np.concatenate(states[::-1], axis=1), self.bias)
 
     @property
     def tail_curvature(self) -> Array:

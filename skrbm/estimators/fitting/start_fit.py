@@ -307,8 +307,8 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     """Machine that continues the training of the estimator, and the state of training.
 
     The result is a new machine if the bounds of the variances were set from fewer than
-    `MIN_SCALE_ROWS` rows. It is not a new machine if the user has edited the public arrays since,
-    or if the fit resumes from a checkpoint.
+    `MIN_SCALE_ROWS` rows. Otherwise, single columns may be new (see `_late_columns`). Nothing is
+    new if the user has edited the public arrays since, or if the fit resumes from a checkpoint.
     """
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
@@ -350,8 +350,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         if is_late.any():
             published = _with_late_columns(problem, published, is_late, first, is_varying)
             data["first"] = first
-            # The memory of the optimizer, the averages and the offsets belong to other columns.
-            is_published = False
+            is_published = False  # as after an edit of the user
             training = {**training, "visible_offset": None, "hidden_offset": None}
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     particles = np.empty((0, n_hidden))
@@ -415,9 +414,9 @@ def _trained(
 
     If the public arrays are averages of the parameters, training continues from the parameters
     after the last update. If `average` has since been set to False, or `learn_variance` changed, it
-    continues from the public arrays. If the user has edited the public arrays, training continues
-    from the edited arrays, and the memory of the optimizer, the averages and the modes found by
-    pretraining are discarded.
+    continues from the public arrays. If the user has edited the public arrays, or if columns are
+    new, training continues from these arrays, and the memory of the optimizer, the averages and the
+    modes found by pretraining are discarded.
     """
     state = deepcopy({name: training[name] for name in STATE_FIELDS & training.keys()})
     parts, parameters = state.get("parts", {}), training.get("parameters")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,8 +69,8 @@ def anneal(
     Returns
     -------
     log_partition : LogPartition
-        Estimate for the machine, with its standard error. For tables, it does not include the
-        constant that `RowFormat.log_jacobian` returns.
+        Estimate with its standard error, including the constant that `RowFormat.log_jacobian`
+        returns for tables.
 
     Raises
     ------
@@ -85,6 +86,8 @@ def anneal(
     machine = machine.astype(np.float32 if is_single else np.float64)
     ends = model.base_and_anchors(machine, rng, X)
     path = TemperedPath.to(on_current_device(machine), *ends)
+    constant = float(model.rbm._row_format.log_jacobian(model.rbm))
+    path = replace(path, energy_shift=path.energy_shift + constant)
     anchors: Any = path.anchors
     previous = None
     for size in AUTO_TEMPERATURES if n_temperatures == "auto" else (n_temperatures,):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -386,14 +385,15 @@ class LikelihoodMixin(ModelMixin):
         with finite_results() as check, explain_core_errors():
             if method == "exact":
                 value = exact.log_partition(machine.astype(np.float64), self.n_jobs)
-                result = LogPartition(value, 0.0, method)
+                constant = float(self._row_format.log_jacobian(self))
+                result = LogPartition(value + constant, 0.0, method)
             else:
                 rng = self._model.annealing_rng(random_state)
                 result = anneal(
                     self._model, machine, method, n_chains, n_temperatures, X, init, rng
                 )
             check(np.array([result.value, result.std_error]))
-        return replace(result, value=result.value + float(self._row_format.log_jacobian(self)))
+        return result
 
     def _per_unit(self, energy: Array, X: Any, is_observed: Array | None = None) -> Array:
         """Convert energies of the states of rows to energies of the user's values, in nats.

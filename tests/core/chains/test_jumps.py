@@ -155,3 +155,4 @@ def test_searches_take_little_memory_beside_the_hidden_states(rng):
     distances = np.abs(h[one[:3], None] - h).sum(axis=2)
     np.testing.assert_array_equal(other[:3], distances.argmax(axis=1))
     assert peak < 4 * h.nbytes
+    assert [len(rows) for rows in jumps._distant_pairs(h, 0, rng)] == [0, 0]
