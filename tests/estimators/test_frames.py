@@ -224,9 +224,12 @@ def test_fractions_of_microseconds_are_refused_by_name(dtype):
     rbm.fit(X[::2])
 
 
-@pytest.mark.parametrize("dtype", [pl.Int64, pl.Int128, pl.UInt128])
-def test_means_of_integers_are_rounded_in_polars(dtype):
+@pytest.mark.parametrize("name", ["Int64", "Int128", "UInt128"])
+def test_means_of_integers_are_rounded_in_polars(name):
     """Slip: 1.8 cut to 1 for types that NumPy does not have."""
+    dtype = getattr(pl, name, None)
+    if dtype is None:
+        pytest.skip("a type of later versions of polars")
     X = pl.DataFrame(
         {"n": pl.Series([1, 2, 2, 2, None] * 20, dtype=dtype), "a": [True, False] * 50}
     )
@@ -237,7 +240,7 @@ def test_means_of_integers_are_rounded_in_polars(dtype):
     zeros = X.with_columns(n=pl.Series([0, 1, 1, 1, None] * 20, dtype=dtype))
     drawn = clone(rbm).fit(zeros).sample(300, 5, random_state=0)["n"]
     assert drawn.null_count() == 0
-    assert dtype != pl.UInt128 or drawn.min() == 0
+    assert name != "UInt128" or drawn.min() == 0
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "double", "string", "large_string", "bool"])
