@@ -146,10 +146,11 @@ class FreeEnergyDisplay(Display):
     Parameters
     ----------
     train, held_out : ndarray of shape (n_rows,)
-        Free energies of training and held-out rows, in nats.
+        Free energies of training and held-out rows, in nats. For a detector, they are the negative
+        scores, in which each value that is new to its model adds to the free energy.
     threshold : float, default=None
-        Free energy above which a detector classifies a row as an outlier. If it is given, a line is
-        drawn there.
+        Negative score above which a detector classifies a row as an outlier. If it is given, a line
+        is drawn there.
 
     Attributes
     ----------

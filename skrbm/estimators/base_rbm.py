@@ -506,8 +506,8 @@ class BaseRBM(
         unless its arrays were assigned by hand. The new initialization uses the statistics of all
         rows so far. A real-valued column alone is initialized anew if earlier calls had fewer than
         20 values of it, or equal values, and its scale does not suit the present values. Momentum
-        and averages then begin anew. No validation rows are held out. The learning rate is constant with every
-        schedule, because the number of further epochs is unknown.
+        and averages then begin anew. No validation rows are held out. The learning rate is constant
+        with every schedule, because the number of further epochs is unknown.
 
         Parameters
         ----------

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -16,7 +15,6 @@ from sklearn.base import (
     clone,
 )
 from sklearn.utils import (
-    _safe_indexing,
     assert_all_finite,
     column_or_1d,
     compute_class_weight,
@@ -250,9 +248,9 @@ class RBMClassifier(
         `GaussianBernoulliRBM`, or a `TabularRBM` with numeric columns, it is initialized anew if it
         has seen fewer than 20 rows before this call, unless its arrays were assigned by hand. The
         new initialization uses the statistics of all rows so far. A real-valued column alone is
-        initialized anew as by `partial_fit` of the estimator. Training uses the parameters
-        that `estimator` had at the last call of `fit` or, if `fit` was not called, at the first
-        call of `partial_fit`. Later changes of `estimator` have no effect.
+        initialized anew as by `partial_fit` of the estimator. Training uses the parameters that
+        `estimator` had at the last call of `fit` or, if `fit` was not called, at the first call of
+        `partial_fit`. Later changes of `estimator` have no effect.
 
         Parameters
         ----------
@@ -337,16 +335,16 @@ class RBMClassifier(
         check_is_fitted(self)
         y = self._labels(y)
         check_consistent_length(X, y, sample_weight)
-        labelled = np.flatnonzero(self._is_labelled(y))
-        if not len(labelled):
+        is_labelled = self._is_labelled(y)
+        if not is_labelled.any():
             raise ValueError(
                 f"y expected to have labels, got {len(y)} rows with the value unlabeled="
                 f"{self.unlabeled!r}. Pass rows with known labels."
             )
-        if len(labelled) < len(y):
-            X = _safe_indexing(X.tocsr() if issparse(X) else X, labelled)
-            sample_weight = None if sample_weight is None else np.asarray(sample_weight)[labelled]
-        return float(super().score(X, _plain(y[labelled]), sample_weight))
+        X, _, y = present_rows(X, is_labelled, y)
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)[is_labelled]
+        return float(super().score(X, _plain(y), sample_weight))
 
     def _new_estimator(self) -> Any:
         """Estimator to train: an unfitted clone or, for a warm start, a copy of the fitted one.
@@ -417,16 +415,17 @@ class RBMClassifier(
     def _labels(self, y: Any, *, warn: bool = False) -> Array:
         """Labels in a one-dimensional array; a list of text and other values has objects."""
         y = to_numpy(y)
-        labels = column_or_1d(as_table(y), warn=warn)
-        if not hasattr(y, "dtype") and not hasattr(y, "columns"):  # a list keeps its items
+        table = as_table(y)
+        labels = column_or_1d(table, warn=warn)
+        if table is not y:  # a list, whose items are kept
             is_text = labels.dtype == object and all(isinstance(label, str) for label in labels)
             return labels.astype(str) if is_text else labels
         is_mark_text = self.unlabeled is None or isinstance(self.unlabeled, str)
         if not is_mark_text and labels.dtype.kind in "US" and str(self.unlabeled) in labels:
             raise ValueError(
-                f"y expected the value unlabeled={self.unlabeled!r} for rows without a label, got the "
-                f"text {str(self.unlabeled)!r}, to which NumPy converts it beside other text. Pass a "
-                f"list, or an array of objects."
+                f"y expected the value unlabeled={self.unlabeled!r} for rows without a label, got "
+                f"the text {str(self.unlabeled)!r}, to which NumPy converts it beside other text. "
+                f"Pass a list, or an array of objects."
             )
         return labels
 

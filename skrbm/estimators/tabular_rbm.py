@@ -94,8 +94,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     ----------
     components_ : ndarray of shape (n_components, n_columns)
         Weights of the encoded columns: first binary, then categorical, numeric and interval
-        columns, and numeric columns of few values after the other ones. The names of the encoded columns are in `columns_`. The weights of numeric columns
-        refer to the scaled numbers.
+        columns, and numeric columns of few values after the other ones. The names of the encoded
+        columns are in `columns_`. The weights of numeric columns refer to the scaled numbers.
     intercept_visible_ : ndarray of shape (n_columns,)
         Biases of the encoded columns.
     noise_variance_ : ndarray of shape (n_numeric,)

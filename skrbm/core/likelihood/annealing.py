@@ -298,8 +298,8 @@ def _anneal(
     for number, (current, target) in enumerate(pairwise(map(path.at, betas)), 1):
         if path.anchors is not None and number % path.annealing_jump_pause == 0:
             machine: Any = current
-            if is_held is not None:
-                layer: Any = _ClampedLayer(current.visible, is_observed, is_held, v[0])
+            if is_observed is not None:
+                layer: Any = _ClampedLayer(current.visible, is_observed, v[0])
                 machine = replace(current, visible=layer)
             h, *_ = jump(machine, current.sample_hidden(chains.v, rng), path.anchors, rng)
             current.sample_visible(h, rng, out=chains.v)
@@ -322,21 +322,19 @@ class _ClampedLayer:
         Visible layer in natural form.
     is_observed : ndarray of bool of shape (n_units,)
         Mask of the clamped units.
-    is_held : ndarray of bool of shape (n_visible,)
-        Mask of their columns.
     v : ndarray of shape (n_visible,)
-        Visible state with the states of these columns.
+        Visible state with the states of these units.
     """
 
     layer: Units
-    is_observed: Any
-    is_held: Array
+    is_observed: Array
     v: Array
 
     def log_partition(self, field: Array) -> Array:
         """Sum over the states of the other units, up to a constant, of shape (n_samples,)."""
+        is_held = self.layer.by_column(self.is_observed)
         of_missing = np.where(self.is_observed, 0, self.layer.unit_log_partitions(field))
-        of_held: Array = field[:, self.is_held] @ self.v[self.is_held]
+        of_held: Array = field[:, is_held] @ self.v[is_held]
         return of_missing.sum(axis=1) + of_held
 
 

@@ -114,10 +114,8 @@ def log_sum_over_missing(machine: Machine, v: Array, is_observed: Array) -> floa
     """
     visible, rows = machine.visible, v[None]
     signal = np.where(visible.by_column(is_observed), visible.signal(rows), 0)
-    field, energy = (
-        signal @ machine.weights,
-        visible.unit_energies(rows)[:, is_observed].sum(axis=1),
-    )
+    field = signal @ machine.weights
+    energy = visible.unit_energies(rows)[:, is_observed].sum(axis=1)
     for index in np.flatnonzero(~is_observed).tolist():  # fields and energies add over units
         unit, values = visible.take(index), visible.unit_values(index)
         fields = unit.signal(values) @ machine.weights[visible.unit_columns(index)]

@@ -58,7 +58,8 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
         exact sum has too many states.
     DivergenceError
         If training diverges. The parameters before the diverged epoch are written to the estimator
-        or, with `early_stopping`, those of the preferred epoch (see `Plateau.add`), if any.
+        or, with `early_stopping`, those of the preferred epoch (see `Plateau.add`), if any. If the
+        fit resumes and its first epoch diverges, the estimator is unchanged.
     """
     task, start = task or FitTask(), start_fit(problem)
     with deferred_interrupts(stops_for_sigterm=True) as interrupts:

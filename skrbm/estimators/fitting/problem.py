@@ -62,8 +62,8 @@ class Start:
     rng : numpy.random.Generator
         Random stream of training.
     data : dict
-        Statistics of the rows of this fit and of the fits that it continues. Unless the first epoch
-        diverges, they become the attribute `_data` of the estimator. "first" is a tuple with the
+        Statistics of the rows of this fit and of the fits that it continues, which become the
+        attribute `_data` of the estimator. "first" is a tuple with the
         number of rows, the column means and the column variances from which the columns were
         initialized; if its arrays were assigned by hand, these are the statistics of the first fit.
         "all" is the same tuple for all rows, and "n_observed" the number of rows with an observed

@@ -288,9 +288,9 @@ class RowRecorder(Recorder):
             others = "'binary'" if rbm.hidden_units == "drelu" else "'drelu' or 'binary'"
             warn_user(
                 f"The model does not represent a strong factor of X: along this factor, the variance "
-                f"of X is {ratio:.2g} times that of the model. Samples vary less and are less correlated "
-                f"than X. With hidden_units={rbm.hidden_units!r}, weights are bounded so that the "
-                f"distribution exists and the chains mix. Set hidden_units={others}.",
+                f"of X is {ratio:.2g} times that of the model. Samples vary less and are less "
+                f"correlated than X. With hidden_units={rbm.hidden_units!r}, weights are bounded so "
+                f"that the distribution exists and the chains mix. Set hidden_units={others}.",
                 ConvergenceWarning,
             )
 
@@ -354,8 +354,8 @@ class RowRecorder(Recorder):
                 f"The model is probably overfitted: {n_rows:.0f} rows are few for about "
                 f"{n_parameters:.0f} effective weights. On new rows, its mean log-likelihood is "
                 f"expected to be about {n_parameters / n_rows:.2g} nats lower, which is most of its "
-                f"gain over independent features. "
-                f"Set early_stopping=True or l2={L2_OF_ROWS / n_rows:.1g}, or reduce "
+                f"gain over independent features. Set early_stopping=True or "
+                f"l2={L2_OF_ROWS / n_rows:.1g}, or reduce "
                 f"n_components={rbm.n_components} or n_iter={rbm.n_iter}.",
                 OverfittingWarning,
             )

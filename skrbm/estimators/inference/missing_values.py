@@ -29,7 +29,8 @@ from skrbm.estimators.input.validation import (
 # values missing, more steps change the features by less than the Monte Carlo error of ten draws.
 N_IMPUTED_DRAWS, N_IMPUTATION_STEPS = 10, 20
 # Largest number of states that are summed over for a row with missing values: of its missing values,
-# or of the hidden units. For 784 x 500 units, the sum takes a tenth of a second, annealing seconds.
+# or of the hidden units. For 784 x 500 units, the sum takes a hundredth of a second, annealing
+# seconds.
 MAX_SUMMED_STATES = 2**12
 MIN_SHARE_OF_CHAINS = 0.1  # smallest effective share of a row's annealed chains without a warning
 

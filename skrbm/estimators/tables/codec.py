@@ -368,8 +368,8 @@ class Table:
                 is_known[j] = is_observed[:, k]
                 columns[j] = np.where(is_known[j], cells_of(before[j]), columns[j])
         for j in set(range(len(before))) - set(self.order):  # without categories
-            is_known[j] = np.array([not is_missing(x) for x in cells_of(before[j])], dtype=bool)
             columns[j] = cells_of(before[j])
+            is_known[j] = np.array([not is_missing(x) for x in columns[j]], dtype=bool)
         index = getattr(given, "index", None) if self.container == "pandas" else None
         table = self.container, self.names, self.dtypes, columns, self.categories
         return written(*table, is_known, index)
