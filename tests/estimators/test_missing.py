@@ -60,13 +60,22 @@ def test_inpainted_means_are_conditional_means(kind):
 
 
 @pytest.mark.parametrize("algorithm", ["pcd", "cd", "exact"])
-def test_fitted_models_start_from_the_data_s_statistics_alone(algorithm, monkeypatch):
-    # Slip: chains for rows of the model's modes, which no one asks for.
-    X = np.repeat([[0.0, 0.0], [1.0, 1.0]], 20, axis=0)
-    rbm = BernoulliRBM(2, algorithm=algorithm, n_iter=5, random_state=0).fit(X)
-    for name in ("_tempered_sample", "base_and_anchors"):
-        monkeypatch.delattr(ArrayModel, name)
-    assert np.isfinite(rbm.impute([[1, np.nan]], random_state=0)).all()
+@pytest.mark.parametrize("share", [0.3, 0.05])
+def test_missing_values_are_in_distant_groups_as_often_as_the_model_says(algorithm, share):
+    """Clamped Gibbs steps do not lead from one group to the other."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat([[1.0, 0.0, 0.0], [1.0, 0.0, 1.0]], [3, 3, 10], axis=1)
+    X = groups[(rng.random(600) < share).astype(int)]
+    X = np.abs(X - (rng.random(X.shape) < 0.03))
+    rbm = BernoulliRBM(5, algorithm=algorithm, n_iter=60, random_state=0).fit(X)
+    is_known = np.arange(16) < 6
+    rows = np.repeat(groups[:1], 2**10, axis=0)
+    rows[:, 6:] = oracles.states((0, 1), 10)
+    expected = softmax(-rbm.free_energy(rows)) @ rows[:, 6:]
+    options = {"method": "mean", "n_chains": 500, "random_state": 0}
+    mean = rbm.inpaint(groups[:1], is_known, n_gibbs_steps=20, **options)[0, 6:]
+    np.testing.assert_allclose(mean, expected, rtol=0, atol=0.06)
+    assert 0.02 < expected.mean() < 0.5
 
 
 @pytest.mark.every_kind

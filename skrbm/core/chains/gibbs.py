@@ -86,46 +86,6 @@ def gibbs(machine: Machine, v: Any, n_gibbs_steps: int, rng: np.random.Generator
     return dense(v)
 
 
-def posterior_draws(
-    machine: Machine, v: Array, is_observed: Array, h: Array, rng: np.random.Generator
-) -> Array:
-    r"""Draw a hidden state for each row given its observed units, by importance resampling.
-
-    State k of `h` is drawn with probability proportional to :math:`p(v_\text{observed} \mid h_k)`.
-    This is an approximate draw from the posterior distribution if `h` is a sample from the
-    distribution of the machine [1]_. Chains initialized with the drawn states tend to be in modes
-    that agree with the observed units. Gibbs steps alone might not reach these modes.
-
-    Parameters
-    ----------
-    machine : Machine
-        Any unit types.
-    v : ndarray of shape (n_samples, n_visible)
-        Visible states. The values of unobserved units are ignored.
-    is_observed : ndarray of bool of shape (n_samples, n_units)
-        Mask of the observed visible units.
-    h : ndarray of shape (n_states, n_hidden)
-        Sample of hidden states of the machine, such as those of the persistent chains.
-    rng : numpy.random.Generator
-        Source of random numbers.
-
-    Returns
-    -------
-    chosen : ndarray of shape (n_samples, n_hidden)
-        Drawn rows of `h`.
-
-    References
-    ----------
-    .. [1] Rubin (1988), "Using the SIR algorithm to simulate posterior distributions", Bayesian
-       Statistics 3, 395-402.
-    """
-    visible, field = machine.visible, machine.visible_field(h)
-    signal = np.where(visible.by_column(is_observed), visible.signal(v), 0)
-    log_weights = signal @ field.T - is_observed @ visible.unit_log_partitions(field).T
-    chosen: Array = h[np.argmax(log_weights + rng.gumbel(size=log_weights.shape), axis=1)]
-    return chosen
-
-
 def clamped_gibbs(
     machine: Machine, v: Array, is_observed: Array, n_gibbs_steps: int, rng: np.random.Generator
 ) -> Array:

@@ -1,4 +1,4 @@
-"""Metropolis-Hastings jumps of Markov chains to the modes around given rows."""
+"""Jumps of Markov chains to the modes around given rows, and starts in these modes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.draws import draw_exponential, draw_uniform
-from skrbm.core.numerics import Array, like, log_sum_exp
+from skrbm.core.machine import Machine
+from skrbm.core.numerics import BLOCK_BYTES, Array, like, log_sum_exp, row_blocks
 
 # A proposal is distant if the current state's probability given the row of the proposal is below
 # this multiple of the average over all rows.
@@ -16,6 +17,9 @@ DISTANT_SHARE = 0.01
 # Factors of the distance between two rows. With 2 or 5 alone, one in ten fits of irises with 256
 # hidden units keeps a mode without data; with 2 and 3, one in sixty.
 EXTRAPOLATIONS = 2.0, 3.0
+# Smallest number of anchors and of proposals of importance resampling. With 4, means of missing bits
+# of two groups are off by .02 to .04; with 16, by less than a Monte Carlo error of .01.
+MIN_PROPOSALS = 16
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array, Array]:
@@ -180,6 +184,131 @@ def extrapolated_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Gener
     return machine.sample_visible(machine.hidden.sample(beyond, rng), rng)
 
 
+def draw_given_observed(
+    machine: Machine,
+    v: Array,
+    is_observed: Array,
+    anchors: Array,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Array:
+    r"""Draw visible states given the observed units, by sampling importance resampling.
+
+    Clamped Gibbs chains hardly leave the mode in which they start. Chains that start from these
+    draws are in each mode about as often as it is probable given the observed units. The proposals
+    for a row are drawn from a mixture over :math:`K` anchors, in which the observed states
+    :math:`v_o` of the row replace those of the anchor:
+
+    .. math::
+
+        q(h) = \frac1K \sum_k p(h \mid v_o, a_k), \qquad w(h) = \frac{p(v_o, h)}{q(h)}
+
+    The draws are made given proposals that are chosen with a probability proportional to their
+    weight :math:`w(h)`, so that they approach draws from :math:`p(v \mid v_o)` as the number of
+    proposals increases [1]_. For each row, the :math:`K` anchors are chosen without replacement,
+    with weights proportional to the probability of the observed states given the mean hidden state
+    of the anchor.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    v : ndarray of shape (n_samples, n_visible)
+        Visible states. The values of unobserved units are ignored and may be NaN.
+    is_observed : ndarray of bool of shape (n_samples, n_units)
+        Mask of the observed visible units.
+    anchors : ndarray of shape (n_anchors, n_visible)
+        Visible states in the modes of the machine.
+    n_draws : int
+        Number of draws for each row. They share the proposals, of which there are at least as many.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    drawn : ndarray of shape (n_samples * n_draws, n_visible)
+        Visible states, with the draws for a row next to each other. Those of the observed units
+        are unchanged.
+
+    References
+    ----------
+    .. [1] Rubin (1988), "Using the SIR algorithm to simulate posterior distributions", Bayesian
+       Statistics 3, 395-402.
+    """
+    known = np.where(machine.visible.by_column(is_observed), v, 0)
+    field = machine.visible_field(machine.mean_hidden(anchors))
+    drawn = np.empty((len(v), n_draws, v.shape[1]), machine.dtype, like=known)
+    n_proposals = max(MIN_PROPOSALS, n_draws)
+    for rows in row_blocks(known, MIN_PROPOSALS * BLOCK_BYTES // n_proposals):
+        log_weights = _log_observed(machine, known[rows], is_observed[rows], field)
+        keys, n_anchors = _gumbel_keys(log_weights, rng), min(n_proposals, len(anchors))
+        chosen = np.argpartition(keys, -n_anchors, axis=1)[:, -n_anchors:]
+        h = _resampled(machine, known[rows], is_observed[rows], anchors[chosen], n_draws, rng)
+        drawn[rows] = machine.sample_visible(h, rng).reshape(-1, *drawn.shape[1:])
+    copies = np.repeat(known, n_draws, axis=0)
+    is_held = machine.visible.by_column(np.repeat(is_observed, n_draws, axis=0))
+    return np.where(is_held, copies, drawn.reshape(copies.shape))
+
+
+def _resampled(
+    machine: Machine,
+    v: Array,
+    is_observed: Array,
+    anchors: Array,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Array:
+    """Hidden states for `draw_given_observed`, of shape (n_samples * n_draws, n_hidden).
+
+    The anchors of each row have the shape (n_samples, n_anchors, n_visible).
+    """
+    n_rows, n_anchors, _ = anchors.shape
+    n_proposals = max(MIN_PROPOSALS, n_draws)
+    is_held = machine.visible.by_column(is_observed)[:, None]
+    field = machine.hidden_field(_joined(np.where(is_held, v[:, None], anchors)))
+    log_partition = machine.hidden.log_partition(field).reshape(n_rows, 1, n_anchors)
+    field = field.reshape(n_rows, n_anchors, -1)
+    row = like(np.arange(n_rows)[:, None], v)
+    chosen = _uniform_integers(n_anchors, (n_rows, n_proposals), rng, v)
+    proposed = machine.hidden.sample(_joined(field[row, chosen]), rng)
+    signal = machine.hidden.signal(proposed).reshape(n_rows, n_proposals, -1)
+    log_q = log_sum_exp(signal @ np.swapaxes(field, 1, 2) - log_partition, axis=2)
+    visible_field = machine.visible_field(proposed)
+    of_missing = machine.visible.unit_log_partitions(visible_field)
+    of_missing = of_missing.reshape(n_rows, n_proposals, -1)
+    of_missing = np.where(is_observed[:, None], 0, of_missing).sum(axis=2)
+    of_held = np.where(is_held, machine.visible.signal(v)[:, None], 0)
+    of_held = (visible_field.reshape(n_rows, n_proposals, -1) @ np.swapaxes(of_held, 1, 2))[:, :, 0]
+    log_weights = of_missing + of_held - log_q
+    keys = _gumbel_keys(np.repeat(log_weights, n_draws, axis=0), rng)
+    index = like(np.repeat(np.arange(n_rows), n_draws), v) * n_proposals + keys.argmax(axis=1)
+    h: Array = proposed[index]
+    return h
+
+
+def _log_observed(machine: Machine, v: Array, is_observed: Array, field: Array) -> Array:
+    """Log-probabilities of observed states given fields, without the energies of the states.
+
+    The shape is (n_samples, n_fields).
+    """
+    visible = machine.visible
+    signal = np.where(visible.by_column(is_observed), visible.signal(v), 0)
+    log_partitions = visible.unit_log_partitions(field)
+    log_observed: Array = signal @ field.T
+    log_observed -= is_observed.astype(log_partitions.dtype) @ log_partitions.T
+    return log_observed
+
+
+def _joined(states: Array) -> Array:
+    """States of shape (n_samples, n_states, n_columns) as rows of one matrix."""
+    return states.reshape(-1, states.shape[2])
+
+
+def _gumbel_keys(log_weights: Array, rng: np.random.Generator) -> Array:
+    """Random keys: the largest of a row belong to draws by weight without replacement."""
+    return log_weights - np.log(draw_exponential(log_weights.shape, rng, log_weights))
+
+
 def _distant_pairs(h: Array, n_pairs: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Indices of random rows, and of the rows that are farthest from them."""
     one = like(rng.integers(len(h), size=n_pairs), h)
@@ -192,9 +321,16 @@ def _draw(
     machine: Any, field: Array, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Draw hidden states given randomly chosen rows of `field`; return states and row indices."""
-    # rng.integers takes twice as long
-    rows = (len(field) * draw_uniform((n_samples,), rng, field)).astype(np.intp)
+    rows = _uniform_integers(len(field), (n_samples,), rng, field)
     return machine.hidden.sample(field[rows], rng), rows
+
+
+def _uniform_integers(
+    n: int, shape: tuple[int, ...], rng: np.random.Generator, array: Array
+) -> Array:
+    """Integers below n, on the host or the device of `array`."""
+    # rng.integers takes twice as long
+    return (n * draw_uniform(shape, rng, array)).astype(np.intp)
 
 
 def _log_shares(machine: Any, h: Array, field: Array) -> tuple[Array, Array]:

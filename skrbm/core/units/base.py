@@ -246,7 +246,7 @@ class Units(ABC):
         belong to the same group.
         """
         columns = self.unit_columns(index)
-        return self.map_arrays(lambda array: array[columns])
+        return self.map_arrays(lambda array: array[like(columns, array)])
 
     def with_columns(self, is_chosen: Array, other: Self) -> Self:
         """Layer whose columns in the mask `is_chosen` are those of another layer like this one."""
@@ -273,12 +273,12 @@ class Units(ABC):
 
     def _of_units(self, rows: Array, function: Callable[[Units, Array], Array]) -> Array:
         """Apply a function, which returns one number per row, to each unit and its columns."""
-        result = np.empty((self.n_units, len(rows)), rows.dtype)
+        result = np.empty((self.n_units, len(rows)), rows.dtype, like=rows)
         for group in self.unit_groups:
             columns = self.unit_columns(group)
-            parts = rows.T[columns].transpose(0, 2, 1).reshape(-1, columns.shape[1])
+            parts = rows.T[like(columns, rows)].transpose(0, 2, 1).reshape(-1, columns.shape[1])
             units = self.take(np.repeat(group, len(rows)))
-            result[group] = function(units, parts).reshape(len(group), -1)
+            result[like(group, rows)] = function(units, parts).reshape(len(group), -1)
         return result.T
 
     def unit_values(self, index: int) -> Array | None:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, final
 
 import numpy as np
 
-from skrbm.core.chains.gibbs import clamped_gibbs, clamped_mean, posterior_draws
+from skrbm.core.chains.gibbs import clamped_gibbs, clamped_mean
+from skrbm.core.chains.jumps import draw_given_observed
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.draws import new_streams
 from skrbm.core.likelihood import annealing, exact
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense
+from skrbm.core.numerics import Array, dense, like
 from skrbm.core.parallel import map_blocks
-from skrbm.core.units import Units
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import (
     AnnealingWarning,
-    check_domain,
     finite_results,
     warn_user,
 )
@@ -43,103 +41,115 @@ class ConditionalDraws:
     ----------
     model : ArrayModel
         Model to draw from.
+    X : ndarray of shape (n_samples, n_columns)
+        Rows. The missing values are ignored.
     is_observed : ndarray of bool of shape (n_samples, n_units)
         Mask of the observed units, whose values are kept.
     rng : numpy.random.Generator
         Source of random numbers.
+    anchors : ndarray of shape (n_anchors, n_columns), default=None
+        Visible states in the modes of the model, or None for those of `base_and_anchors`.
+
+    Raises
+    ------
+    ValueError
+        If an observed value is not finite.
     """
 
-    def __init__(self, model: ArrayModel, is_observed: Array, rng: np.random.Generator) -> None:
-        self.model, self.is_observed, self.rng = model, is_observed, rng
-        self._is_held = model.machine().visible.by_column(is_observed)
+    def __init__(
+        self,
+        model: ArrayModel,
+        X: Array,
+        is_observed: Array,
+        rng: np.random.Generator,
+        anchors: Array | None = None,
+    ) -> None:
+        self.model, self.rng = model, rng
+        machine = model.machine(X)
+        self._X, is_held = X.astype(machine.dtype), machine.visible.by_column(is_observed)
+        if not np.isfinite(self._X[is_held]).all():
+            raise ValueError(
+                "Observed values of X expected to be finite, got NaN or infinity. Mark missing "
+                "values by mask in inpaint, or by NaN in impute."
+            )
         self._rows = np.flatnonzero(~is_observed.all(axis=1))
-        self._base: Units | None = None
-        self._is_compared = False
+        self._is_observed = is_observed[self._rows]
+        if anchors is None and len(self._rows):
+            _, anchors = model.base_and_anchors(machine, rng)
+        self._anchors: Any = anchors
 
-    def draw(self, X: Array, n_gibbs_steps: int) -> Array:
+    def draw(self, n_gibbs_steps: int) -> Array:
         """Copy of the rows, with missing values drawn by `n_gibbs_steps` steps of a Gibbs chain."""
-        return self._advanced(self._start(X), n_gibbs_steps)
+        result = self._X.copy()
+        if len(self._rows):
+            result[self._rows] = self.draws(n_gibbs_steps, 1)[:, 0]
+        return result
 
-    def average(self, X: Array, n_gibbs_steps: int, n_chains: int) -> Array:
+    def draws(self, n_gibbs_steps: int, n_draws: int) -> Array:
+        """Draws for the rows with missing values, of shape (n_rows, n_draws, n_columns)."""
+
+        def drawn(machine: Machine, v: Array, is_observed: Array) -> Array:
+            chains = self._chains(machine, v, is_observed, n_draws, n_gibbs_steps)[0]
+            return chains.reshape(len(v), n_draws, -1)
+
+        return self._map(drawn, n_draws)
+
+    def average(self, n_gibbs_steps: int, n_chains: int) -> Array:
         """Copy of the rows, with missing values replaced by conditional means.
 
         The means are averaged over the second half of the steps of `n_chains` Gibbs chains of
         `n_gibbs_steps` steps each. For a transformed column of a table (see `Table.maps`), they are
         means of the numbers in the table.
         """
-        total, n_warm = np.zeros(()), n_gibbs_steps // 2
-        values = self.model.rbm._row_format.expected_values(self.model.rbm)
-        step = partial(clamped_mean, values=values)
-        for _ in range(n_chains):
-            v = self.draw(X, n_warm)
-            total = total + self._advanced(v, n_gibbs_steps - n_warm, step)
-        # A sum of quotients could exceed the largest state.
-        return np.where(self._is_held, v, total / n_chains).astype(v.dtype, copy=False)
+        n_warm, rbm = n_gibbs_steps // 2, self.model.rbm
+        values = rbm._row_format.expected_values(rbm)
 
-    def _advanced(
-        self, X: Array, n_gibbs_steps: int, step: Callable[..., Array] = clamped_gibbs
-    ) -> Array:
-        """Copy of the rows, with missing values replaced by the result of `n_gibbs_steps` steps.
+        def averaged(machine: Machine, v: Array, is_observed: Array) -> Array:
+            chains = self._chains(machine, v, is_observed, n_chains, n_warm)
+            n_averaged = n_gibbs_steps - n_warm
+            means = clamped_mean(machine, *chains, n_averaged, self.rng, values=values)
+            # A sum of quotients could exceed the largest state.
+            mean = means.reshape(len(v), n_chains, -1).sum(axis=1) / n_chains
+            is_held = machine.visible.by_column(is_observed.astype(bool))
+            return np.where(is_held, v, mean).astype(v.dtype, copy=False)
 
-        The steps are taken by the function `step`.
-        """
-        result, rows = X.copy(), self._rows
-        is_observed = self.is_observed[rows]
-
-        def run(machine: Machine, v: Array, is_observed: Array) -> Array:
-            return step(machine, v, is_observed.astype(bool), n_gibbs_steps, self.rng)
-
-        if len(rows) and n_gibbs_steps:
-            result[rows] = self.model.map_rows(run, X[rows], is_observed, is_random=True)
+        result = self._X.copy()
+        if len(self._rows):
+            result[self._rows] = self._map(averaged, n_chains)
         return result
 
-    def _start(self, X: Array) -> Array:
-        """Copy of the rows with initial draws of the missing values.
+    def _map(self, function: Callable[..., Array], n_chains: int) -> Array:
+        """Apply a function of machine, rows and mask to the rows with missing values."""
+        options: Any = {"is_random": True, "n_copies": n_chains}
+        return self.model.map_rows(function, self._X[self._rows], self._is_observed, **options)
 
-        The values are drawn given the hidden state of a persistent chain. The chain is chosen with
-        a probability proportional to the probability of the observed values given its hidden state.
-        Without persistent chains, the missing values are drawn independently of each other and of
-        the observed values.
+    def _chains(
+        self, machine: Machine, v: Array, is_observed: Array, n_chains: int, n_gibbs_steps: int
+    ) -> tuple[Array, Array]:
+        """States of `n_chains` clamped Gibbs chains for each row, and masks of observed units.
 
-        Raises
-        ------
-        ValueError
-            If an observed value is not finite, or if a value is outside the domain of its unit and
-            `check_input` is "raise".
+        The chains of a row are next to each other.
         """
-        machine = self.model.machine(X)
-        result = X.astype(machine.dtype)
-        if not np.isfinite(result[self._is_held]).all():
-            raise ValueError(
-                "Observed values of X expected to be finite, got NaN or infinity. Mark missing "
-                "values by mask in inpaint, or by NaN in impute."
-            )
-        rows = self._rows
-        if len(rows):
-            result[rows] = np.where(self._is_held[rows], result[rows], self._drawn(result, machine))
-        if not self._is_compared:  # warn only once
-            check_domain(result, self.model.rbm._visible_type, self.model.rbm)
-            self._is_compared = True
-        return result
-
-    def _drawn(self, X: Array, machine: Machine) -> Array:
-        """Initial visible states, of shape (n_rows, n_columns), of the rows with missing values."""
-        rows, h = self._rows, self.model.chain_hidden(machine)
-        if h is not None:
-            known = np.where(self._is_held[rows], X[rows], 0)
-            h = posterior_draws(machine, known, self.is_observed[rows], h, self.rng)
-            return machine.sample_visible(h, self.rng)
-        if self._base is None:
-            self._base = self.model.base(machine, self.rng).astype(machine.dtype)
-        return self._base.sample(self._base.zero_field(len(rows)), self.rng)
+        is_observed, anchors = is_observed.astype(bool), like(self._anchors, machine.weights)
+        start = draw_given_observed(machine, v, is_observed, anchors, n_chains, self.rng)
+        is_observed = np.repeat(is_observed, n_chains, axis=0)
+        return clamped_gibbs(machine, start, is_observed, n_gibbs_steps, self.rng), is_observed
 
 
 def average_over_draws(
-    model: ArrayModel, X: Any, is_observed: Array | None, answer: Callable[[Any, Any], Array]
+    model: ArrayModel,
+    X: Any,
+    is_observed: Array | None,
+    answer: Callable[[Any, Any], Array],
+    *,
+    n_draws: int = N_IMPUTED_DRAWS,
+    n_gibbs_steps: int = N_IMPUTATION_STEPS,
+    rng: np.random.Generator | None = None,
 ) -> Array:
     """Average a function of rows over draws of their missing values.
 
-    Calls with the same model use the same random numbers. Rows without missing values need none.
+    The rows with missing values are processed block by block. Rows without missing values need no
+    random numbers.
 
     Parameters
     ----------
@@ -152,26 +162,47 @@ def average_over_draws(
     answer : callable
         Function that is called with rows without missing values, of shape (n_rows, n_columns), and
         with their indices, an array or a slice. It returns an array of shape (n_rows, ...).
+    n_draws : int, default=N_IMPUTED_DRAWS
+        Number of independent draws of the missing values.
+    n_gibbs_steps : int, default=N_IMPUTATION_STEPS
+        Number of Gibbs steps of each draw.
+    rng : numpy.random.Generator, default=None
+        Source of random numbers. If None, calls with the same model use the same random numbers.
 
     Returns
     -------
     average : ndarray of shape (n_samples, ...)
-        Mean over `N_IMPUTED_DRAWS` independent draws, each after `N_IMPUTATION_STEPS` Gibbs steps.
-        For a row without missing values, it is the value of the function.
+        Mean over the draws. For a row without missing values, it is the value of the function.
     """
     if is_observed is None:
         return answer(X, slice(None))
     is_complete = is_observed.all(axis=1)
-    complete, rows = np.flatnonzero(is_complete), np.flatnonzero(~is_complete)
-    missing = ConditionalDraws(model, is_observed[rows], model.annealing_rng())
-    v = dense(X[rows])
-    draws = (answer(missing.draw(v, N_IMPUTATION_STEPS), rows) for _ in range(N_IMPUTED_DRAWS))
-    mean = sum(draws) / N_IMPUTED_DRAWS
-    result = np.empty((X.shape[0], *np.shape(mean)[1:]), np.asarray(mean).dtype)
-    result[rows] = mean
+    complete, incomplete = np.flatnonzero(is_complete), np.flatnonzero(~is_complete)
+    parts: list[Any] = []
     if len(complete):
-        result[complete] = answer(_selected(X, complete), complete)
+        parts.append((complete, answer(_selected(X, complete), complete)))
+    if len(incomplete):
+        rng = rng or model.annealing_rng()
+        _, anchors = model.base_and_anchors(model.machine(X), rng)
+        for rows in _row_blocks(model, incomplete, n_draws):
+            missing = ConditionalDraws(model, dense(X[rows]), is_observed[rows], rng, anchors)
+            draws = missing.draws(n_gibbs_steps, n_draws)
+            v, drawn_rows = draws.reshape(-1, draws.shape[2]), np.repeat(rows, n_draws)
+            answers = answer(v, drawn_rows)
+            answers = answers.reshape(len(rows), n_draws, *answers.shape[1:])
+            parts.append((rows, answers.mean(axis=1)))
+    result = np.empty(
+        (X.shape[0], *np.shape(parts[0][1])[1:]), np.result_type(*(p for _, p in parts))
+    )
+    for rows, part in parts:
+        result[rows] = part
     return result
+
+
+def _row_blocks(model: ArrayModel, rows: Array, n_copies: int = 1) -> list[Array]:
+    """Split the indices of rows, so that only the copies of few rows are dense at a time."""
+    n_rows = max(1, model.block_rows // n_copies)
+    return np.array_split(rows, max(1, -(-len(rows) // n_rows)))
 
 
 def _selected(X: Any, rows: Any) -> Any:
@@ -230,16 +261,16 @@ def observed_free_energy(
         given = model.machine(X)
         machine, n_jobs = given.astype(np.float64), model.rbm.n_jobs
         if machine.hidden.n_states <= MAX_SUMMED_STATES:
-            rows = np.flatnonzero(~is_complete)
-            log_sums = exact.log_sum_over_hidden(machine, dense(X[rows]), is_observed[rows])
-            free_energy[rows] = -log_sums
+            for rows in _row_blocks(model, np.flatnonzero(~is_complete)):
+                log_sums = exact.log_sum_over_hidden(machine, dense(X[rows]), is_observed[rows])
+                free_energy[rows] = -log_sums
         else:
             is_few = exact.n_missing_states(machine.visible, is_observed) <= MAX_SUMMED_STATES
-            rows = np.flatnonzero(is_few & ~is_complete)
+            for rows in _row_blocks(model, np.flatnonzero(is_few & ~is_complete)):
+                v = dense(X[rows]).astype(np.float64)
+                tasks = zip([machine] * len(rows), v, is_observed[rows], strict=True)
+                free_energy[rows] = -np.array(map_blocks(exact.log_sum_over_missing, tasks, n_jobs))
             annealed = np.flatnonzero(~is_few & is_observed.any(axis=1))
-            v = dense(X[rows]).astype(np.float64)
-            blocks = zip([machine] * len(rows), v, is_observed[rows], strict=True)
-            free_energy[rows] = -np.array(map_blocks(exact.log_sum_over_missing, blocks, n_jobs))
             if len(annealed):
                 v, rng = dense(X[annealed]), model.annealing_rng(random_state)
                 estimates = _annealed(

@@ -216,17 +216,6 @@ class ArrayModel(Model):
         beyond = extrapolated_rows(machine, anchors, N_MODES_BEYOND, rng)
         return self.base_layer(statistics), np.concatenate([anchors, beyond])
 
-    def base(self, machine: Machine, rng: np.random.Generator) -> Units:
-        """Base distribution that `base_and_anchors` returns if its argument `X` is None.
-
-        Chains are run only if `_known_statistics` returns None.
-        """
-        statistics = self._known_statistics(machine)
-        if statistics is None:
-            v, _ = self._tempered_sample(machine, rng)
-            statistics = len(v), *column_statistics(v)
-        return self.base_layer(statistics)
-
     def _known_statistics(self, machine: Machine) -> Statistics | None:
         """Statistics of the training data.
 
@@ -334,6 +323,7 @@ class ArrayModel(Model):
         *others: Array,
         is_random: bool = False,
         is_precise: bool = False,
+        n_copies: int = 1,
     ) -> Array:
         """Apply a function to the machine and checked rows, block by block, and join the results.
 
@@ -341,14 +331,15 @@ class ArrayModel(Model):
         precision of the machine. Set `is_random` if the function draws random numbers: the blocks
         are then processed in order. Otherwise, several threads may process them (see `map_blocks`).
         Set `is_precise` if results are small differences of large numbers, such as energies. They
-        are then computed in double precision if features are real-valued and not scaled.
+        are then computed in double precision if features are real-valued and not scaled. If the
+        function makes `n_copies` of each row, blocks are smaller by this factor.
 
         Raises
         ------
         ValueError
             If a result is not finite.
         """
-        n_rows, size = X.shape[0], self.block_rows
+        n_rows, size = X.shape[0], max(1, self.block_rows // n_copies)
         with finite_results():
             machine = on_current_device(self.machine(X))
         precision, opening = machine.dtype, threading.Lock()

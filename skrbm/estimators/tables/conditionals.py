@@ -11,7 +11,7 @@ import numpy as np
 from skrbm.core.likelihood import conditional
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense
-from skrbm.estimators.inference.missing_values import ConditionalDraws
+from skrbm.estimators.inference.missing_values import average_over_draws
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.validation import (
     COUNT,
@@ -174,20 +174,17 @@ class ConditionalMixin(ModelMixin):
             mean = partial(_mean_of_smooth_values, number=unit, values=scores.values)
         elif scores is not None:
             mean = partial(_mean_of_values, number=unit, values=scores.values)
-        is_complete = is_observed.all(axis=1)
+        is_observed[~is_observed.all(axis=1), unit] = False
         with explain_core_errors():
-            if is_complete.all():
-                return model.map_rows(mean, v)
-            is_observed[:, unit] = False
-            rows = np.flatnonzero(~is_complete)
-            missing = ConditionalDraws(model, is_observed[rows], model.inference_rng(random_state))
-            draws = (missing.draw(v[rows], n_gibbs_steps) for _ in range(n_chains))
-            average: Any = sum(model.map_rows(mean, drawn) for drawn in draws) / n_chains
-            result = np.empty((len(v), average.shape[1]), average.dtype)
-            result[rows] = average
-            if is_complete.any():
-                result[is_complete] = model.map_rows(mean, v[is_complete])
-        return result
+            return average_over_draws(
+                model,
+                v,
+                is_observed,
+                lambda rows, _: model.map_rows(mean, rows),
+                n_draws=n_chains,
+                n_gibbs_steps=n_gibbs_steps,
+                rng=model.inference_rng(random_state),
+            )
 
 
 def _mean_of_smooth_values(
