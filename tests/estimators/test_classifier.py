@@ -14,7 +14,7 @@ from core.labelled import Labelled, finite_differences
 from core.models import visible_states
 from estimators.instances import DISCRETE_KINDS, KINDS, assigned, draw, new, random_machine
 from scipy import sparse
-from scipy.special import logsumexp, softmax
+from scipy.special import expit, logsumexp, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -566,6 +566,36 @@ def test_mixed_tables_have_labels_too():
     drawn, labels = classifier.sample(500, n_gibbs_steps=50, random_state=0)
     assert set(drawn[:, 1]) == {0, 1, 2}
     assert set(labels) == {"odd", "even"}
+
+
+def test_given_labels_of_tables_are_held():
+    """Slip: the number of the label's first column, taken for that of its unit."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 100)
+    X = pd.DataFrame({"of y": np.array(["u", "v"])[y], "other": rng.choice(list("abcdef"), 100)})
+    rbm = TabularRBM(3, n_iter=60, random_state=0)
+    classifier = RBMClassifier(rbm, generative_weight=1.0).fit(X, y)
+    for label in (0, 1):
+        drawn, labels = classifier.sample(200, label, n_gibbs_steps=20)
+        assert (labels == label).all()
+        assert (drawn["of y"] == "uv"[label]).mean() > 0.9
+
+
+@pytest.mark.parametrize("algorithm", ["pcd", "cd"])
+def test_groups_of_a_class_are_sampled_as_often_as_they_are_probable(algorithm):
+    """Gibbs steps given the label do not lead from one group to the other."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat([[1.0, 0.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]], [3, 3, 12], axis=1)
+    of_group = rng.choice(3, 900, p=[0.35, 0.15, 0.5])
+    X = np.abs(groups[of_group] - (rng.random((900, 18)) < 0.03))
+    rbm = BernoulliRBM(6, algorithm=algorithm, n_iter=60, random_state=0)
+    classifier = RBMClassifier(rbm, generative_weight=1.0).fit(X, of_group == 2)
+    rbm, h = classifier.estimator_, oracles.states((0, 1), 6)
+    field = h @ rbm.components_ + rbm.intercept_visible_
+    log_law = h @ (rbm.intercept_hidden_ + classifier.label_components_[:, 0])
+    expected = softmax(log_law + np.logaddexp(0, field).sum(axis=1)) @ expit(field)
+    drawn, _ = classifier.sample(2000, False, n_gibbs_steps=20, random_state=0)
+    np.testing.assert_allclose(drawn.mean(axis=0), expected, rtol=0, atol=0.05)
 
 
 def far_classes():

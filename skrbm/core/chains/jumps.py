@@ -20,6 +20,10 @@ EXTRAPOLATIONS = 2.0, 3.0
 # Smallest number of anchors and of proposals of importance resampling. With 4, means of missing bits
 # of two groups are off by .02 to .04; with 16, by less than a Monte Carlo error of .01.
 MIN_PROPOSALS = 16
+# Smallest effective number of proposals. Given the upper quarters of MNIST images, the squared error
+# of means over ten chains is 70 pixels with one and 61 with three. Means of up to eight groups stay
+# as exact with three, but not with four.
+MIN_EFFECTIVE, TEMPERING_FACTOR, MAX_TEMPERINGS = 3.0, 0.7, 64
 
 
 def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Array, Array, Array]:
@@ -205,7 +209,9 @@ def draw_given_observed(
 
     The draws are made given proposals that are chosen with a probability proportional to their
     weight :math:`w(h)`, so that they approach draws from :math:`p(v \mid v_o)` as the number of
-    proposals increases [1]_. For each row, the :math:`K` anchors are chosen without replacement,
+    proposals increases [1]_. In models of many units, one proposal would have nearly all the weight
+    of a row. Its log-weights are then scaled down until the effective number of proposals is
+    `MIN_EFFECTIVE`, so that the draws remain different from each other. For each row, the :math:`K` anchors are chosen without replacement,
     with weights proportional to the probability of the observed states given the mean hidden state
     of the anchor.
 
@@ -279,11 +285,23 @@ def _resampled(
     of_missing = np.where(is_observed[:, None], 0, of_missing).sum(axis=2)
     of_held = np.where(is_held, machine.visible.signal(v)[:, None], 0)
     of_held = (visible_field.reshape(n_rows, n_proposals, -1) @ np.swapaxes(of_held, 1, 2))[:, :, 0]
-    log_weights = of_missing + of_held - log_q
-    keys = _gumbel_keys(np.repeat(log_weights, n_draws, axis=0), rng)
+    log_weights = np.repeat(_tempered(of_missing + of_held - log_q), n_draws, axis=0)
+    keys = _gumbel_keys(log_weights, rng)
     index = like(np.repeat(np.arange(n_rows), n_draws), v) * n_proposals + keys.argmax(axis=1)
     h: Array = proposed[index]
     return h
+
+
+def _tempered(log_weights: Array) -> Array:
+    """Scale down the log-weights of rows with an effective number below `MIN_EFFECTIVE`."""
+    log_weights = log_weights - log_weights.max(axis=1, keepdims=True)
+    for _ in range(MAX_TEMPERINGS):
+        weights = np.exp(log_weights)
+        few = weights.sum(axis=1) ** 2 < MIN_EFFECTIVE * (weights**2).sum(axis=1)
+        if not few.any():
+            break
+        log_weights[few] *= TEMPERING_FACTOR
+    return log_weights
 
 
 def _log_observed(machine: Machine, v: Array, is_observed: Array, field: Array) -> Array:

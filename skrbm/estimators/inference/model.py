@@ -208,13 +208,23 @@ class ArrayModel(Model):
             X = self.check_X(X)
             statistics = X.shape[0], *column_statistics(X)
             anchors = dense(every_kth_row(X, N_MODE_ROWS)).astype(machine.dtype)
-        elif statistics is not None and (v := self.chain_states(machine, rng)) is not None:
-            anchors = np.concatenate([v, self._scattered_sample(machine, rng)[1]])
+        elif statistics is not None and self.chain_hidden(machine) is not None:
+            anchors = self.mode_states(machine, rng)
         else:
             v, anchors = self._tempered_sample(machine, rng)
             statistics = statistics or (len(v), *column_statistics(v))
         beyond = extrapolated_rows(machine, anchors, N_MODES_BEYOND, rng)
         return self.base_layer(statistics), np.concatenate([anchors, beyond])
+
+    def mode_states(self, machine: Machine, rng: np.random.Generator) -> Array:
+        """Visible states in the modes of a machine with the hidden units of the model.
+
+        They are the final states of Gibbs chains that start from overdispersed states and, before
+        these, the states from `chain_states`, if there are any.
+        """
+        v = self.chain_states(machine, rng)
+        _, scattered = self._scattered_sample(machine, rng)
+        return scattered if v is None else np.concatenate([v, scattered])
 
     def _known_statistics(self, machine: Machine) -> Statistics | None:
         """Statistics of the training data.

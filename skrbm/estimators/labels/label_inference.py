@@ -10,6 +10,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.chains.gibbs import clamped_gibbs, sample_base
+from skrbm.core.chains.jumps import draw_given_observed
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
@@ -118,8 +119,9 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
             Labels to condition on: one label for all samples, or one label per sample. If None,
             labels are drawn as well.
         n_gibbs_steps : int, default=1000
-            Number of Gibbs steps of each chain. The initial features and, if `y` is None, the
-            initial labels are drawn without input from the hidden units.
+            Number of Gibbs steps of each chain. Given labels, the chains start in the modes of the
+            model in which these labels are probable. If `y` is None, initial features and labels
+            are drawn without input from the hidden units.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of `estimator_` is continued, so that
             successive calls give different results.
@@ -153,6 +155,7 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
             cure = "Condition on labels by y=, with the class frequencies of your choice."
             warn_if_chains_stay(rbm._model, machine, n_gibbs_steps, cure)
         v = sample_base(machine, n_samples, rng)
+        is_clamped = np.zeros((n_samples, machine.visible.n_units), dtype=bool)
         if y is not None:
             y = np.asarray(y)
             if y.shape not in ((), (1,), (n_samples,)):
@@ -161,8 +164,9 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
                 )
             labels = label_numbers(np.broadcast_to(y, n_samples), self.classes_)
             v[:, n_features:] = np.eye(len(self.classes_), dtype=v.dtype)[labels]
-        is_clamped = np.zeros(v.shape, dtype=bool)
-        is_clamped[:, n_features:] = y is not None
+            is_clamped[:, -1] = True
+            anchors = rbm._model.mode_states(machine, rng)
+            v = draw_given_observed(machine, v, is_clamped, anchors, 1, rng)
         with finite_results() as check:
             v = clamped_gibbs(machine, v, is_clamped, n_gibbs_steps, rng)
             check(v)

@@ -225,6 +225,19 @@ def test_draws_given_observed_units_are_in_each_mode_as_it_is_probable(kind, n_d
     assert np.abs(counts - law).sum() / 2 < 0.03
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_draws_given_observed_units_of_large_models_differ(dtype, rng):
+    """Without the bound on the effective number, a row's draws are made given one hidden state."""
+    p = oracles.random_parameters("bernoulli", 100, 60, rng, offsets=False)
+    machine = machine_from(p.replace(weights=30 * p.weights), dtype)  # v is a function of h
+    v = sample_base(machine, 40, rng)
+    is_known = np.tile(np.arange(100) < 20, (40, 1))
+    drawn = draw_given_observed(machine, v, is_known, v[::-1], 50, rng).reshape(40, 50, 100)
+    n_different = [len(np.unique(draws, axis=0)) for draws in drawn]
+    assert np.median(n_different) >= 3
+    assert drawn.dtype == dtype
+
+
 @pytest.mark.every_kind
 def test_clamped_mean_is_the_conditional_mean(p, rng):
     # Slips: the burn-in counted in; the sum in place of the mean; samples of known units; the mask
