@@ -467,6 +467,40 @@ def test_large_integers_are_categories(categories, is_declared):
     assert {type(x) for x in rbm.sample(10, 1)[:, 0]} == {int}
 
 
+SHARES = pd.DataFrame({"a": [0.1, 1 / 3, -2.7] * 20})
+
+
+@pytest.mark.parametrize("handle_unknown", ["error", "nearest"])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, np.column_stack])
+@pytest.mark.parametrize("learned", [np.float32, np.float64, "declared"])
+def test_categories_are_the_same_in_both_precisions(learned, make, handle_unknown):
+    """Slip: 0.1 in single precision, which is another number in double precision; exact matches of
+    "nearest" counted as new.
+    """
+    one, two = (
+        make([x]) if make is np.column_stack else make({"a": x})
+        for x in (SHARES["a"].to_numpy(np.float32), SHARES["a"].to_numpy())
+    )
+    name = 0 if make is np.column_stack else "a"
+    kind = ("categorical", [-2.7, 0.1, 1 / 3]) if learned == "declared" else "categorical"
+    options = {"handle_unknown": handle_unknown, "n_iter": 2, "random_state": 0}
+    rbm = TabularRBM(2, kinds={name: kind}, **options).fit(two if learned == np.float64 else one)
+    np.testing.assert_array_equal(rbm.score_samples(one), rbm.score_samples(two))
+    assert not rbm._model.check_X(one, finite=False).n_nearest.any()
+    for table in (one, two):
+        filled = rbm.impute(table, n_gibbs_steps=1)
+        assert np.asarray(filled).tolist() == np.asarray(table).tolist()
+
+
+def test_categories_that_single_precision_makes_equal_stay_apart():
+    """Slip: the first of two categories for a number that is both of them."""
+    X = np.array([[0.1], [0.1 + 1e-12], [0.5]] * 20)
+    rbm = TabularRBM(2, kinds={0: "categorical"}, n_iter=2, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="unknown category"):
+        rbm.free_energy(X[:1].astype(np.float32))
+    np.testing.assert_array_equal(rbm.free_energy(np.float32([[0.5]])), rbm.free_energy(X[2:3]))
+
+
 def test_missing_values_are_no_categories():
     """Slip: the missing value that `unique` of an incomplete column lists."""
     port = pd.Series(["C", "Q", None, "Q"] * 20, dtype=object)

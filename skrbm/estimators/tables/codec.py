@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import compress
 from numbers import Real
+from operator import attrgetter
 from typing import Any, Self, final
 
 import numpy as np
@@ -19,10 +20,12 @@ from skrbm.estimators.tables.frames import (
     cells_of,
     column_names,
     columns_of,
+    comparable,
     container_of,
     dtype_name,
     factorized,
     is_missing,
+    precision_of,
     rounded,
     written,
 )
@@ -390,29 +393,44 @@ class Table:
         categories.
         """
         codes, values = factorized(column)
-        numbers = {value: number for number, value in enumerate(self.categories[j].tolist())}
-        present = [values[code] for code in np.unique(codes) if code != MISSING]
-        nearest: dict[Any, int] = {}
+        categories = self.categories[j].tolist()
+        # The last entries are those of `MISSING`.
+        found = np.array([*self._found(j, dtype_name(column), values), MISSING])
+        is_present, is_new = np.zeros(len(found), dtype=bool), np.zeros((2, len(found)), dtype=bool)
+        is_present[codes] = True
+        is_present[-1] = False
         if handle_unknown == "nearest" and are_numbers(self.categories[j]):
-            places = _doubles(self.categories[j].tolist())
+            places = _doubles(categories)
             order = np.argsort(places)
             halves = places[order] / 2
-            others = [x for x in present if x not in numbers and isinstance(x, Real)]
-            ranks = np.searchsorted(halves[1:] + halves[:-1], _doubles(others))
-            nearest = dict(zip(others, order[ranks].tolist(), strict=True))
-            numbers |= nearest
-        unknown = [value for value in present if value not in numbers]
+            others = np.flatnonzero(is_present & (found == MISSING))
+            others = np.array([i for i in others if isinstance(values[i], Real)], dtype=np.intp)
+            numbers = _doubles([values[i] for i in others])
+            found[others] = order[np.searchsorted(halves[1:] + halves[:-1], numbers)]
+            is_new[0, others] = True
+        is_new[1] = is_present & (found == MISSING)
+        unknown = [values[i] for i in np.flatnonzero(is_new[1])]
         if unknown and handle_unknown == "error":
             raise ValueError(
-                f"Column {self.names[j]!r} expected categories {list(numbers)}, got "
+                f"Column {self.names[j]!r} expected categories {categories}, got "
                 f"{unknown[:10]}. Set handle_unknown='missing' to treat them as missing values."
             )
-        translated = np.array([*(numbers.get(value, MISSING) for value in values), MISSING])
-        is_new = [
-            [*(x in nearest for x in values), False],
-            [*(x not in numbers for x in values), False],
-        ]
-        return translated[codes], unknown, np.array(is_new)[:, codes]
+        return found[codes], unknown, is_new[:, codes]
+
+    def _found(self, j: int, dtype: str, values: list[Any]) -> list[int]:
+        """Category code of each of several values of a column, or `MISSING`.
+
+        Floating-point numbers are compared in the lower of two precisions, that of `dtype` and that
+        of the column which was learned, unless two categories are equal in this precision.
+        """
+        categories = self.categories[j].tolist()
+        lower = min(precision_of(self.dtypes[j]), precision_of(dtype), key=attrgetter("itemsize"))
+        for precision in lower, np.dtype(np.float64):
+            listed = [comparable(value, precision) for value in categories]
+            if len(set(listed)) == len(listed):
+                break
+        numbers = dict(zip(listed, range(len(listed)), strict=True))
+        return [numbers.get(comparable(value, precision), MISSING) for value in values]
 
     def _compare(self, j: int, values: Array, check_input: str) -> None:
         """Warn or raise a ValueError if numbers are outside the interval of their column."""

@@ -138,6 +138,24 @@ def cells_like(column: Any, values: Array) -> Array:
     return cells_of(values if isinstance(column, np.ndarray) else type(column)(values))
 
 
+def precision_of(dtype: str) -> np.dtype[Any]:
+    """Floating-point type of a column, given a name from `dtype_name`; else double precision."""
+    try:
+        precision = np.dtype({"float[pyarrow]": "f4"}.get(dtype, dtype.lower()))
+    except TypeError:  # of a type that NumPy does not have
+        precision = np.dtype(np.float64)
+    return precision if precision.kind == "f" else np.dtype(np.float64)
+
+
+def comparable(value: Any, precision: np.dtype[Any]) -> Any:
+    """Value that is equal for equal categories: floats are rounded to a precision."""
+    if not isinstance(value, float | np.floating):
+        return value
+    with np.errstate(over="ignore"):
+        result = precision.type(value)
+    return result if np.isfinite(result) else value
+
+
 def is_missing(value: Any) -> bool:
     """True for None, NaN of floats and decimals, NaT of NumPy, and NaT and NA of pandas."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
