@@ -453,6 +453,78 @@ def test_categories_of_an_array_are_those_of_its_column(X):
     np.testing.assert_array_equal(rbm.score_samples(X), other.score_samples(X))
 
 
+def tables_of(times):
+    """Tables of one column of equal times, in the units of each library."""
+    arrays = [times.astype(f"{times.dtype.kind}8[{unit}]") for unit in ("s", "ms", "us", "ns")]
+    tables = [array[:, None] for array in (*arrays, arrays[2].astype(object))]
+    tables += [pd.DataFrame({"day": array}) for array in arrays]
+    return tables + [pl.DataFrame({"day": pl.Series(array)}) for array in arrays[1:]]
+
+
+def assert_equal_categories(tables, given, kind="categorical"):
+    """The rows `given` are those of each of the tables, from which machines are learned."""
+    for table in tables:
+        options = {"handle_unknown": "error", "n_iter": 1, "random_state": 0}
+        rbm = TabularRBM(2, kinds={0: kind}, **options).fit(table)
+        expected, values = rbm.score_samples(table), pd.Series(np.ravel(table)).tolist()
+        for rows in given:
+            np.testing.assert_array_equal(rbm.score_samples(rows), expected)
+            assert pd.Series(np.ravel(rbm.impute(rows, n_gibbs_steps=1))).tolist() == values
+        assert set(pd.Series(np.ravel(rbm.sample(50, 5, random_state=0)))) == set(values)
+
+
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names")
+@pytest.mark.parametrize("times", [DAYS, DAYS - DAYS[0]])
+def test_times_of_every_unit_are_equal_categories(times):
+    """Slip: integers for nanoseconds of NumPy."""
+    tables = tables_of(times)
+    if times.dtype.kind == "m":  # polars 1.0 takes the gaps of pandas for objects
+        tables = tables[:9]
+    assert_equal_categories(tables, tables)
+
+
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names")
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+@pytest.mark.parametrize("make", [np.array, list])
+def test_declared_times_of_every_unit_are_equal_categories(unit, make):
+    """Slips: items of NumPy, or nanoseconds as integers, beside times of Python; an error of polars
+    about seconds; dates that are not midnights.
+    """
+    tables, categories = tables_of(DAYS), make(DAYS[:2].astype(f"M8[{unit}]"))
+    del tables[4]  # of objects: their samples are the declared ones
+    assert_equal_categories(tables, tables[::3], ("categorical", categories))
+
+
+@pytest.mark.filterwarnings("ignore:X (does not have valid|has) feature names")
+def test_dates_are_midnights():
+    """Slip: dates of Python, which are equal to no time."""
+    for days in (DAYS[:, None], pl.DataFrame({"day": pl.Series(DAYS)})):
+        for times in tables_of(DAYS):
+            for learned, rows in ((days, times), (times, days)):
+                options = {"handle_unknown": "error", "n_iter": 1, "random_state": 0}
+                rbm = TabularRBM(2, kinds={0: "categorical"}, **options).fit(learned)
+                np.testing.assert_array_equal(rbm.score_samples(rows), rbm.score_samples(learned))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_equal_instants_of_two_zones_are_equal_categories(library):
+    """Slip: a time that comes twice in its zone, in the night in which summer ends, which Python
+    compares with no time of another zone.
+    """
+    nights = pd.Series(pd.to_datetime(["2020-10-25 00:30", "2020-07-01 00:00"] * 20, utc=True))
+    X, other = (
+        pd.DataFrame({"day": nights.dt.tz_convert(zone)}) for zone in ("UTC", "Europe/Berlin")
+    )
+    if library == "polars":
+        days = pl.Series(nights.dt.tz_localize(None).to_numpy())
+        X = pl.DataFrame({"day": days.dt.replace_time_zone("UTC")})
+        other = X.with_columns(pl.col("day").dt.convert_time_zone("Europe/Berlin"))
+    for one, two in ((X, other), (other, X)):
+        options = {"handle_unknown": "error", "n_iter": 1, "random_state": 0}
+        rbm = TabularRBM(2, kinds={"day": "categorical"}, **options).fit(one)
+        np.testing.assert_array_equal(rbm.score_samples(two), rbm.score_samples(one))
+
+
 @pytest.mark.parametrize(
     "categories", [[-1, 2**63 + 1], [-1, 2**63], [0, 2**63 + 1], [-1, 10**400]]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -15,6 +16,8 @@ from skrbm.core.numerics import Array
 
 MISSING = -1  # code of a missing value
 NUMPY_DATES = np.datetime64, np.timedelta64
+FINE_UNITS = "ns", "ps", "fs", "as"  # of NumPy, finer than times of Python
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BOOLEANS = "bool", "boolean", "|b1"  # names from `dtype_name`, in lower case
 # Types of a column whose known values do not fit into the type that was learned, in this order.
 WIDER = {"pandas": ("float64", "object"), "polars": ("Float64", "Object"), "array": ("f8", "O")}
@@ -117,13 +120,20 @@ def factorized(column: Any) -> tuple[Array, list[Any]]:
 def cells_of(column: Any) -> Array:
     """Values of a column as an array of Python objects.
 
+    Times of NumPy that are not a whole number of microseconds are integers in their unit.
+
     Raises
     ------
     ValueError
         If a time of polars is not a whole number of microseconds, as are times of Python.
     """
     if _library_of(column) != "polars":
-        return np.fromiter(column.tolist(), object, len(column))
+        cells = np.fromiter(column.tolist(), object, len(column))
+        kind = column.dtype.kind if isinstance(column, np.ndarray) else ""
+        if kind and kind in "mM" and np.datetime_data(column.dtype)[0] in FINE_UNITS:
+            whole = column.astype(f"{kind}8[us]")
+            cells = np.where(whole == column, whole.astype(object), cells)
+        return cells
     is_nanoseconds = str(column.dtype) == "Time" or getattr(column.dtype, "time_unit", "") == "ns"
     if is_nanoseconds and (column.to_physical() % 1000 != 0).any():
         raise ValueError(
@@ -131,11 +141,6 @@ def cells_of(column: Any) -> Array:
             f"Round the times, for example by .dt.round('1us')."
         )
     return np.fromiter(column.to_list(), object, len(column))
-
-
-def cells_like(column: Any, values: Array) -> Array:
-    """Values of an array as the objects that `cells_of` has for equal values of a column."""
-    return cells_of(values if isinstance(column, np.ndarray) else type(column)(values))
 
 
 def precision_of(dtype: str) -> np.dtype[Any]:
@@ -147,8 +152,22 @@ def precision_of(dtype: str) -> np.dtype[Any]:
     return precision if precision.kind == "f" else np.dtype(np.float64)
 
 
+def without_numpy_times(value: Any) -> Any:
+    """Time of Python for a scalar time of NumPy, as in `cells_of`; other values are unchanged."""
+    return cells_of(np.array([value]))[0] if isinstance(value, NUMPY_DATES) else value
+
+
 def comparable(value: Any, precision: np.dtype[Any]) -> Any:
-    """Value that is equal for equal categories: floats are rounded to a precision."""
+    """Value that is equal for equal categories.
+
+    Floats are rounded to a precision. Times of any unit, and of any time zone, are equal if they
+    are the same instant.
+    """
+    value = without_numpy_times(value)
+    if isinstance(value, datetime):  # times that a zone has twice a year equal no time of another
+        return value if value.tzinfo is None else value - EPOCH
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
     if not isinstance(value, float | np.floating):
         return value
     with np.errstate(over="ignore"):

@@ -11,7 +11,7 @@ import numpy as np
 from skrbm.core.numerics import Array
 from skrbm.estimators.input.validation import warn_user
 from skrbm.estimators.tables.frames import (
-    cells_like,
+    cells_of,
     column_names,
     columns_of,
     declared_categories,
@@ -19,6 +19,7 @@ from skrbm.estimators.tables.frames import (
     is_missing,
     kind_of,
     numbers_of,
+    without_numpy_times,
 )
 from skrbm.estimators.tables.mixtures import MixtureScale, normal_scale
 from skrbm.estimators.tables.scores import MAX_VALUE, NormalScores, moments
@@ -263,7 +264,7 @@ def _real(
 def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKind:
     declared = options[0] if options else declared_categories(column)
     if isinstance(declared, np.ndarray):
-        declared = cells_like(column, declared).tolist()
+        declared = cells_of(declared)
     if isinstance(declared, str) or not (declared is None or isinstance(declared, Collection)):
         raise ValueError(
             f"Categories of column {name!r} expected to be a list, got {declared!r}. Pass all "
@@ -271,7 +272,9 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
         )
     try:
         codes, values = factorized(column)
-        listed = values if declared is None else [x for x in declared if not is_missing(x)]
+        listed = values
+        if declared is not None:
+            listed = [without_numpy_times(x) for x in declared if not is_missing(x)]
         frozenset(listed)
     except TypeError as error:
         raise TypeError(
