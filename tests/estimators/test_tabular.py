@@ -257,6 +257,22 @@ def test_conditional_laws_of_other_columns_are_refused():
     np.testing.assert_array_equal(rbm.conditional_mean(X, 1), rbm.conditional_mean(X, "age"))
 
 
+@pytest.mark.parametrize("flag", [True, np.True_])
+def test_truth_values_are_no_indices_of_columns(flag):
+    """Slip: True as column 1, to which it is equal."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    for table in (X, pd.DataFrame(X), pd.DataFrame(X, columns=["a", "b"])):
+        rbm = TabularRBM(2, n_iter=1, random_state=0).fit(table)
+        with pytest.raises(ValueError, match=r"column expected to be one of .*got (np\.)?True"):
+            rbm.conditional_mean(table, flag)
+        with pytest.raises(ValueError, match=r"kinds expected keys among .*got (np\.)?True"):
+            clone(rbm).set_params(kinds={flag: "numeric"}).fit(table)
+    named = pd.DataFrame(X, columns=[False, True])
+    rbm = TabularRBM(2, kinds={flag: "interval"}, check_input="ignore", n_iter=1).fit(named)
+    assert rbm.kinds_ == ["numeric", ("interval", 0, 1)]
+    assert rbm.conditional_mean(named, flag).shape == (60,)
+
+
 def test_samples_follow_the_law():
     """Chi-square over all rows, for every seed; catches categories or flags read the other way round."""
     rbm = discrete()

@@ -18,6 +18,7 @@ from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import (
     MISSING,
     cells_of,
+    column_index,
     column_names,
     columns_of,
     comparable,
@@ -242,13 +243,12 @@ class Table:
         ValueError
             If there is no such column.
         """
-        if column in self.names:
-            return self.names.index(column)
-        if isinstance(column, int | np.integer) and -len(self.names) <= column < len(self.names):
-            return int(column) % len(self.names)
-        raise ValueError(
-            f"column expected to be one of {self.names}, or its number, got {column!r}."
-        )
+        index = column_index(self.names, column)
+        if index is None:
+            raise ValueError(
+                f"column expected to be one of {self.names}, or its number, got {column!r}."
+            )
+        return index
 
     def encode(self, X: Any, handle_unknown: str, check_input: str) -> EncodedTable:
         """Encode a table.

@@ -53,6 +53,20 @@ def column_names(X: Any) -> list[Any]:
     return list(range(X.shape[1])) if container_of(X) == "array" else list(X.columns)
 
 
+def column_index(names: list[Any], column: Any) -> int | None:
+    """Index of the column with a given name or index, or None if there is no such column.
+
+    A negative index counts from the end. A truth value can be a name, but not an index.
+    """
+    is_flag = isinstance(column, bool | np.bool_)
+    if column in names:  # True and 1 are equal
+        index = names.index(column)
+        return index if isinstance(names[index], bool | np.bool_) == is_flag else None
+    if not isinstance(column, int | np.integer) or is_flag:
+        return None
+    return int(column) % len(names) if -len(names) <= column < len(names) else None
+
+
 def columns_of(X: Any) -> list[Any]:
     """Columns of a table: pandas or polars Series, or one-dimensional arrays."""
     container = container_of(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from skrbm.core.numerics import Array
 from skrbm.estimators.input.validation import warn_user
 from skrbm.estimators.tables.frames import (
     cells_of,
+    column_index,
     column_names,
     columns_of,
     declared_categories,
@@ -64,12 +65,12 @@ class ColumnKind(NamedTuple):
     scores: NormalScores | MixtureScale | None = None
 
 
-def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
+def given_kinds(names: list[Any], kinds: Any) -> list[Any]:
     """Kind of each column in the parameter `kinds`, or "auto" for columns that are not listed.
 
     Parameters
     ----------
-    names : sequence of length n_features
+    names : list of length n_features
         Names of the columns.
     kinds : "auto" or dict
         Parameter of `TabularRBM`.
@@ -86,10 +87,10 @@ def given_kinds(names: Sequence[Any], kinds: Any) -> list[Any]:
     """
     given: list[Any] = ["auto"] * len(names)
     for key, kind in ({} if isinstance(kinds, str) else kinds).items():
-        number = names.index(key) if key in names else key
-        if number not in range(len(names)):
-            raise ValueError(f"kinds expected keys among the columns {list(names)}, got {key!r}.")
-        given[int(number)] = kind
+        index = column_index(names, key)
+        if index is None:
+            raise ValueError(f"kinds expected keys among the columns {names}, got {key!r}.")
+        given[index] = kind
     return given
 
 
