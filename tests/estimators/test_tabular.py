@@ -273,6 +273,17 @@ def test_truth_values_are_no_indices_of_columns(flag):
     assert rbm.conditional_mean(named, flag).shape == (60,)
 
 
+@pytest.mark.parametrize(
+    "kinds", [{"age": "numeric", 1: "categorical"}, {1: "numeric", -4: "numeric"}]
+)
+def test_kinds_name_each_column_once(kinds):
+    """Slip: the last of two kinds of one column, without a word."""
+    with pytest.raises(
+        ValueError, match=r"kinds expected each column once, got column 'age' by .* and -?[14]"
+    ):
+        fitted(kinds=kinds)
+
+
 def test_samples_follow_the_law():
     """Chi-square over all rows, for every seed; catches categories or flags read the other way round."""
     rbm = discrete()

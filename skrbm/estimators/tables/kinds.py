@@ -83,14 +83,20 @@ def given_kinds(names: list[Any], kinds: Any) -> list[Any]:
     Raises
     ------
     ValueError
-        If a key is neither the name nor the index of a column.
+        If a key is neither the name nor the index of a column, or if two keys are the same column.
     """
     given: list[Any] = ["auto"] * len(names)
+    keys: dict[int, Any] = {}
     for key, kind in ({} if isinstance(kinds, str) else kinds).items():
         index = column_index(names, key)
         if index is None:
             raise ValueError(f"kinds expected keys among the columns {names}, got {key!r}.")
-        given[index] = kind
+        if index in keys:
+            raise ValueError(
+                f"kinds expected each column once, got column {names[index]!r} by {keys[index]!r} "
+                f"and {key!r}. Remove one of these keys."
+            )
+        given[index], keys[index] = kind, key
     return given
 
 
