@@ -573,6 +573,34 @@ def test_categories_that_single_precision_makes_equal_stay_apart():
     np.testing.assert_array_equal(rbm.free_energy(np.float32([[0.5]])), rbm.free_energy(X[2:3]))
 
 
+@pytest.mark.parametrize("values", [[1, True, "x", None], [False, 0.0, None, 2]])
+@pytest.mark.parametrize("kind", ["categorical", "binary"])
+@pytest.mark.parametrize("make", [np.array, pd.DataFrame, pl.DataFrame])
+def test_truth_values_and_equal_numbers_in_one_column_are_refused(values, kind, make):
+    """Slip: one category for both, of which samples have only the first."""
+    cells = np.array(values * 20, dtype=object)
+    if make is pl.DataFrame:
+        X = pl.DataFrame({"0": pl.Series(cells.tolist(), dtype=pl.Object)})
+    else:
+        X = make(cells[:, None], dtype=object)
+    options = {"kinds": {0: kind}, "n_iter": 1, "missing": "marginalize"}
+    message = r"Column '?0'? .* that are equal: (True|False) of type bool and (1|0.0) of type"
+    with pytest.raises(ValueError, match=message):
+        TabularRBM(2, **options).fit(X)
+    TabularRBM(2, kinds={0: ("categorical", [True, False, "x", 2])}, n_iter=1).fit(cells[:, None])
+
+
+@pytest.mark.parametrize(
+    "categories",
+    [[True, 1, "x"], [1, "x", 1.0], [np.datetime64("2020-01-01", "D"), datetime(2020, 1, 1)]],
+)
+def test_equal_categories_are_declared_once(categories):
+    """Slip: two categories, of which one has no rows."""
+    X = np.array(["x", 1] * 20, dtype=object)[:, None]
+    with pytest.raises(ValueError, match="Column 0 has categories that are equal: "):
+        TabularRBM(2, kinds={0: ("categorical", categories)}, n_iter=1).fit(X)
+
+
 def test_missing_values_are_no_categories():
     """Slip: the missing value that `unique` of an incomplete column lists."""
     port = pd.Series(["C", "Q", None, "Q"] * 20, dtype=object)

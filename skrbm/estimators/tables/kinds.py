@@ -15,6 +15,7 @@ from skrbm.estimators.tables.frames import (
     column_index,
     column_names,
     columns_of,
+    comparable,
     declared_categories,
     factorized,
     is_missing,
@@ -303,15 +304,7 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
                 f"Binary column {name!r} expected to have 2 values, got {categories[:10]}. Use "
                 f"kind 'categorical', or give both values: ('binary', [value, other])."
             )
-    shown: dict[str, Any] = {}
-    for number, value in enumerate(categories):
-        other = shown.setdefault(str(value), value)
-        if len(shown) <= number:
-            raise ValueError(
-                f"Column {name!r} has categories that print alike: {other!r} of type "
-                f"{type(other).__name__} and {value!r} of type {type(value).__name__}. Name each "
-                f"category once, and convert the column to one type."
-            )
+    _check_distinct(name, (declared is None and _equal_cells(column, values)) or categories)
     if declared is None and len(values) > max(MIN_IDENTIFIERS, (codes >= 0).sum() / 2):
         warn_user(
             f"Column {name!r} has {len(values)} categories, more than one for two rows, like "
@@ -326,6 +319,35 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
     if array.dtype.kind == "f" and not isinstance(categories[0], float):  # -1 and 2**63 + 1
         array = np.fromiter(categories, dtype=object)
     return ColumnKind(kind, array, 0.0, 1.0, is_empty)
+
+
+def _check_distinct(name: Any, categories: list[Any]) -> None:
+    """Raise a ValueError if two categories are equal or print alike."""
+    firsts: dict[tuple[str, Any], int] = {}
+    for number, value in enumerate(categories):
+        keys = {"print alike": str(value), "are equal": comparable(value, np.dtype(np.float64))}
+        for reason in keys.items():
+            first = firsts.setdefault(reason, number)
+            if first != number:
+                other = categories[first]
+                raise ValueError(
+                    f"Column {name!r} has categories that {reason[0]}: {other!r} of type "
+                    f"{type(other).__name__} and {value!r} of type {type(value).__name__}. Name "
+                    f"each category once, and convert the column to one type."
+                )
+
+
+def _equal_cells(column: Any, values: list[Any]) -> list[Any]:
+    """Truth value and equal number, if a column of objects has such a pair; else an empty list.
+
+    `values` are the distinct values of the column, among which equal values are one value.
+    """
+    if str(column.dtype).lower() != "object" or {0, 1}.isdisjoint(values):
+        return []
+    cells = [x for x in cells_of(column) if not is_missing(x)]
+    flags = {x for x in cells if isinstance(x, bool | np.bool_)}
+    numbers = {x for x in cells if not isinstance(x, bool | np.bool_)}
+    return next(([x, y] for x in sorted(flags) for y in numbers if x == y), [])
 
 
 def _sorted(values: list[Any]) -> list[Any]:
