@@ -199,6 +199,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -----
         UserWarning
             If features are dropped.
+        DomainWarning
+            If unknown categories of a table are replaced.
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)

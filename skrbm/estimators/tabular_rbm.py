@@ -72,9 +72,10 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         Treatment of unknown categories. The known categories of a column are those in `kinds` or of
         its data type. Without these, they are the values in the rows of `fit` or of the first
         `partial_fit`. With "missing", unknown categories are treated as missing values; in
-        training, a warning is issued. With "nearest", unknown numbers are replaced by the nearest
-        category if all categories are numbers; other unknown categories are treated as with
-        "missing". With "error", unknown categories raise a ValueError.
+        training and in `impute`, which replaces them, a warning is issued. With "nearest", unknown
+        numbers are replaced by the nearest category if all categories are numbers; other unknown
+        categories are treated as with "missing". With "error", unknown categories raise a
+        ValueError.
     learning_rate : float
         Initial learning rate, which `learning_rate_schedule` may decrease. Numeric columns need not
         be standardized, because they are scaled internally.

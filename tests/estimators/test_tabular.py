@@ -547,7 +547,9 @@ def test_unknown_categories_are_refused_or_missing():
         fitted(X, handle_unknown="error").score_samples(new)
     with pytest.raises(ValueError, match=r"unknown category in columns \['port'\]"):
         fitted(X).free_energy(new)
-    filled = fitted(X).impute(new, n_gibbs_steps=5)
+    message = r"neither declared .*\{'port': \['Oslo'\]\}: .* missing and are replaced\. Name"
+    with pytest.warns(DomainWarning, match=message):
+        filled = fitted(X).impute(new, n_gibbs_steps=5)
     assert set(filled["port"]) <= {"C", "Q", "S"}
     known = X.drop(columns="port")
     pd.testing.assert_frame_equal(filled.drop(columns="port"), known, check_exact=True)

@@ -291,7 +291,7 @@ class RowProblem(Problem):
         X, weight = present_rows(X, check_weights(sample_weight, X))
         reset = not (resumes and form.is_known_to(rbm))
         X = model.check_X(X, reset=reset, missing=True, sample_weight=weight)
-        form.warn_if_unlearned(X)
+        form.warn_of_unknown(X, "not learned")
         device_rows = None if place is None else place.example
         if device_rows is not None and (len(given) > len(X) or rbm.missing == "marginalize"):
             device_rows = None if np.isnan(X).any() else like(X, device_rows)

@@ -294,6 +294,11 @@ class SamplingMixin(ModelMixin):
         ValueError
             If `X` is invalid, or if a value is infinite.
 
+        Warns
+        -----
+        DomainWarning
+            If an unknown category of a table is replaced, because it is treated as a missing value.
+
         Examples
         --------
         Each of two equal features predicts the other:
@@ -317,6 +322,8 @@ class SamplingMixin(ModelMixin):
     ) -> Callable[[str], Any]:
         """Function that imputes the unobserved values; its argument is "sample" or "mean"."""
         X = self._model.check_X(X, finite=False)
+        if mask is None:
+            self._row_format.warn_of_unknown(X, "replaced")
         is_observed, v = self._row_format.observed_units(self, X, mask), dense(X)
         model: Any = self._model
         draws = ConditionalDraws(model, v, is_observed, model.inference_rng(random_state))

@@ -107,8 +107,11 @@ class RowFormat(ABC):
         """
 
     @abstractmethod
-    def warn_if_unlearned(self, v: Any) -> None:
-        """Warn if rows from `read` had unknown categories, which are treated as missing values."""
+    def warn_of_unknown(self, v: Any, consequence: str) -> None:
+        """Warn if rows from `read` had unknown categories, which are treated as missing values.
+
+        `consequence` is the participle of the warning that says what becomes of them.
+        """
 
     @abstractmethod
     def is_known_to(self, rbm: Any) -> bool:
@@ -207,7 +210,7 @@ class ArrayRows(RowFormat):
     def expected_values(self, rbm: Any) -> Callable[[Array, Array, Array], Array] | None:
         return None
 
-    def warn_if_unlearned(self, v: Any) -> None:
+    def warn_of_unknown(self, v: Any, consequence: str) -> None:
         pass
 
     def is_known_to(self, rbm: Any) -> bool:

@@ -79,15 +79,15 @@ class TableRows(RowFormat):
             return None
         return partial(table.expected_values, deviation=np.sqrt(rbm.noise_variance_))
 
-    def warn_if_unlearned(self, v: Any) -> None:
+    def warn_of_unknown(self, v: Any, consequence: str) -> None:
         shown = {name: values[:10] for name, values in v.unknown.items() if values}
         if not shown:
             return
         name, values = next(iter(shown.items()))
         warn_user(
             f"X has categories that are neither declared nor in the first rows, {shown}: they are "
-            f"treated as missing and are not learned. Name all categories before the first rows, by "
-            f"kinds={{{name!r}: ('categorical', [..., {values[0]!r}])}} or by a categorical type, "
+            f"treated as missing and are {consequence}. Name all categories before the first rows, "
+            f"by kinds={{{name!r}: ('categorical', [..., {values[0]!r}])}} or by a categorical type, "
             f"or set handle_unknown='error'.",
             DomainWarning,
         )
