@@ -376,6 +376,27 @@ def test_numbers_beyond_the_domain_of_a_scale_are_not_likely():
     assert (energies > np.quantile(rbm.free_energy(X), 0.99)).all()
 
 
+@pytest.mark.parametrize(("kind", "bound"), [("log", 0.0), ("logit", 0.0), ("logit", 1.0)])
+def test_numbers_beyond_the_domain_are_less_likely_with_their_distance(kind, bound):
+    """Slips: one density for all of them, above that at the end of the domain; a slope of another
+    function than of the numbers, by which the density at the end has a jump.
+    """
+    y = np.random.default_rng(0).normal(size=N_ROWS)
+    rbm = uncoupled(pd.DataFrame({"x": MAPS[kind].inverse(y)}), numeric_scale="mixture")
+    scale = MixtureScale(**rbm._data["table"]["scores"][0])
+    assert scale.kind == kind
+    distance = np.append(0, np.geomspace(1e-3, 1e300, 50))
+    x = np.append(np.nextafter(bound, 0.5), bound + (distance if bound else -distance))
+    log_density = rbm.log_likelihood(pd.DataFrame({"x": x}))
+    assert abs(log_density[1] - log_density[0]) < 1e-9
+    assert (np.diff(log_density[1:]) < 0).all()
+    assert log_density[1] < rbm.log_likelihood(pd.DataFrame({"x": MAPS[kind].inverse(y)})).min()
+    log_slope = scale.log_slope(scale.forward(x))
+    step = 1e-6 * np.exp(-log_slope)
+    slope = (scale.forward(x + step) - scale.forward(x - step)) / (2 * step)
+    np.testing.assert_allclose(np.log(slope), log_slope, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_atoms_that_an_outlier_brings_together_stay_apart(dtype):
     """Slip: places that are equal after rounding, of which only one value is ever drawn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, Self, final
 
@@ -35,7 +36,7 @@ N_EM_STEPS, MIN_EM_GAIN = 200, 1e-6  # steps, nats per row
 SMALLEST_DEVIATION = 0.03  # of a component, in standard deviations of the column
 LARGEST_ATOM = 3.0  # standard deviations: largest distance of an atom from the other values' mean
 BETWEEN_ATOMS = 0.01  # standard deviations: smallest distance of two atoms
-OUTSIDE = 10.0  # standard deviations: scaled value of numbers beyond the range of a map
+OUTSIDE = 10.0  # standard deviations: distance from the mean of numbers that are not expected
 RARE = 30.0  # nats: negative log-probability of other values in a column with a single value
 
 
@@ -166,13 +167,11 @@ class MixtureScale:
         """Scaled numbers, with NaN for missing values.
 
         Atoms become their entries in `center`; in a column of atoms alone, also numbers that equal
-        an atom in single precision. Other numbers outside the domain of the transformation become
-        -`OUTSIDE` or `OUTSIDE`, and so do numbers whose scaled number would equal that of an atom
-        in a column of atoms alone.
+        an atom in single precision. Numbers whose scaled number would equal that of an atom in a
+        column of atoms alone become -`OUTSIDE` or `OUTSIDE`.
         """
-        y = _mapped(self.kind, (x.astype(np.float64) - self.place) / self.unit)
+        y = self._transformed((x.astype(np.float64) - self.place) / self.unit)
         z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
-        z = np.where(np.isinf(y), np.copysign(OUTSIDE, y), z)
         z = np.where(np.isnan(x), np.nan, z).astype(x.dtype)
         matches = [x == atom for atom in self.atoms.astype(x.dtype)]
         if self._has_atoms_alone:
@@ -203,14 +202,45 @@ class MixtureScale:
         return self.values(draws)
 
     def log_slope(self, z: Array) -> Array:
-        """Logarithm of the derivative of `forward` at given scaled numbers; zero for atoms.
+        """Logarithm of the derivative of `forward` at given scaled numbers; zero for atoms."""
+        inside, beyond = z.astype(np.float64), np.zeros(len(z))
+        if self.kind in RANGES:
+            ends = (MAPS[self.kind].forward(np.array(self._edges)) - self.origin) / self.scale
+            inside = np.clip(inside, *ends)
+            beyond = self.scale * np.abs(z - inside)
+        slope = MAPS[self.kind].log_slope(self._argument(inside)) - beyond
+        return np.where(
+            np.isin(z, self._places(z.dtype)), 0, slope - np.log(self.unit * self.scale)
+        )
 
-        Numbers outside the domain of the transformation have the derivative at the mean: at the end
-        of the domain, it can be so large that they would be the likeliest numbers.
+    def _transformed(self, u: Array) -> Array:
+        """Transformed arguments, which may be outside the domain of the transformation.
+
+        Beyond an edge with the slope m, the transformation is continued: at a distance d from the
+        edge, it differs from its value at the edge by log(1 + m d). The slope is then m / (1 + m d).
         """
-        inside = np.where(np.abs(z) == OUTSIDE, 0, z)
-        slope = MAPS[self.kind].log_slope(self._argument(inside)) - np.log(self.unit * self.scale)
-        return np.where(np.isin(z, self._places(z.dtype)), 0, slope)
+        mapping = MAPS[self.kind]
+        if self.kind not in RANGES:
+            return mapping.forward(u)
+        inside = np.clip(u, *self._edges)
+        with np.errstate(divide="ignore", invalid="ignore"):  # no distance, missing values
+            log_ratio = np.log(np.abs(u - inside)) + mapping.log_slope(inside)
+            beyond = np.logaddexp(0, log_ratio)
+        return mapping.forward(inside) + np.copysign(beyond, u - inside)
+
+    @cached_property
+    def _edges(self) -> tuple[float, float]:
+        """Arguments close to the bounds of the domain, or a bound that is infinite.
+
+        They are at least `OUTSIDE` standard deviations beyond the mean and all components of the
+        base distribution. At a bound of the domain, the density is zero or infinite.
+        """
+        normal = slice(len(self.atoms), None)
+        center, reach = self.center[normal], OUTSIDE * np.sqrt(self.spread[normal])
+        low, high = min(-OUTSIDE, *(center - reach)), max(OUTSIDE, *(center + reach))
+        edges = self._argument(np.array([low, high]))
+        low, high = np.where(np.isfinite(RANGES[self.kind]), edges, RANGES[self.kind])
+        return float(low), float(high)
 
     @property
     def _has_atoms_alone(self) -> bool:
@@ -255,14 +285,6 @@ def stacked_bases(scales: Sequence[MixtureScale]) -> dict[str, Array]:
             values = getattr(scale, name)
             row[: len(values)] = values
     return bases
-
-
-def _mapped(kind: str, u: Array) -> Array:
-    """Transform numbers; numbers outside the open domain become -infinity or infinity."""
-    low, high = RANGES.get(kind, (-np.inf, np.inf))
-    is_inside = (u > low) & (u < high)
-    y = MAPS[kind].forward(np.where(is_inside, u, 0.5))
-    return np.where(is_inside, y, np.where(u <= low, -np.inf, np.inf))
 
 
 def _fits(x: Array, weight: Array) -> Iterator[tuple[float, MixtureScale]]:
