@@ -768,6 +768,27 @@ def test_columns_of_one_category_add_nothing_to_scores(hidden_units):
     np.testing.assert_allclose(scores, rbm.log_likelihood(X, n_temperatures=2000), atol=0.1)
 
 
+@pytest.mark.parametrize("numeric_scale", ["normal", "mixture", "standard"])
+@pytest.mark.parametrize("column", ["two", "uniform", "placeholder"])
+def test_numbers_whose_differences_overflow_are_refused(column, numeric_scale):
+    """Slip: infinite samples, and warnings of NumPy; a tenth of the numbers is not too much."""
+    rng = np.random.default_rng(0)
+    x = {
+        "two": rng.choice([-1.7e308, 1.7e308], 60),
+        "uniform": 1.7e308 * rng.uniform(-1, 1, 60),
+        "placeholder": np.append(rng.normal(size=59), np.finfo(np.float64).max),
+    }[column]
+    X = pd.DataFrame({"x": x, "y": rng.normal(size=60)})
+    rbm = TabularRBM(2, numeric_scale=numeric_scale, n_iter=2, random_state=0)
+    with pytest.raises(
+        ValueError, match=r"'x' expected .* at most 1e\+307, got 1\.\d*e\+308\. .*NaN"
+    ):
+        rbm.fit(X)
+    rbm.fit(X.assign(x=x / 20))
+    assert np.isfinite(rbm.sample(300, 5, random_state=0)).all(axis=None)
+    assert np.isfinite(rbm.score_samples(X)).all()  # later rows may be farther away
+
+
 @pytest.mark.parametrize("bounds", [(-1.5e308, 1.5e308), (0, 10**400), (1, 1), (2, 1)])
 def test_intervals_that_double_precision_cannot_hold_are_refused(bounds):
     """Slip: bounds whose difference is infinite; scores of minus infinity without a word."""

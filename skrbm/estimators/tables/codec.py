@@ -102,8 +102,8 @@ class Table:
         ------
         ValueError
             If a kind is unknown or does not match its column, if two categories of a column are
-            equal or print alike, if the keys of `kinds` are not different columns, or if all
-            columns are discrete and without categories.
+            equal or print alike, if the keys of `kinds` are not different columns, if a number is
+            too large, or if all columns are discrete and without categories.
         TypeError
             If a numeric or interval column has a value that is neither a number nor text, or if a
             value of a discrete column is not hashable, such as a list.

@@ -127,8 +127,8 @@ def column_kind(
     Raises
     ------
     ValueError
-        If the kind is unknown or does not match the values, or if two categories are equal or print
-        alike.
+        If the kind is unknown or does not match the values, if two categories are equal or print
+        alike, or if a number is larger than `MAX_VALUE` in magnitude.
     TypeError
         If a value of a numeric or interval column is neither a number nor text, or if a value of a
         discrete column is not hashable, such as a list.
@@ -145,9 +145,10 @@ def column_kind(
     n_options = {"numeric": (0,), "interval": (0, 2)}.get(kind, (0, 1))
     if kind in REAL and len(options) in n_options:
         numbers = checked_numbers(name, column)
+        found = _real(name, numbers, kind, options, numeric_scale, counts)
         if kind == "numeric" and is_inferred:
             _warn_if_numbered(name, numbers)
-        return _real(name, numbers, kind, options, numeric_scale, counts)
+        return found
     if kind not in DISCRETE or len(options) not in n_options:
         raise ValueError(
             f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, "
@@ -255,6 +256,12 @@ def _real(
             )
         low, high = float(low), float(high)
         return ColumnKind((kind, low, high), None, low, high - low, not len(observed))
+    largest = np.abs(observed).max(initial=0)
+    if largest > MAX_VALUE:
+        raise ValueError(
+            f"Column {name!r} expected to have numbers of magnitudes of at most {MAX_VALUE:g}, got "
+            f"{largest:g}. Divide the column by a constant, or replace placeholders by NaN."
+        )
     learner = LEARNED_SCALES.get(numeric_scale)
     scores = None if learner is None else learner(observed, counts)
     if scores is not None:

@@ -18,7 +18,6 @@ from skrbm.estimators.tables.scores import (
     MIN_COPIES,
     NormalScores,
     distinct,
-    is_out_of_range,
     moments,
 )
 
@@ -116,10 +115,10 @@ class MixtureScale:
     def of(cls, values: Array, counts: Array) -> MixtureScale | None:
         """Learn a scale from finite values and their counts, both of shape (n_values,).
 
-        The result is None if there are no values, or if the largest magnitude exceeds `MAX_VALUE`.
+        The result is None if there are no values.
         """
         x, counts = distinct(values, counts)
-        if is_out_of_range(x):
+        if not len(x):
             return None
         is_atom = _are_atoms(counts)
         rest, weight = _grouped(x[~is_atom], counts[~is_atom])
@@ -270,7 +269,7 @@ def normal_scale(values: Array, counts: Array) -> NormalScores | MixtureScale | 
     """
     x, counts = distinct(values, counts)
     has_few_values = 1 < len(x) <= MAX_NORMAL_ATOMS and _has_few_values(counts)
-    if has_few_values and not is_out_of_range(x):
+    if has_few_values:
         return MixtureScale.of(x, counts)
     return NormalScores.of(x, counts)
 
@@ -295,7 +294,8 @@ def _fits(x: Array, weight: Array) -> Iterator[tuple[float, MixtureScale]]:
     total, no_atoms = weight.sum(), x[:0]
     for kind, mapping in MAPS.items():
         place, unit = _argument_scale(kind, x, weight)
-        u = (x - place) / unit
+        with np.errstate(over="ignore"):  # infinity is outside every domain
+            u = (x - place) / unit
         low, high = RANGES.get(kind, (-np.inf, np.inf))
         if not (low < u[0] <= u[-1] < high):
             continue

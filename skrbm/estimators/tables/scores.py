@@ -18,7 +18,7 @@ CANDIDATE_BINS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # numbers of bins, s
 QUANTILES = ndtri((np.arange(16) + 0.5) / 16)
 ROUNDING = 4  # multiple of the spacing of floats; smaller differences are due to rounding
 MAX_SCORE = 1e150  # so that its square is finite
-MAX_VALUE = 1e307  # so that the difference of two values is finite
+MAX_VALUE = 1e307  # of learned numbers, so that differences and samples are finite
 
 
 @final
@@ -76,11 +76,10 @@ class NormalScores:
         """Learn a map from finite values and their counts, both of shape (n_values,).
 
         Maps with bins between values that differ by rounding are left out. The result is None if
-        there are no values, if the largest magnitude exceeds `MAX_VALUE`, or if no map has finite
-        slopes.
+        there are no values, or if no map has finite slopes.
         """
         x, counts = distinct(values, counts)
-        if is_out_of_range(x):
+        if not len(x):
             return None
         if len(x) == 1:  # the scale is arbitrary, and samples are this value
             return cls(x, np.zeros(1), np.ones(2), np.full(2, np.nan), x[[0, 0]], x[:0])
@@ -193,11 +192,6 @@ def moments(x: Array, weights: Array) -> tuple[float, float]:
     mean = np.average(x / unit, weights=weights)
     variance = np.average((x / unit - mean) ** 2, weights=weights)
     return float(unit * mean), float(unit * np.sqrt(variance))
-
-
-def is_out_of_range(x: Array) -> bool:
-    """True if there are no values, or if a magnitude exceeds `MAX_VALUE`; `x` is ascending."""
-    return not len(x) or max(-x[0], x[-1]) > MAX_VALUE
 
 
 def _bins(counts: Array, n_bins: int) -> Array:
