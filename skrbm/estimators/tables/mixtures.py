@@ -51,7 +51,9 @@ MAPS = {  # Johnson's four families
     "linear": Map(lambda u: u, lambda y: y, np.zeros_like),
     "log": Map(np.log, np.exp, lambda u: -np.log(u)),
     "logit": Map(logit, expit, lambda u: -np.log(u) - np.log1p(-u)),
-    "asinh": Map(np.arcsinh, np.sinh, lambda u: -np.log1p(u**2) / 2),
+    "asinh": Map(
+        np.arcsinh, np.sinh, lambda u: -np.log1p(np.clip(u, -MAX_SCORE, MAX_SCORE) ** 2) / 2
+    ),
 }
 RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 
@@ -169,7 +171,8 @@ class MixtureScale:
         an atom in single precision. Numbers whose scaled number would equal that of an atom in a
         column of atoms alone become -`OUTSIDE` or `OUTSIDE`.
         """
-        y = self._transformed((x.astype(np.float64) - self.place) / self.unit)
+        with np.errstate(over="ignore"):
+            y = self._transformed((x.astype(np.float64) - self.place) / self.unit)
         z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
         z = np.where(np.isnan(x), np.nan, z).astype(x.dtype)
         matches = [x == atom for atom in self.atoms.astype(x.dtype)]
@@ -220,7 +223,7 @@ class MixtureScale:
         """
         mapping = MAPS[self.kind]
         if self.kind not in RANGES:
-            return mapping.forward(u)
+            return mapping.forward(np.nan_to_num(u, nan=np.nan))  # arguments may overflow
         inside = np.clip(u, *self._edges)
         with np.errstate(divide="ignore", invalid="ignore"):  # no distance, missing values
             log_ratio = np.log(np.abs(u - inside)) + mapping.log_slope(inside)
