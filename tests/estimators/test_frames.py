@@ -643,3 +643,14 @@ def test_known_cells_of_columns_without_categories_stay():
     filled = rbm.impute(new, n_gibbs_steps=1)
     assert filled["a"][0] == "foo"
     assert filled["a"].isna()[1]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_categories_may_be_decimals(library):
+    """Slip: a name of NumPy's types expected of every column (polars: `Decimal(precision=...)`)."""
+    prices = [Decimal("1.50"), Decimal("2.25")] * 10
+    make = pd.DataFrame if library == "pandas" else pl.DataFrame
+    X = make({"price": prices, "side": ["left", "right"] * 10})
+    rbm = TabularRBM(2, kinds={"price": "categorical"}, n_iter=1, random_state=0).fit(X)
+    assert [str(x) for x in rbm.categories_[0]] == ["1.50", "2.25"]
+    assert list(rbm.impute(X)["price"]) == prices

@@ -159,11 +159,8 @@ def cells_of(column: Any) -> Array:
 
 def precision_of(dtype: str) -> np.dtype[Any]:
     """Floating-point type of a column, given a name from `dtype_name`; else double precision."""
-    try:
-        precision = np.dtype({"float[pyarrow]": "f4"}.get(dtype, dtype.lower()))
-    except TypeError:  # of a type that NumPy does not have
-        precision = np.dtype(np.float64)
-    return precision if precision.kind == "f" else np.dtype(np.float64)
+    name = {"float[pyarrow]": "float32"}.get(dtype, dtype.lower())
+    return np.dtype(name if re.fullmatch(r"[<>=]?f(loat)?\d+", name) else np.float64)
 
 
 def without_numpy_times(value: Any) -> Any:
