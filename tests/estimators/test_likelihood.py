@@ -367,9 +367,12 @@ def test_a_likelihood_above_one_is_warned_of():
         rbm.log_likelihood(np.repeat(X, 50, axis=0), float(exact))
         rbm.log_likelihood(0.8 * X + 0.1, exact)  # grey
     low = LogPartition(float(exact) - 15, 0.01, "ais", 100, 1000, 99.9)
-    for value in (low, float(low)):
-        with pytest.warns(AnnealingWarning, match="sum to more than one.*reverse_ais"):
+    for value, advice in ((low, "reverse_ais"), (float(low), "log-partition of this model")):
+        with pytest.warns(AnnealingWarning, match=f"sum to more than one.*{advice}"):
             rbm.log_likelihood(sp.csr_array(X), value)
+    for value in (np.nan, np.inf, "exact"):
+        with pytest.raises(ValueError, match="'log_partition' parameter of log_likelihood"):
+            rbm.log_likelihood(X, value)
 
 
 def test_starts_that_would_be_ignored_or_say_nothing_are_refused():

@@ -214,11 +214,15 @@ def warn_if_too_likely(
     """
     bound = attained_by_rows(X, free_energy, values)
     if is_below(log_partition, bound):
+        advice = "Pass the log-partition of this model."
+        if isinstance(log_partition, LogPartition):
+            advice = (
+                "Its chains have missed modes of the model: use method='exact', or "
+                "method='reverse_ais' with init= rows that include these modes."
+            )
         warn_user(
             f"The probabilities of the rows of X sum to more than one: log_partition is "
-            f"{log_partition}, but these rows give a lower bound of {bound:.6g} nats. Its chains "
-            f"have missed modes of the model: use method='exact', or method='reverse_ais' with "
-            f"init= rows that include these modes.",
+            f"{log_partition}, but these rows give a lower bound of {bound:.6g} nats. {advice}",
             AnnealingWarning,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -161,6 +161,7 @@ class LikelihoodMixin(ModelMixin):
 
     @follows_input
     @checked_arguments(
+        log_partition=[Interval(Real, None, None, closed="neither"), LogPartition, None],
         n_chains=[Interval(Integral, 2, None, closed="left")],
         n_temperatures=[Interval(Integral, 2, None, closed="left")],
         return_std=["boolean"],
