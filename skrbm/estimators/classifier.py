@@ -38,7 +38,7 @@ from skrbm.estimators.input.validation import (
 from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
 from skrbm.estimators.labels.label_problem import NO_LABEL, LabelProblem
 from skrbm.estimators.parameters import with_constructor
-from skrbm.estimators.tables.frames import as_table, is_missing
+from skrbm.estimators.tables.frames import as_table, cells_of, comparable, is_missing
 from skrbm.estimators.tables.kinds import are_numbers
 
 
@@ -384,6 +384,7 @@ class RBMClassifier(
         if classes is not None:
             classes = self._labels(classes)
             new_labels = _distinct(_plain(classes[self._is_labelled(classes)]), "classes")
+            assert_all_finite(new_labels, input_name="classes")
         labels = self.classes_ if resumes else new_labels
         if len(labels) < 2:
             raise ValueError(
@@ -435,7 +436,8 @@ class RBMClassifier(
             return np.ones(len(y), dtype=bool)
         if is_missing(self.unlabeled):
             return np.array([not is_missing(label) for label in y.tolist()], dtype=bool)
-        return np.array([label != self.unlabeled for label in y.tolist()], dtype=bool)
+        mark = comparable(self.unlabeled)
+        return np.array([comparable(label) != mark for label in cells_of(y)], dtype=bool)
 
     @property
     def _n_features_out(self) -> int:

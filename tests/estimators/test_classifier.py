@@ -3,6 +3,7 @@
 import pickle
 import signal
 import tracemalloc
+from datetime import date, datetime
 from functools import partial
 
 import joblib
@@ -596,6 +597,54 @@ def test_groups_of_a_class_are_sampled_as_often_as_they_are_probable(algorithm):
     expected = softmax(log_law + np.logaddexp(0, field).sum(axis=1)) @ expit(field)
     drawn, _ = classifier.sample(2000, False, n_gibbs_steps=20, random_state=0)
     np.testing.assert_allclose(drawn.mean(axis=0), expected, rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize("n_classes", [3, 12, 30])
+def test_text_is_no_label_of_a_number(n_classes):
+    """Slip: NumPy's comparison as text, in which "10" comes before "2"."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % n_classes
+    X = rng.choice([0.0, 1.0], (200, 3))
+    classifier = RBMClassifier(BernoulliRBM(2, n_iter=1, random_state=0)).fit(X, y)
+    for label in ("1", "2", "10"):
+        with pytest.raises(ValueError, match="y expected labels among the classes"):
+            classifier.sample(1, label)
+        with pytest.raises(ValueError, match="y expected labels among the classes"):
+            classifier.partial_fit(X[:1], [label])
+    numbers = [2.0, np.int8(2), 2]
+    assert [classifier.sample(1, y, n_gibbs_steps=1)[1][0] for y in numbers] == [2, 2, 2]
+
+
+DATES = {
+    "date": date(2020, 1, 2),
+    "datetime": datetime(2020, 1, 2),
+    "pandas": pd.Timestamp("2020-01-02"),
+    "days": np.datetime64("2020-01-02"),
+    "nanoseconds": np.datetime64("2020-01-02", "ns"),
+}
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+@pytest.mark.parametrize("mark", DATES.values(), ids=DATES)
+def test_dates_of_every_unit_are_labels_and_marks(unit, mark):
+    """Slip: a mark of rows without labels that becomes a class, since it has another unit."""
+    days = np.array(["2020-01-01", "2020-01-02", "2020-01-03"], dtype=f"M8[{unit}]")
+    X = np.random.default_rng(0).choice([0.0, 1.0], (60, 3))
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0)
+    classifier = RBMClassifier(rbm, unlabeled=mark).fit(X, np.tile(days, 20))
+    assert (classifier.classes_ == days[[0, 2]]).all()
+    classifier = RBMClassifier(rbm).fit(X, np.tile(days, 20))
+    assert (classifier.sample(3, mark, n_gibbs_steps=1)[1] == days[1]).all()
+    assert (classifier.sample(2, [mark, mark], n_gibbs_steps=1)[1] == days[1]).all()
+
+
+def test_classes_are_finite():
+    X = np.random.default_rng(0).choice([0.0, 1.0], (20, 3))
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0)
+    for unlabeled, bad in ((None, np.nan), (-1, np.nan), (-1, np.inf)):
+        classifier = RBMClassifier(rbm, unlabeled=unlabeled)
+        with pytest.raises(ValueError, match="Input classes contains"):
+            classifier.partial_fit(X, np.arange(20) % 2, classes=[0.0, 1.0, bad])
 
 
 def far_classes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from numbers import Real
 from typing import Any
 
@@ -23,6 +24,7 @@ from skrbm.estimators.input.validation import (
     public_methods_of,
 )
 from skrbm.estimators.labels.label_model import LabelModel
+from skrbm.estimators.tables.frames import cells_of, comparable
 
 
 @public_methods_of
@@ -97,7 +99,7 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
 
     @checked_arguments(
         n_samples=COUNT,
-        y=["array-like", str, Real, np.generic, None],
+        y=["array-like", str, Real, np.generic, date, timedelta, None],
         n_gibbs_steps=COUNT,
         random_state=RANDOM_STATE,
     )
@@ -207,10 +209,12 @@ def label_numbers(y: Array, classes: Array) -> Array:
     ValueError
         If a label is not in `classes`.
     """
-    is_unseen = ~np.isin(y, classes)
+    numbers = {comparable(label): number for number, label in enumerate(cells_of(classes))}
+    found = np.array([numbers.get(comparable(label), -1) for label in cells_of(y)], dtype=np.intp)
+    is_unseen = found < 0
     if is_unseen.any():
         raise ValueError(
             f"y expected labels among the classes {classes}, got {np.unique(y[is_unseen])}. To learn "
             f"further classes, pass all labels as classes in the first call to partial_fit."
         )
-    return np.searchsorted(classes, y)
+    return found

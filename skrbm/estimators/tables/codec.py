@@ -16,6 +16,7 @@ from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval, Mixture
 from skrbm.estimators.input.validation import DomainWarning, number_of_rows, warn_user
 from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import (
+    DOUBLE,
     MISSING,
     cells_of,
     column_index,
@@ -425,7 +426,7 @@ class Table:
         """
         categories = self.categories[j].tolist()
         lower = min(precision_of(self.dtypes[j]), precision_of(dtype), key=attrgetter("itemsize"))
-        for precision in lower, np.dtype(np.float64):
+        for precision in lower, DOUBLE:
             listed = [comparable(value, precision) for value in categories]
             if len(set(listed)) == len(listed):
                 break

@@ -16,6 +16,7 @@ from skrbm.core.numerics import Array
 
 MISSING = -1  # code of a missing value
 NUMPY_DATES = np.datetime64, np.timedelta64
+DOUBLE = np.dtype(np.float64)
 FINE_UNITS = "ns", "ps", "fs", "as"  # of NumPy, finer than times of Python
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BOOLEANS = "bool", "boolean", "|b1"  # names from `dtype_name`, in lower case
@@ -160,7 +161,7 @@ def cells_of(column: Any) -> Array:
 def precision_of(dtype: str) -> np.dtype[Any]:
     """Floating-point type of a column, given a name from `dtype_name`; else double precision."""
     name = {"float[pyarrow]": "float32"}.get(dtype, dtype.lower())
-    return np.dtype(name if re.fullmatch(r"[<>=]?f(loat)?\d+", name) else np.float64)
+    return np.dtype(name if re.fullmatch(r"[<>=]?f(loat)?\d+", name) else DOUBLE)
 
 
 def without_numpy_times(value: Any) -> Any:
@@ -168,7 +169,7 @@ def without_numpy_times(value: Any) -> Any:
     return cells_of(np.array([value]))[0] if isinstance(value, NUMPY_DATES) else value
 
 
-def comparable(value: Any, precision: np.dtype[Any]) -> Any:
+def comparable(value: Any, precision: np.dtype[Any] = DOUBLE) -> Any:
     """Value that is equal for equal categories.
 
     Floats are rounded to a precision. Times of any unit, and of any time zone, are equal if they

@@ -332,7 +332,7 @@ def _check_distinct(name: Any, categories: list[Any]) -> None:
     """Raise a ValueError if two categories are equal or print alike."""
     firsts: dict[tuple[str, Any], int] = {}
     for number, value in enumerate(categories):
-        keys = {"print alike": str(value), "are equal": comparable(value, np.dtype(np.float64))}
+        keys = {"print alike": str(value), "are equal": comparable(value)}
         for reason in keys.items():
             first = firsts.setdefault(reason, number)
             if first != number:
