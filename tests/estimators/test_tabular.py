@@ -270,7 +270,9 @@ def test_truth_values_are_no_indices_of_columns(flag):
     named = pd.DataFrame(X, columns=[False, True])
     rbm = TabularRBM(2, kinds={flag: "interval"}, check_input="ignore", n_iter=1).fit(named)
     assert rbm.kinds_ == ["numeric", ("interval", 0, 1)]
-    assert rbm.conditional_mean(named, flag).shape == (60,)
+    for column in (flag, 1, -1):
+        assert rbm.conditional_mean(named, column).shape == (60,)
+    assert clone(rbm).set_params(kinds={1: "interval"}).fit(named).kinds_ == rbm.kinds_
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def column_index(names: list[Any], column: Any) -> int | None:
     A negative index counts from the end. A truth value can be a name, but not an index.
     """
     is_flag = isinstance(column, bool | np.bool_)
-    if column in names:  # True and 1 are equal
-        index = names.index(column)
-        return index if isinstance(names[index], bool | np.bool_) == is_flag else None
+    for index, name in enumerate(names):  # True and 1 are equal
+        if name == column and isinstance(name, bool | np.bool_) == is_flag:
+            return index
     if not isinstance(column, int | np.integer) or is_flag:
         return None
     return int(column) % len(names) if -len(names) <= column < len(names) else None
@@ -180,7 +180,8 @@ def comparable(value: Any, precision: np.dtype[Any] = DOUBLE) -> Any:
         return value if value.tzinfo is None else value - EPOCH
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
-    if not isinstance(value, float | np.floating):
+    is_double = precision == DOUBLE and isinstance(value, float)
+    if is_double or not isinstance(value, float | np.floating):
         return value
     with np.errstate(over="ignore"):
         result = precision.type(value)

@@ -173,7 +173,7 @@ class MixtureScale:
         """
         with np.errstate(over="ignore"):
             y = self._transformed((x.astype(np.float64) - self.place) / self.unit)
-        z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
+            z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
         z = np.where(np.isnan(x), np.nan, z).astype(x.dtype)
         matches = [x == atom for atom in self.atoms.astype(x.dtype)]
         if self._has_atoms_alone:
