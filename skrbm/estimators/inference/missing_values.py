@@ -105,13 +105,15 @@ class ConditionalDraws:
         values = rbm._row_format.expected_values(rbm)
 
         def averaged(machine: Machine, v: Array, is_observed: Array) -> Array:
-            chains = self._chains(machine, v, is_observed, n_chains, n_warm)
-            n_averaged = n_gibbs_steps - n_warm
-            means = clamped_mean(machine, *chains, n_averaged, self.rng, values=values)
-            # A sum of quotients could exceed the largest state.
-            mean = means.reshape(len(v), n_chains, -1).sum(axis=1) / n_chains
+            total: Any = 0.0
+            for block in _row_blocks(self.model, np.arange(n_chains)):
+                chains = self._chains(machine, v, is_observed, len(block), n_warm)
+                n_averaged = n_gibbs_steps - n_warm
+                means = clamped_mean(machine, *chains, n_averaged, self.rng, values=values)
+                total = total + means.reshape(len(v), len(block), -1).sum(axis=1)
             is_held = machine.visible.by_column(is_observed.astype(bool))
-            return np.where(is_held, v, mean).astype(v.dtype, copy=False)
+            # A sum of quotients could exceed the largest state.
+            return np.where(is_held, v, total / n_chains).astype(v.dtype, copy=False)
 
         result = self._X.copy()
         if len(self._rows):
@@ -200,7 +202,7 @@ def average_over_draws(
 
 
 def _row_blocks(model: ArrayModel, rows: Array, n_copies: int = 1) -> list[Array]:
-    """Split the indices of rows, so that only the copies of few rows are dense at a time."""
+    """Split the indices of rows or chains, so that only the copies of few are dense at a time."""
     n_rows = max(1, model.block_rows // n_copies)
     return np.array_split(rows, max(1, -(-len(rows) // n_rows)))
 

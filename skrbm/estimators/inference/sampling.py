@@ -201,9 +201,9 @@ class SamplingMixin(ModelMixin):
         clamped. They start in the modes of the model that agree with the observed features, in each
         about as often as it is probable, since Gibbs steps hardly lead from one to another. The
         modes are found by means of the persistent chains and of chains that start from
-        overdispersed states. If the algorithm has no persistent chains, each call replaces them by
-        a sample drawn by parallel tempering, which takes about a second for 784 features and 500
-        hidden units.
+        overdispersed states. If the algorithm has no persistent chains, each call with incomplete
+        rows replaces them by a sample drawn by parallel tempering, which takes one to two seconds
+        for 784 features and 500 hidden units. The same holds for all methods that complete rows.
 
         Parameters
         ----------
