@@ -108,6 +108,19 @@ def test_anchors_agree_with_the_known_values():
     assert (drawn != groups)[:, ~is_known].mean() < 0.25
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("magnitude", [1e19, 1e154, 1e308])
+def test_overflowing_energies_end_in_results_or_in_the_error_of_parameters(kind, magnitude):
+    """Slip: weights of anchors that are NaN, as an index that is out of bounds."""
+    p, v, _ = mild(kind)
+    rbm = assigned(p, random_state=0, algorithm="cd")
+    rbm.components_ = magnitude * np.sign(rbm.components_)
+    try:
+        assert np.isfinite(rbm.inpaint(v, np.arange(5) < 2)).all()
+    except ValueError as error:
+        assert "X or the parameters" in str(error)  # noqa: PT017
+
+
 @pytest.mark.every_kind
 def test_known_values_stay_to_the_bit_and_unknown_ones_do_not_matter(kind):
     # Slips: the mask read the other way round; the start taken from what is unknown.

@@ -301,7 +301,8 @@ def _resample(
     The shapes are (n_samples, n_states) and (n_samples, n_draws). Log-weights are scaled down in
     the rows where the effective number of states is below `min_effective`.
     """
-    log_weights = log_weights - log_weights.max(axis=1, keepdims=True)
+    log_weights = np.nan_to_num(log_weights)  # energies may overflow
+    log_weights -= log_weights.max(axis=1, keepdims=True)
     for _ in range(MAX_TEMPERINGS):
         weights = np.exp(log_weights)
         few = weights.sum(axis=1) ** 2 < min_effective * (weights**2).sum(axis=1)
