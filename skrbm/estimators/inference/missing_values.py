@@ -69,8 +69,8 @@ class ConditionalDraws:
         self._X, is_held = X.astype(machine.dtype), machine.visible.by_column(is_observed)
         if not np.isfinite(self._X[is_held]).all():
             raise ValueError(
-                "Observed values of X expected to be finite, got NaN or infinity. Mark missing "
-                "values by mask in inpaint, or by NaN in impute."
+                "Observed values of X expected to be finite, got NaN, infinity or an unknown "
+                "category. Mark missing values by mask in inpaint, or by NaN in impute."
             )
         self._rows = np.flatnonzero(~is_observed.all(axis=1))
         self._is_observed = is_observed[self._rows]
@@ -165,7 +165,7 @@ def average_over_draws(
         Function that is called with rows without missing values, of shape (n_rows, n_columns), and
         with their indices, an array or a slice. It returns an array of shape (n_rows, ...).
     n_draws : int, default=N_IMPUTED_DRAWS
-        Number of independent draws of the missing values.
+        Number of draws of the missing values.
     n_gibbs_steps : int, default=N_IMPUTATION_STEPS
         Number of Gibbs steps of each draw.
     rng : numpy.random.Generator, default=None
