@@ -252,14 +252,16 @@ def draw_given_observed(
     for rows in row_blocks(known, int(share * PROPOSALS_BYTES)):
         log_weights = _log_observed(machine, known[rows], is_observed[rows], field)
         chosen = _resample(log_weights, MIN_DISTINCT_ANCHORS, n_anchors, rng)
-        h = _resampled(machine, known[rows], is_observed[rows], anchors[chosen], n_draws, rng)
+        h = _hidden_given_observed(
+            machine, known[rows], is_observed[rows], anchors[chosen], n_draws, rng
+        )
         drawn[rows] = machine.sample_visible(_joined(h), rng).reshape(-1, *drawn.shape[1:])
     copies = np.repeat(known, n_draws, axis=0)
     is_held = machine.visible.by_column(np.repeat(is_observed, n_draws, axis=0))
     return np.where(is_held, copies, drawn.reshape(copies.shape))
 
 
-def _resampled(
+def _hidden_given_observed(
     machine: Machine,
     v: Array,
     is_observed: Array,
@@ -348,16 +350,9 @@ def _draw(
     machine: Any, field: Array, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Draw hidden states given randomly chosen rows of `field`; return states and row indices."""
-    rows = _uniform_integers(len(field), (n_samples,), rng, field)
-    return machine.hidden.sample(field[rows], rng), rows
-
-
-def _uniform_integers(
-    n: int, shape: tuple[int, ...], rng: np.random.Generator, array: Array
-) -> Array:
-    """Integers below n, on the host or the device of `array`."""
     # rng.integers takes twice as long
-    return (n * draw_uniform(shape, rng, array)).astype(np.intp)
+    rows = (len(field) * draw_uniform((n_samples,), rng, field)).astype(np.intp)
+    return machine.hidden.sample(field[rows], rng), rows
 
 
 def _log_shares(machine: Any, h: Array, field: Array) -> tuple[Array, Array]:

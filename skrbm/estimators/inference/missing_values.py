@@ -50,6 +50,11 @@ class ConditionalDraws:
     anchors : ndarray of shape (n_anchors, n_columns), default=None
         Visible states in the modes of the model, or None for those of `base_and_anchors`.
 
+    Attributes
+    ----------
+    is_held : ndarray of bool of shape (n_samples, n_columns)
+        Mask of the columns of observed units.
+
     Raises
     ------
     ValueError
@@ -66,8 +71,8 @@ class ConditionalDraws:
     ) -> None:
         self.model, self.rng = model, rng
         machine = model.machine(X)
-        self._X, is_held = X.astype(machine.dtype), machine.visible.by_column(is_observed)
-        if not np.isfinite(self._X[is_held]).all():
+        self._X, self.is_held = X.astype(machine.dtype), machine.visible.by_column(is_observed)
+        if not np.isfinite(self._X[self.is_held]).all():
             raise ValueError(
                 "Observed values of X expected to be finite, got NaN, infinity or an unknown "
                 "category. Mark missing values by mask in inpaint, or by NaN in impute."

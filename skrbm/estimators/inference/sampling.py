@@ -327,7 +327,7 @@ class SamplingMixin(ModelMixin):
         is_observed, v = self._row_format.observed_units(self, X, mask), dense(X)
         model: Any = self._model
         draws = ConditionalDraws(model, v, is_observed, model.inference_rng(random_state))
-        known = np.where(model.machine().visible.by_column(is_observed), v, np.nan)
+        known = np.where(draws.is_held, v, np.nan)
         check_domain(known, model.rbm._visible_type, self, allow_nan=True)
 
         def fill_in(method: str) -> Any:
