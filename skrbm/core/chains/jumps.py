@@ -10,6 +10,8 @@ import numpy as np
 from skrbm.core.draws import draw_exponential, draw_uniform
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, like, log_sum_exp, row_blocks
+from skrbm.core.units import Units
+from skrbm.core.units.linear import row_dots
 
 # A proposal is distant if the current state's probability given the row of the proposal is below
 # this multiple of the average over all rows.
@@ -261,6 +263,31 @@ def draw_given_observed(
     return np.where(is_held, copies, drawn.reshape(copies.shape))
 
 
+def log_partition_given_observed(layer: Units, field: Array, is_observed: Array, v: Array) -> Array:
+    """Log-partitions of a layer whose observed units are clamped, without the energies of these.
+
+    Parameters
+    ----------
+    layer : Units
+        Visible layer.
+    field : ndarray of shape (n_samples, n_columns)
+        Fields of the hidden units.
+    is_observed : ndarray of bool of shape (n_samples or 1, n_units)
+        Mask of the clamped units.
+    v : ndarray of shape (n_samples or 1, n_columns)
+        Visible states, of which those of unobserved units are ignored.
+
+    Returns
+    -------
+    log_partition : ndarray of shape (n_samples,)
+        In nats. The energies that do not depend on the field are omitted.
+    """
+    of_missing = np.where(is_observed, 0, layer.unit_log_partitions(field))
+    of_held = np.where(layer.by_column(is_observed), layer.signal(v), 0)
+    log_partition: Array = of_missing.sum(axis=1) + row_dots(field, of_held)
+    return log_partition
+
+
 def _hidden_given_observed(
     machine: Machine,
     v: Array,
@@ -284,13 +311,13 @@ def _hidden_given_observed(
     proposed = machine.hidden.sample(_joined(field[row, chosen]), rng)
     signal = machine.hidden.signal(proposed).reshape(n_rows, n_proposals, -1)
     log_q = log_sum_exp(signal @ np.swapaxes(field, 1, 2) - log_partition, axis=2)
-    visible_field = machine.visible_field(proposed)
-    of_missing = machine.visible.unit_log_partitions(visible_field)
-    of_missing = of_missing.reshape(n_rows, n_proposals, -1)
-    of_missing = np.where(is_observed[:, None], 0, of_missing).sum(axis=2)
-    of_held = np.where(is_held, machine.visible.signal(v)[:, None], 0)
-    of_held = (visible_field.reshape(n_rows, n_proposals, -1) @ np.swapaxes(of_held, 1, 2))[:, :, 0]
-    index = _resample(of_missing + of_held - log_q, MIN_DISTINCT_PROPOSALS, n_draws, rng)
+    log_held = log_partition_given_observed(
+        machine.visible,
+        machine.visible_field(proposed),
+        np.repeat(is_observed, n_proposals, axis=0),
+        np.repeat(v, n_proposals, axis=0),
+    ).reshape(n_rows, n_proposals)
+    index = _resample(log_held - log_q, MIN_DISTINCT_PROPOSALS, n_draws, rng)
     h: Array = proposed.reshape(n_rows, n_proposals, -1)[row, index]
     return h
 

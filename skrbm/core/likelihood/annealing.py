@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from skrbm.core.chains.jumps import jump
+from skrbm.core.chains.jumps import jump, log_partition_given_observed
 from skrbm.core.chains.path import PathChains, TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.draws import new_streams
@@ -332,10 +332,7 @@ class _ClampedLayer:
 
     def log_partition(self, field: Array) -> Array:
         """Sum over the states of the other units, up to a constant, of shape (n_samples,)."""
-        is_held = self.layer.by_column(self.is_observed)
-        of_missing = np.where(self.is_observed, 0, self.layer.unit_log_partitions(field))
-        of_held: Array = field[:, is_held] @ self.v[is_held]
-        return of_missing.sum(axis=1) + of_held
+        return log_partition_given_observed(self.layer, field, self.is_observed[None], self.v[None])
 
 
 def _clamped_base(path: TemperedPath, v: Array, is_observed: Array) -> float:
