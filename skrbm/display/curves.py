@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skrbm.core.numerics import Array, histogram_range
 from skrbm.display.axes import Display
 from skrbm.estimators.inference.model import model_of
+from skrbm.estimators.input.validation import checked_arguments
 
 MAX_BINS = 200  # for a histogram a few hundred pixels wide
 OUTLIER_QUANTILES = (0.05, 0.95)  # outliers are beyond these by more than twice their distance
@@ -26,7 +27,7 @@ class TrainingCurveDisplay(Display):
     Parameters
     ----------
     history : dict of str to list of float
-        Values of each quantity, one for each recorded epoch.
+        Values of at least one quantity, one for each recorded epoch.
     errors : dict of str to list of float, default=None
         Standard errors of some of the quantities, which are drawn as bands.
     epochs : list of int, default=None
@@ -54,6 +55,7 @@ class TrainingCurveDisplay(Display):
         self.epochs = epochs
 
     @classmethod
+    @checked_arguments(names=[str, "array-like", None])
     def from_estimator(
         cls, estimator: Any, *, names: str | Sequence[str] | None = None, ax: Any = None
     ) -> Self:
@@ -108,9 +110,13 @@ class TrainingCurveDisplay(Display):
         return cls(shown, errors, list(history["n_iter"])).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._begin(ax)
         labels = [name.replace("_", " ") for name in self.history]
-        n_epochs = max(map(len, self.history.values()))
+        lengths = {name: len(values) for name, values in self.history.items()}
+        if len(set(lengths.values())) != 1:
+            raise ValueError(
+                f"history expected quantities of the same number of epochs, got {lengths}."
+            )
+        ax, (n_epochs,) = self._begin(ax), set(lengths.values())
         epochs = range(1, n_epochs + 1) if self.epochs is None else self.epochs
         self.lines_ = [
             ax.plot(epochs, column, marker=".", label=label)[0]
@@ -140,7 +146,7 @@ class FreeEnergyDisplay(Display):
     The free energy of a row is its negative log-likelihood, up to a constant that is common to all
     rows. If the model overfits, the free energy of held-out rows increases relative to that of
     training rows [1]_. The plotted range is computed without outliers, which would compress the
-    histograms. Rows outside the range are counted in the outermost bins, and their number is given
+    histograms; if most energies are equal, there are no outliers. Rows outside the range are counted in the outermost bins, and their number is given
     in the legend.
 
     Parameters
@@ -197,6 +203,8 @@ class FreeEnergyDisplay(Display):
             If matplotlib is not installed.
         NotFittedError
             If the estimator is not fitted.
+        TypeError
+            If `estimator` is another meta-estimator, such as an `RBMClassifier`.
         ValueError
             If the `criterion` of a detector is not "free_energy".
         """
@@ -209,6 +217,7 @@ class FreeEnergyDisplay(Display):
                 )
             scores = estimator.score_samples(X), estimator.score_samples(X_held_out)
             return cls(-scores[0], -scores[1], -estimator.offset_).plot(ax)
+        model_of(estimator)
         return cls(estimator.free_energy(X), estimator.free_energy(X_held_out)).plot(ax)
 
     @property

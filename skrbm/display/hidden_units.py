@@ -8,7 +8,7 @@ import numpy as np
 
 from skrbm.core.hidden_unit_reports import histograms
 from skrbm.core.numerics import Array
-from skrbm.display.axes import Display, checked_unit, plain_text
+from skrbm.display.axes import Display, checked_unit, name_ticks
 from skrbm.estimators.inference.reports import inputs_and_weights
 from skrbm.estimators.input.validation import COUNT, checked_arguments
 
@@ -125,7 +125,7 @@ class HiddenUnitDisplay(Display):
         colors = ["C0" if weight >= 0 else "C3" for weight in self.weights]
         self.bars_ = right.barh(places, self.weights, color=colors)
         right.axvline(0, color="black", linewidth=0.8)
-        right.set_yticks(places, [plain_text(name) for name in self.names])
+        name_ticks(right.yaxis, self.names)
         right.yaxis.tick_right()
         right.invert_yaxis()
         right.locator_params(axis="x", nbins=N_WEIGHT_TICKS)

@@ -104,13 +104,14 @@ class ComponentsDisplay(Display):
         return cls(images, n_columns=n_columns).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._begin(ax)
         axes = tuple(range(1, self.images.ndim))
         largest = np.abs(self.images).max(axis=axes, keepdims=True)
         scale = np.maximum(largest, MIN_WEIGHT_SHARE * largest.max(initial=0))
         scaled = self.images / np.where(scale > 0, scale, 1)
         n_columns = self.n_columns or math.ceil(math.sqrt(len(scaled)))
-        self.image_ = _show(ax, _mosaic(scaled, n_columns), -1, 1)
+        mosaic = _mosaic(scaled, n_columns)
+        ax = self._begin(ax)
+        self.image_ = _show(ax, mosaic, -1, 1)
         ax.set_axis_off()
         self._entitle(f"weights of {len(scaled)} hidden units")
         return self
@@ -231,9 +232,11 @@ class SamplesDisplay(Display):
         return cls({kind: _images(v, image_shape) for kind, v in kinds.items()}).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        ax = self._begin(ax)
+        if not self.rows:
+            raise ValueError("rows expected at least one row of images, got none.")
         n_columns = max(map(len, self.rows.values()))
         mosaic = np.concatenate([_mosaic(row, n_columns) for row in self.rows.values()])
+        ax = self._begin(ax)
         self.image_ = _show(ax, mosaic, np.nanmin(mosaic), np.nanmax(mosaic))
         height = len(mosaic) / len(self.rows)
         ax.set_yticks(height * (np.arange(len(self.rows)) + 0.5) - 0.5, labels=list(self.rows))

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skrbm.core.numerics import Array
-from skrbm.display.axes import Display, checked_unit, plain_text
+from skrbm.display.axes import Display, checked_unit, name_ticks, plain_text
+from skrbm.estimators.inference.model import model_of
 from skrbm.estimators.input.validation import COUNT, checked_arguments
 
 LETTER_WIDTH = 0.9  # fraction of the distance between columns; the rest is a gap
@@ -89,11 +90,14 @@ class LogoDisplay(Display):
             If matplotlib is not installed.
         NotFittedError
             If the estimator is not fitted.
+        TypeError
+            If `estimator` is a meta-estimator, such as an `RBMClassifier`.
         ValueError
             If there are no binary or categorical columns, if `unit` is not the index of a hidden
             unit, or if `n_columns` is not positive.
         """
         check_is_fitted(estimator)
+        model = model_of(estimator)
         categories = getattr(estimator, "categories_", ())
         discrete = [j for j, values in enumerate(categories) if values is not None]
         if not discrete:
@@ -101,7 +105,7 @@ class LogoDisplay(Display):
                 f"Logos expected columns of categories, but {type(estimator).__name__} has none. "
                 f"Use ComponentsDisplay for weights of pixels."
             )
-        machine = estimator._model.machine()
+        machine = model.machine()
         unit = checked_unit(unit, machine.weights.shape[1])
         weights = machine.visible.gauge(machine.weights)[:, unit]
         table = estimator._row_format.names(estimator, len(weights))
@@ -121,12 +125,14 @@ class LogoDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
         from matplotlib import colormaps
+        from matplotlib.font_manager import FontProperties
         from matplotlib.patches import PathPatch
         from matplotlib.textpath import TextPath
 
         palette = colormaps[PALETTE].colors
+        font = FontProperties(family="monospace")  # in others, "I" and "l" are boxes like "-"
         glyphs = {
-            letter: TextPath((0, 0), plain_text(letter) if letter.strip() else BLANK, size=1)
+            letter: TextPath((0, 0), _visible(letter), size=1, prop=font)
             for letter in sorted(set(self.letters))
         }
         colors = {letter: palette[k % len(palette)] for k, letter in enumerate(glyphs)}
@@ -145,11 +151,17 @@ class LogoDisplay(Display):
             self.letters_.append(ax.add_patch(patch))
         ax.axhline(0, color="black", linewidth=0.8)
         ax.set_xlim(-0.5, len(self.names) - 0.5)
-        ax.set_ylim(min([0.0, *ends.values()]), max([0.0, *ends.values()]) or 1.0)
-        names = [plain_text(name) for name in self.names]
-        ax.set_xticks(range(len(names)), names, rotation=90 if len(names) > 20 else 0)
+        low, high = min([0.0, *ends.values()]), max([0.0, *ends.values()])
+        ax.set_ylim(low, high if high > low else 1.0)
+        name_ticks(ax.xaxis, self.names)
         ax.set_ylabel("weight, nats")
         return self
+
+
+def _visible(letter: str) -> str:
+    """Text to draw for a letter or a word, which may consist of invisible characters."""
+    is_blank = not any(c.isprintable() and not c.isspace() for c in letter)
+    return BLANK if is_blank else plain_text(letter)
 
 
 def _fitted(path: Any, x: float, y: float, width: float, height: float) -> Any:

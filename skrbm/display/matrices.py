@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skrbm.core.numerics import Array
-from skrbm.display.axes import MAX_LEVEL_NAMES, Display, plain_text
+from skrbm.display.axes import Display, name_ticks
 from skrbm.estimators.inference.public_couplings import effective_couplings
 from skrbm.estimators.input.validation import COUNT, checked_arguments
 
@@ -83,9 +83,8 @@ class CouplingsDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
         self.image_ = ax.imshow(self.strengths, cmap="Blues", vmin=0)
-        names = [plain_text(name) for name in self.names]
-        ax.set_xticks(range(len(names)), names, rotation=90 if len(names) > MAX_LEVEL_NAMES else 0)
-        ax.set_yticks(range(len(names)), names)
+        name_ticks(ax.xaxis, self.names)
+        name_ticks(ax.yaxis, self.names)
         self.figure_.colorbar(self.image_, ax=ax, label="root mean square coupling, nats")
         self._entitle("coupling strengths of columns")
         return self

@@ -1,6 +1,7 @@
 """Displays: the numbers that they draw, and scikit-learn's manners."""
 
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -511,7 +512,6 @@ def test_sizes_of_displays_are_refused_by_name(rbm, kind, options, message):
 
 
 def test_components_of_other_estimators_are_shown():
-
     assert ComponentsDisplay.from_estimator(PCA(3).fit(X)).images.shape == (3, 8, 8)
 
 
@@ -519,15 +519,26 @@ def test_the_gap_of_free_energies_in_lists():
     assert FreeEnergyDisplay([1.0, 2.0], [2.0, 4.0]).gap == 1.5
 
 
-@pytest.mark.parametrize("kind", [ComponentsDisplay, SamplesDisplay, TrainingCurveDisplay])
-def test_meta_estimators_are_refused_by_name(kind):
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (ComponentsDisplay, ()),
+        (SamplesDisplay, ()),
+        (TrainingCurveDisplay, ()),
+        (FreeEnergyDisplay, (X, X)),
+        (LogoDisplay, (0,)),
+    ],
+)
+def test_meta_estimators_are_refused_by_name(kind, arguments):
     """Before, errors spoke of labels, of missing attributes, or of an empty history."""
     imputer = RBMImputer(BernoulliRBM(3, n_iter=1)).fit(X)
     with pytest.raises(TypeError, match=r"got RBMImputer\. Pass its attribute estimator_"):
-        kind.from_estimator(imputer)
+        kind.from_estimator(imputer, *arguments)
 
 
-@pytest.mark.parametrize("names", [["", "a", "b"], [" ", "a", "b"], ["$x_$", "$10", "b"]])
+@pytest.mark.parametrize(
+    "names", [["", "a", "b"], [" ", "a", "b"], ["\u200b", "a", "b"], ["$x_$", "$10", "b"]]
+)
 def test_logos_of_any_category_are_drawn(names):
     """Slips: no glyph of a blank name; dollar signs taken for a formula."""
     X = np.array(names, dtype=object)[np.random.default_rng(0).integers(3, size=(60, 3))]
@@ -537,3 +548,67 @@ def test_logos_of_any_category_are_drawn(names):
         display.figure_.canvas.draw()
         texts = [label.get_text() for label in display.ax_.get_xticklabels()]
         assert [text.replace("\\", "") for text in texts] == X.columns.tolist()
+
+
+def test_names_of_columns_with_two_levels_are_those_of_the_logo(table):
+    """Slip: names of equal length as a matrix, from which letters begin with an equals sign."""
+    rng = np.random.default_rng(0)
+    names = pd.MultiIndex.from_tuples([("site", "1"), ("site", "2")])
+    rows = pd.DataFrame(rng.choice(list("AC-"), (60, 2)), columns=names)
+    display = LogoDisplay.from_estimator(TabularRBM(2, n_iter=2, random_state=0).fit(rows), 0)
+    assert set(display.letters) == set("AC-")
+    assert display.names == ["('site', '1')", "('site', '2')"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "limits"), [([-0.2, -0.1], (-0.2, 0)), ([0.2, 0.1], (0, 0.2)), ([0, 0], (0, 1))]
+)
+def test_letters_of_one_sign_fill_the_logo(weights, limits):
+    """Slip: an upper limit of 1 without positive weights."""
+    display = LogoDisplay(np.array(weights, float), ["yes", "no"], [0, 1], ["a", "b"]).plot()
+    assert display.ax_.get_ylim() == pytest.approx(limits)
+
+
+def test_letters_that_are_not_gaps_are_no_boxes():
+    """Slip: a font without serifs, in which "I", "l" and "-" are the same rectangle."""
+    display = LogoDisplay(np.ones(3), ["I", "l", "W"], [0, 1, 2], "abc").plot()
+    assert min(len(patch.get_path().vertices) for patch in display.letters_) > 6
+
+
+@pytest.mark.parametrize("length", [1, 6, 14])
+@pytest.mark.parametrize("n_names", [3, 9, 12, 64, 200])
+def test_names_of_columns_do_not_overlap(length, n_names):
+    """Slips: names that are rotated by their number alone; all names, even of 200 columns."""
+    names = ["column_of_data"[:length]] * n_names
+    weights = np.ones(n_names)
+    logo = LogoDisplay(weights, ["yes"] * n_names, np.arange(n_names), names).plot()
+    for display in (logo, CouplingsDisplay(np.ones((n_names, n_names)), names).plot()):
+        display.figure_.canvas.draw()
+        boxes = [label.get_window_extent() for label in display.ax_.get_xticklabels()]
+        assert all(a.x1 <= b.x0 for a, b in pairwise(boxes))
+        assert len(boxes) >= min(n_names, 12)
+    boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
+    assert all(a.y0 >= b.y1 for a, b in pairwise(boxes))
+    assert min(box.x0 for box in boxes) >= 0
+
+
+@pytest.mark.parametrize(
+    ("display", "message"),
+    [
+        (TrainingCurveDisplay({}), "same number of epochs, got {}"),
+        (TrainingCurveDisplay({"a": [1, 2], "b": [1]}), "got {'a': 2, 'b': 1}"),
+        (SamplesDisplay({}), "at least one row of images"),
+        (ComponentsDisplay(np.empty((0, 2, 2))), "at least one image"),
+    ],
+)
+def test_data_that_cannot_be_drawn_open_no_figure(display, message):
+    with pytest.raises(ValueError, match=message):
+        display.plot()
+    assert not matplotlib.pyplot.get_fignums()
+
+
+@pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
+def test_arrays_of_axes_are_refused(rbm, draw):
+    _, axes = matplotlib.pyplot.subplots(1, 2)
+    with pytest.raises(TypeError, match="ax expected to be matplotlib axes, got ndarray"):
+        draw(rbm, ax=axes)
