@@ -70,7 +70,7 @@ class ChainDiagnostics:
     @cached_property
     def r_hat(self) -> float:
         """Largest rank-normalized split R-hat of the traces, close to one if the chains agree."""
-        return max(map(split_r_hat, self.traces.values()))
+        return float(np.max([*map(split_r_hat, self.traces.values())]))
 
     @property
     def verdict(self) -> str:
@@ -81,6 +81,11 @@ class ChainDiagnostics:
             f"of {n_steps} steps, the effective sample size {self.effective_sample_size:.0f} of "
             f"{n_chains} chains"
         )
+        if not np.isfinite([*self.traces.values()]).all():
+            return (
+                "The chains cannot be judged: free energies or activations are not finite. The "
+                "parameters of the model are too large."
+            )
         if self.r_hat > MIN_UNMIXED_R_HAT or WINDOW * self.autocorrelation_time > n_steps:
             return f"The chains do not mix: {numbers}. Sample by parallel tempering."
         if self.r_hat > MAX_MIXED_R_HAT or self.effective_sample_size < MIN_EFFECTIVE_SAMPLES:
@@ -213,6 +218,8 @@ def autocorrelation_time(trace: Array) -> float:
        algorithms", in Functional Integration, 131-192, section 3.
        :doi:`10.1007/978-1-4899-0319-8_6`
     """
+    if not np.isfinite(trace).all():
+        return np.nan
     n_steps = trace.shape[1]
     deviation = trace - trace.mean()
     length = next_fast_len(2 * n_steps, real=True)
@@ -241,8 +248,9 @@ def split_r_hat(trace: Array) -> float:
     Returns
     -------
     r_hat : float
-        Split R-hat. It is one for a constant quantity. If the quantity is constant within each half
-        of each chain but not equal in all halves, it is infinite or, due to rounding, very large.
+        Split R-hat. It is NaN if a value is not finite, and one for a constant quantity. If the
+        quantity is constant within each half of each chain but not equal in all halves, it is
+        infinite or, due to rounding, very large.
 
     References
     ----------
@@ -250,6 +258,8 @@ def split_r_hat(trace: Array) -> float:
        localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16(2),
        667-718, sections 3.1, 4.1 and 4.2. :doi:`10.1214/20-BA1221`
     """
+    if not np.isfinite(trace).all():
+        return np.nan
     half = trace.shape[1] // 2
     halves = np.concatenate([trace[:, :half], trace[:, -half:]])
     return max(_r_hat(_normal_ranks(x)) for x in (halves, np.abs(halves - np.median(halves))))

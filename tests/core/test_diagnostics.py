@@ -6,7 +6,13 @@ import pytest
 from core.models import machine_from
 from scipy.special import softmax
 
-from skrbm.core.diagnostics import autocorrelation_time, chain_memory, split_r_hat, trace_chains
+from skrbm.core.diagnostics import (
+    ChainDiagnostics,
+    autocorrelation_time,
+    chain_memory,
+    split_r_hat,
+    trace_chains,
+)
 from skrbm.core.machine import Machine
 from skrbm.core.units import Bernoulli
 
@@ -148,6 +154,17 @@ def test_chains_of_an_easy_model_agree(rng):
     result = trace_chains(machine_from(p), oracles.sample_exact(p, 20, rng)[0], 1_000, rng)
     assert result.r_hat < 1.01
     assert result.effective_sample_size > 1_000
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_traces_that_are_not_finite_are_not_called_mixed(place, value, rng):
+    """Slip: comparisons with NaN, which are false, and `max`, which drops a NaN that is not first."""
+    traces = rng.standard_normal((3, 20, 1000))
+    traces[place, 3, 500] = value
+    result = ChainDiagnostics(*traces)
+    assert result.verdict.startswith("The chains cannot be judged")
+    assert np.isnan(result.r_hat)
 
 
 def test_r_hat_sees_drifts_and_other_spreads(rng):
