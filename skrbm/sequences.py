@@ -63,6 +63,8 @@ def read_fasta(
 
     Raises
     ------
+    EOFError
+        If a compressed file is truncated.
     ImportError
         If pandas is not installed.
     ValueError
@@ -93,7 +95,7 @@ def read_fasta(
         rows = [row.translate(None, removed) for row in rows]
     else:
         rows = [row.upper().replace(b".", b"-") for row in rows]
-    _check_lengths(names, rows)
+    _check_lengths(names, rows, insertions)
     codes = _codes(names, rows, letters, handle_unknown)
     dtype = pd.CategoricalDtype(list(letters))
     columns = {
@@ -362,12 +364,14 @@ def _one_byte_each(row: bytes) -> bytes:
         return row
 
 
-def _check_lengths(names: list[str], rows: list[bytes]) -> None:
+def _check_lengths(names: list[str], rows: list[bytes], insertions: str) -> None:
     """Raise a ValueError if sequences are empty or differ in length."""
-    cure = (
-        "Align the sequences first. Lower-case letters and '.' are insertions and are dropped; set "
-        "insertions='keep' if they are sites."
-    )
+    cure = "Align the sequences first."
+    if insertions == "drop":
+        cure += (
+            " Lower-case letters and '.' are insertions and are dropped; set insertions='keep' if "
+            "they are sites."
+        )
     n_sites = len(rows[0])
     for name, row in zip(names, rows, strict=True):
         if not row:

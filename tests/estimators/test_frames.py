@@ -10,7 +10,7 @@ import pytest
 from estimators.test_tabular import MIXED_KINDS, fitted, mixed
 from sklearn.base import clone
 
-from skrbm import RBMImputer, TabularRBM
+from skrbm import RBMImputer, TabularRBM, effective_couplings
 
 IS_MISSING = np.random.default_rng(0).random(mixed().shape) < 0.2
 NULLABLE = {"port": "category", "age": "Int64", "alone": "boolean", "share": "Float64"}
@@ -402,8 +402,9 @@ def test_names_that_are_no_strings_are_compared():
     with pytest.warns(UserWarning, match="feature names"):
         np.testing.assert_array_equal(rbm.score_samples(X.set_axis(["a", "b"], axis=1)), expected)
     two_levels = X.set_axis(pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")]), axis=1)
-    sample = TabularRBM(2, n_iter=2).fit(two_levels).sample(3)
-    pd.testing.assert_index_equal(sample.columns, two_levels.columns)
+    model = TabularRBM(2, n_iter=2).fit(two_levels)
+    pd.testing.assert_index_equal(model.sample(3).columns, two_levels.columns)
+    assert effective_couplings(model).features.tolist() == [("a", "x"), ("b", "y")]
 
 
 def test_decimals_that_are_not_numbers_are_missing():

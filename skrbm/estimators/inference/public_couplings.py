@@ -42,9 +42,9 @@ def effective_couplings(rbm: Any, order: int = 2, *, method: str = "auto") -> Ef
         increases with the magnitudes of the weights and biases. For each interaction, "gaussian"
         approximates the input of a hidden unit from all features outside the interaction by a
         normal variable. This approximation is inaccurate if a unit has only a few large weights.
-        For "binary" hidden units, "auto" is "exact", which takes a fraction of the time of
-        "gaussian" unless weights exceed about 20 nats. For other hidden units, "auto" is
-        "gaussian", which is exact for `hidden_units="gaussian"`; "exact" is not available.
+        For "binary" hidden units, "auto" is "exact", which takes less time than "gaussian" unless
+        weights are extremely large. For other hidden units, "auto" is "gaussian", which is exact
+        for `hidden_units="gaussian"`; "exact" is not available.
 
     Returns
     -------

@@ -115,8 +115,10 @@ class TableRows(RowFormat):
 
     def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
         table = table_of(rbm)
+        features = np.empty(len(table.names), dtype=object)
+        features[:] = table.names  # names that are tuples remain the entries
         return {
-            "features": np.array(table.names, dtype=object),
+            "features": features,
             "columns": table.columns,
             "feature_of_column": np.repeat(table.order, table.widths),
         }
