@@ -25,6 +25,7 @@ from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
 from skrbm.core.training.monitoring import Plateau
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.update import Trainer
+from skrbm.estimators.labels.label_model import LabelModel
 
 FAST = {"n_iter": 3, "random_state": 0}
 EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}
@@ -654,21 +655,34 @@ def far_classes():
     return 1.0 * ((rng.random((1000, 30)) < 0.02) ^ y[:, None]), y.astype(int)
 
 
+@pytest.mark.parametrize("weight", [0.0, 1.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_samples_from_chains_that_stay_are_warned_of(seed):
-    """A class came up in .991 of the samples and has .035 of the probability, in silence.
-
-    Slips: the mixing of the machine without labels; a cure that is no parameter of the method.
-    Labels that are held are not warned of, nor labels of a machine without chains.
-    """
+def test_classes_are_drawn_as_often_as_the_model_says(seed, weight):
+    """A class came up in .991 of the samples and had .035 of the probability."""
     rbm = BernoulliRBM(5, n_iter=20, random_state=seed)
-    classifier = RBMClassifier(rbm, generative_weight=1.0).fit(*far_classes())
+    classifier = RBMClassifier(rbm, generative_weight=weight).fit(*far_classes())
+    machine, h = LabelModel(classifier).machine(), oracles.states((0, 1), 5)
+    log_joint = -machine.transposed.free_energy(h)
+    of_labels = softmax(h @ classifier.label_components_ + classifier.intercept_label_, axis=1)
+    expected = softmax(log_joint) @ of_labels
+    _, drawn = classifier.sample(2000, n_gibbs_steps=100, random_state=0)
+    np.testing.assert_allclose(np.bincount(drawn, minlength=2) / 2000, expected, atol=0.04)
+
+
+def test_samples_from_chains_that_stay_are_warned_of():
+    """Slips: the mixing of the machine without labels; a cure that is no parameter of the method.
+
+    Labels that are held are not warned of.
+    """
+    y = np.random.default_rng(0).integers(2, size=1000)
+    rows = 1.0 * ((load_digits().data[:1000] > 7) ^ (y[:, None] == 1))
+    rbm = BernoulliRBM(128, n_iter=20, random_state=0)
+    classifier = RBMClassifier(rbm, generative_weight=1.0).fit(rows, y)
     with pytest.warns(
         ConvergenceWarning, match=r"after 100 Gibbs steps, .*Condition on labels by y="
     ):
         classifier.sample(10, n_gibbs_steps=100)
     classifier.sample(10, 1, n_gibbs_steps=100)
-    RBMClassifier(rbm, generative_weight=0).fit(*far_classes()).sample(10)
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.draws import draw_exponential, draw_uniform
+from skrbm.core.draws import draw_exponential, draw_permutation, draw_uniform
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, like, log_sum_exp, row_blocks
 from skrbm.core.units import Units
@@ -27,6 +27,8 @@ PROPOSALS_BYTES = 2**21  # of the states or fields of the anchors in a block of 
 # the squared error of means over ten chains is 57.7 pixels; without the first number 64.8, without
 # the second 68.2, without both 69.8. Means of up to eight groups are equal with all of these.
 MIN_DISTINCT_ANCHORS, MIN_DISTINCT_PROPOSALS = 8.0, 4.0
+# Numbers of proposals without observed units, and the smallest share of them that may be effective.
+MIN_JOINT_PROPOSALS, MAX_JOINT_PROPOSALS, MIN_EFFECTIVE_SHARE = 2**10, 2**14, 0.05
 TEMPERING_FACTOR, MAX_TEMPERINGS = 0.7, 64  # of log-weights with a smaller effective number
 
 
@@ -190,6 +192,43 @@ def extrapolated_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Gener
     factors = like(np.resize(EXTRAPOLATIONS, n_samples).astype(field.dtype)[:, None], field)
     beyond = field[other] + factors * (field[one] - field[other])
     return machine.sample_visible(machine.hidden.sample(beyond, rng), rng)
+
+
+def draw_from_modes(
+    machine: Machine, anchors: Array, n_draws: int, rng: np.random.Generator
+) -> Array | None:
+    """Draw visible states by sampling importance resampling, unless the weights are too unequal.
+
+    Gibbs chains that start from these draws are in each mode about as often as it is probable. A
+    visible state is drawn given each hidden state that is chosen among the proposals of `propose`
+    with a probability proportional to its weight. In models of many units, nearly all the weight is
+    on a few proposals.
+
+    Parameters
+    ----------
+    machine : Machine
+        Any unit types.
+    anchors : ndarray of shape (n_anchors, n_visible)
+        Visible states in the modes of the machine.
+    n_draws : int
+        Number of draws.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    v : ndarray of shape (n_draws, n_visible) or None
+        Visible states in random order. The result is None if the effective number of proposals is
+        below a share of `MIN_EFFECTIVE_SHARE`.
+    """
+    n_proposals = min(max(MIN_JOINT_PROPOSALS, n_draws), MAX_JOINT_PROPOSALS)
+    h, log_weights = propose(machine, anchors, n_proposals, rng)
+    weights = np.exp(log_weights - log_weights.max())
+    effective = weights.sum() ** 2 / (weights**2).sum()
+    if not effective >= MIN_EFFECTIVE_SHARE * n_proposals:  # also if energies overflow
+        return None
+    (chosen,) = _resample(log_weights[None], 0, n_draws, rng)
+    return machine.sample_visible(h[chosen[draw_permutation(n_draws, rng, chosen)]], rng)
 
 
 def draw_given_observed(

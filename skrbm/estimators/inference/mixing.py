@@ -5,13 +5,15 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from skrbm.core.chains.gibbs import gibbs, sample_scattered
+from skrbm.core.chains.gibbs import gibbs, sample_base, sample_scattered
+from skrbm.core.chains.jumps import draw_from_modes
 from skrbm.core.diagnostics import LAG, ChainDiagnostics, chain_memory, trace_chains
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import dense
+from skrbm.core.numerics import Array, dense, like
 from skrbm.estimators.inference.model import ArrayModel, model_of
 from skrbm.estimators.input.validation import RANDOM_STATE, checked_arguments, warn_user
 
@@ -124,9 +126,57 @@ def chain_diagnostics(
     return trace_chains(machine, gibbs(machine, v, n_steps // 2, rng), n_steps, rng)
 
 
-def warn_if_chains_stay(
-    model: ArrayModel, machine: Machine, n_steps: int, cure: str = "Set n_temperatures=10."
-) -> None:
+def initial_states(
+    model: ArrayModel,
+    machine: Machine,
+    anchors: Array,
+    n_samples: int,
+    n_steps: int,
+    rng: np.random.Generator,
+    cure: str = "Set n_temperatures=10.",
+) -> Array:
+    """Initial visible states of Gibbs chains that sample a machine.
+
+    Parameters
+    ----------
+    model : ArrayModel
+        Model of the estimator.
+    machine : Machine
+        Machine to sample from, with as many hidden units as the model.
+    anchors : ndarray of shape (n_anchors, n_visible)
+        Visible states in the modes of the machine.
+    n_samples : int
+        Number of chains.
+    n_steps : int
+        Number of Gibbs steps of the sample, for `warn_if_chains_stay`.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    cure : str, default="Set n_temperatures=10."
+        Advice at the end of the warning.
+
+    Returns
+    -------
+    v : ndarray of shape (n_samples, n_visible)
+        Draws of `draw_from_modes`, which are in each mode about as often as it is probable. If they
+        cannot be had, states of random persistent chains, or states drawn without input from the
+        hidden units if there are no persistent chains.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If there are no such draws, and the chains do not mix.
+    """
+    v = draw_from_modes(machine, anchors, n_samples, rng)
+    if v is not None:
+        return v
+    warn_if_chains_stay(model, machine, n_steps, cure)
+    chains = model.chain_states(machine, rng)
+    if chains is None:
+        return sample_base(machine, n_samples, rng)
+    return chains[like(rng.integers(len(chains), size=n_samples), chains)]
+
+
+def warn_if_chains_stay(model: ArrayModel, machine: Machine, n_steps: int, cure: str) -> None:
     """Warn if Gibbs chains of `n_steps` steps do not mix between modes.
 
     During training, persistent chains also jump between modes, so that they usually cover all
@@ -143,7 +193,7 @@ def warn_if_chains_stay(
         Machine to sample from, with as many hidden units as the model.
     n_steps : int
         Number of Gibbs steps of the sample. A number below `2 * LAG` is replaced by `2 * LAG`.
-    cure : str, default="Set n_temperatures=10."
+    cure : str
         Advice at the end of the warning.
     """
     rng = model.annealing_rng()  # the same result in every call

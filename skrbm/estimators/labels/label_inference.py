@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skrbm.core.chains.gibbs import clamped_gibbs, sample_base
+from skrbm.core.chains.gibbs import clamped_gibbs
 from skrbm.core.chains.jumps import draw_given_observed
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.estimators.inference.mixing import warn_if_chains_stay
+from skrbm.estimators.inference.mixing import initial_states
 from skrbm.estimators.input.validation import (
     COUNT,
     RANDOM_STATE,
@@ -122,8 +122,8 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
             labels are drawn as well.
         n_gibbs_steps : int, default=1000
             Number of Gibbs steps of each chain. Given labels, the chains start in the modes of the
-            model in which these labels are probable. If `y` is None, initial features and labels
-            are drawn without input from the hidden units.
+            model in which these labels are probable. If `y` is None, they start as in
+            `BernoulliRBM.sample`.
         random_state : int, Generator, RandomState or None, default=None
             Seed or generator. If None, the random stream of `estimator_` is continued, so that
             successive calls give different results.
@@ -153,21 +153,21 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         rng = rbm._model.inference_rng(random_state)
         machine = LabelModel(self).machine()
         n_features = machine.visible.n_columns - len(self.classes_)
-        if y is None and self.generative_weight:  # without generative training there are no chains
-            cure = "Condition on labels by y=, with the class frequencies of your choice."
-            warn_if_chains_stay(rbm._model, machine, n_gibbs_steps, cure)
-        v = sample_base(machine, n_samples, rng)
+        anchors = rbm._model.mode_states(machine, rng)
         is_clamped = np.zeros((n_samples, machine.visible.n_units), dtype=bool)
-        if y is not None:
+        if y is None:
+            cure = "Condition on labels by y=, with the class frequencies of your choice."
+            v = initial_states(rbm._model, machine, anchors, n_samples, n_gibbs_steps, rng, cure)
+        else:
             y = np.asarray(y)
             if y.shape not in ((), (1,), (n_samples,)):
                 raise ValueError(
                     f"y expected one label or n_samples={n_samples} labels, got shape {y.shape}."
                 )
             labels = label_numbers(np.broadcast_to(y, n_samples), self.classes_)
-            v[:, n_features:] = np.eye(len(self.classes_), dtype=v.dtype)[labels]
+            v = np.zeros((n_samples, machine.visible.n_columns), machine.dtype)
+            v[:, n_features:] = np.eye(len(self.classes_))[labels]
             is_clamped[:, -1] = True
-            anchors = rbm._model.mode_states(machine, rng)
             v = draw_given_observed(machine, v, is_clamped, anchors, 1, rng)
         with finite_results() as check:
             v = clamped_gibbs(machine, v, is_clamped, n_gibbs_steps, rng)
