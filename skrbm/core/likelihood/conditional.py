@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, log_sum_exp
 from skrbm.core.units import QuadratureError, UnknownRangeError
 
 # Range of a quadrature if hidden units are unbounded: decrease of the log-density, in nats, from
@@ -130,6 +130,30 @@ def conditional_distribution(
     UnknownRangeError
         If the unit is continuous and `field_ranges` raises it.
     """
+    values, log_weight = _log_weights(machine, v, number, refinement)
+    # At 1e16 nats, subtracting the logarithm of a sum has no effect; dividing by the sum has.
+    probability = np.exp(log_weight - log_weight.max(axis=0))
+    return values, probability / probability.sum(axis=0)
+
+
+def log_sum_over_unit(machine: Machine, v: Array, number: int) -> Array:
+    r"""Log-sum over the states of a visible unit: :math:`\log \sum_{v_u} e^{-F(v)}`.
+
+    The parameters and errors are described in `conditional_distribution`. The states of a
+    continuous unit are integrated over by quadrature. The result has shape (n_samples,), in nats.
+    """
+    _, log_weight = _log_weights(machine, v, number, 1)
+    energies = machine.visible.unit_energies(v)
+    energies[:, number] = 0
+    log_sum: Array = log_sum_exp(log_weight, axis=0) - energies.sum(axis=1)
+    return log_sum
+
+
+def _log_weights(machine: Machine, v: Array, number: int, refinement: int) -> tuple[Array, Array]:
+    """Values of `conditional_distribution`, and logarithms of their unnormalized probabilities.
+
+    The energies of the other units are omitted.
+    """
     unit, columns = machine.visible.take(number), machine.visible.unit_columns(number)
     states, weights = v[:, columns], machine.weights[columns]
     values, log_measure = unit.unit_values(0), np.zeros((1, 1))
@@ -148,9 +172,7 @@ def conditional_distribution(
         field = rest + unit.signal(value) @ weights
         log_weight[k] = machine.hidden.log_partition(field) - unit.energy(value)
     log_weight += log_measure
-    # At 1e16 nats, subtracting the logarithm of a sum has no effect; dividing by the sum has.
-    probability = np.exp(log_weight - log_weight.max(axis=0))
-    return values, probability / probability.sum(axis=0)
+    return values, log_weight
 
 
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:

@@ -11,11 +11,12 @@ from skrbm.core.chains.gibbs import clamped_gibbs, clamped_mean
 from skrbm.core.chains.jumps import draw_given_observed
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.draws import new_streams
-from skrbm.core.likelihood import annealing, exact
+from skrbm.core.likelihood import annealing, conditional, exact
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, like
 from skrbm.core.parallel import map_blocks
+from skrbm.core.units import QuadratureError, UnknownRangeError
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.validation import (
     AnnealingWarning,
@@ -228,7 +229,8 @@ def observed_free_energy(
     """Free energy of the observed values of each row: minus the log-sum over the missing values.
 
     The sum is exact if the hidden units, or the missing values of the row, have at most
-    `MAX_SUMMED_STATES` joint states; otherwise, it is estimated by annealing. A row without observed
+    `MAX_SUMMED_STATES` joint states. The integral over a single missing number is computed by
+    quadrature. Otherwise, the sum is estimated by annealing. A row without observed
     values is not annealed, because its likelihood is one: its result is then 0.
 
     Parameters
@@ -277,7 +279,9 @@ def observed_free_energy(
                 v = dense(X[rows]).astype(np.float64)
                 tasks = zip([machine] * len(rows), v, is_observed[rows], strict=True)
                 free_energy[rows] = -np.array(map_blocks(exact.log_sum_over_missing, tasks, n_jobs))
-            annealed = np.flatnonzero(~is_few & is_observed.any(axis=1))
+            is_single = ~is_few & (is_observed.sum(axis=1) == machine.visible.n_units - 1)
+            is_single &= _integrate(model, machine, X, is_observed, is_single, free_energy)
+            annealed = np.flatnonzero(~(is_few | is_single) & is_observed.any(axis=1))
             if len(annealed):
                 v, rng = dense(X[annealed]), model.annealing_rng(random_state)
                 estimates = _annealed(
@@ -289,6 +293,29 @@ def observed_free_energy(
         free_energy, error = free_energy.astype(given.dtype), error.astype(given.dtype)
         check(free_energy)
     return free_energy, error
+
+
+def _integrate(
+    model: ArrayModel,
+    machine: Machine,
+    X: Any,
+    is_observed: Array,
+    is_single: Array,
+    free_energy: Array,
+) -> bool:
+    """Write the free energies of the rows in the mask `is_single`, with one missing number each.
+
+    Return False if the integrals over the number have no known range.
+    """
+    for number in np.flatnonzero((is_single[:, None] & ~is_observed).any(axis=0)).tolist():
+        for rows in _row_blocks(model, np.flatnonzero(is_single & ~is_observed[:, number])):
+            v = dense(X[rows]).astype(np.float64)
+            v[:, machine.visible.unit_columns(number)] = 0  # any value, since it is not used
+            try:
+                free_energy[rows] = -conditional.log_sum_over_unit(machine, v, number)
+            except (QuadratureError, UnknownRangeError):
+                return False
+    return True
 
 
 def _annealed(

@@ -185,11 +185,12 @@ class LikelihoodMixin(ModelMixin):
         For a row with missing values, the result is the log-likelihood of its observed values,
         :math:`\log p(v_o) = \log \sum_{v_m} p(v_o, v_m)`, and 0 if all values are missing. The sum
         is exact if the missing values, or the hidden units, have at most 4096 joint states, for
-        example 12 bits. Otherwise, it is estimated by annealed importance sampling for each row,
-        which takes about as long as ``log_partition(method="ais")`` with the same `n_chains` and
-        `n_temperatures`. Such an estimate tends to be too low, and changes with the random numbers,
-        which depend on the annealed rows before this row. Likelihoods of rows with different
-        missing features are not comparable. In a table, unknown categories count as missing.
+        example 12 bits. A single missing number is integrated over by quadrature. Otherwise, the
+        sum is estimated by annealed importance sampling for each row, which takes about as long as
+        ``log_partition(method="ais")`` with the same `n_chains` and `n_temperatures`. Such an
+        estimate tends to be too low, and changes with the random numbers, which depend on the
+        annealed rows before this row. Likelihoods of rows with different missing features are not
+        comparable. In a table, unknown categories count as missing.
 
         Parameters
         ----------
