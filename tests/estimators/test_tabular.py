@@ -637,9 +637,13 @@ def test_rows_of_weight_zero_are_left_out(share):
 
 
 def test_numbers_outside_their_interval_warn():
-    """Catches numbers that are not compared."""
-    with pytest.warns(DomainWarning, match=r"'share' is an interval from 0 to 50, but .* to 9"):
-        fitted(kinds={"share": ("interval", 0, 50)})
+    """Slips: numbers that are not compared, and a bound of the interval named as a value."""
+    X = mixed()
+    values = X["share"].mask(X["alone"])
+    seen = f"but has values from {values.min():g} to {values.max():g}\\."
+    for ends in ((-10, 50), (50, 110)):
+        with pytest.warns(DomainWarning, match=rf"'share' is an interval .*{seen}"):
+            fitted(X.assign(share=values), kinds={"share": ("interval", *ends)})
 
 
 def test_columns_of_equal_halves_start():

@@ -439,8 +439,8 @@ class Table:
             return
         with np.errstate(over="ignore"):
             low, high = map(values.dtype.type, self.kinds[j][1:])  # rounded as the values are
-        least, greatest = np.fmin.reduce(values, initial=low), np.fmax.reduce(values, initial=high)
-        if low <= least and greatest <= high:
+        least, greatest = np.fmin.reduce(values), np.fmax.reduce(values)
+        if not (least < low or greatest > high):  # also if all values are missing
             return
         message = (
             f"Column {self.names[j]!r} is an interval from {low:g} to {high:g}, but has values "
