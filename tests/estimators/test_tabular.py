@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import re
 import tracemalloc
 from fractions import Fraction
 
@@ -478,7 +479,8 @@ NO_KIND = r"Kind of column 'age' expected to be one of .*got "
         ({"age": [np.inf] * 200}, {}, r"'age' expected finite numbers .*infinity"),
         ({}, {"kinds": {"age": "ordinal"}}, NO_KIND + "'ordinal'"),
         ({}, {"kinds": {"age": ("numeric", 3)}}, NO_KIND),
-        ({"age": pd.Timestamp(0)}, {}, NO_KIND + "'auto'.*datetime"),
+        ({"age": 1j}, {}, NO_KIND + "'auto'.*complex128.*'categorical'"),
+        ({}, {"kinds": {"fare": "number"}}, r"'number' .*interval.*0 to 1.*\{'fare': 'numeric'\}"),
         ({}, {"kinds": {"Age": "numeric"}}, r"kinds expected keys among .*'age'.*got 'Age'"),
         ({}, {"kinds": {"age": "binary"}}, r"Binary column 'age' expected to have 2 values"),
         (
@@ -514,6 +516,18 @@ def test_bad_columns_are_refused_by_name_and_leave_no_trace(change, params, mess
     with pytest.raises(ValueError, match=message):
         rbm.fit(X)
     assert set(vars(rbm)) == before
+
+
+def test_advice_on_dates_leads_to_a_fit():
+    """Slips: days that warn as row numbers, and an error of 'numeric' that advises numbers."""
+    df = mixed().assign(joined=pd.date_range("2020-01-01", periods=200))
+    days = "df['joined'] = (df['joined'] - df['joined'].min()) / pd.Timedelta(days=1)"
+    advice = rf"'joined' has dates .*datetime64.*{re.escape(days)}, and set kinds=.*'numeric'"
+    for kinds in ("auto", {"joined": "numeric"}, {"joined": "interval"}):
+        with pytest.raises((TypeError, ValueError), match=advice):
+            TabularRBM(2, kinds=kinds, n_iter=0).fit(df)
+    df["joined"] = (df["joined"] - df["joined"].min()) / pd.Timedelta(days=1)
+    TabularRBM(2, n_iter=1, kinds={"joined": "numeric"}).fit(df)
 
 
 def test_frames_of_other_columns_are_refused():

@@ -218,6 +218,13 @@ def floating_type(X: Any, fallback: Any) -> Any:
     return X.dtype if X.dtype in FLOATS else np.dtype(fallback)
 
 
+def is_time_type(dtype: Any) -> bool:
+    """True for the data types of dates, times and durations of NumPy, pandas and polars."""
+    if hasattr(dtype, "is_temporal"):  # of polars
+        return bool(dtype.is_temporal())
+    return getattr(dtype, "kind", None) in ("M", "m") or str(dtype).startswith("period[")
+
+
 def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
     """Validate a public array of an estimator, which may be fitted or assigned by hand.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.numerics import Array
+from skrbm.estimators.input.validation import is_time_type
 
 MISSING = -1  # code of a missing value
 NUMPY_DATES = np.datetime64, np.timedelta64
+TIMES = date, time, timedelta, *NUMPY_DATES
 DOUBLE = np.dtype(np.float64)
 FINE_UNITS = "ns", "ps", "fs", "as"  # of NumPy, finer than times of Python
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -103,6 +105,13 @@ def kind_of(column: Any) -> str:
     if hasattr(dtype, "categories") or str(dtype).startswith(("object", "str", "large_string")):
         return "categorical"
     return {"b": "binary", "i": "numeric", "u": "numeric", "f": "numeric"}.get(dtype.kind, "")
+
+
+def has_times(column: Any) -> bool:
+    """True if a column has dates, times or durations, by its data type or among its objects."""
+    if is_time_type(column.dtype):
+        return True
+    return any(isinstance(x, TIMES) and not is_missing(x) for x in cells_of(column))
 
 
 def declared_categories(column: Any) -> list[Any] | None:

@@ -18,6 +18,7 @@ from skrbm.estimators.tables.frames import (
     comparable,
     declared_categories,
     factorized,
+    has_times,
     is_missing,
     kind_of,
     numbers_of,
@@ -149,12 +150,15 @@ def column_kind(
         if kind == "numeric" and is_inferred:
             _warn_if_numbered(name, numbers)
         return found
+    if is_inferred and not kind and has_times(column):
+        raise ValueError(_dates_refused(name, column))
     if kind not in DISCRETE or len(options) not in n_options:
         raise ValueError(
             f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, "
             f"high) or ('categorical', categories), got {given!r} for a column of type "
-            f"{column.dtype}. Name its kind, as in kinds={{{name!r}: 'categorical'}}, or convert "
-            f"the column to numbers: dates to days since the first one."
+            f"{column.dtype}. 'interval' alone is from 0 to 1. Name the kind, as in "
+            f"kinds={{{name!r}: {kind_of(column) or 'categorical'!r}}}, or convert the column to "
+            f"numbers or text."
         )
     return _discrete(name, column, kind, options)
 
@@ -184,6 +188,8 @@ def checked_numbers(name: Any, column: Any) -> Array:
     try:
         numbers = numbers_of(column)
     except (TypeError, ValueError, OverflowError) as error:
+        if has_times(column):
+            raise TypeError(_dates_refused(name, column)) from error
         category = TypeError if isinstance(error, TypeError) else ValueError
         raise category(
             f"Column {name!r} expected to have numbers, got {error}. Convert it to numbers, or fit "
@@ -194,6 +200,19 @@ def checked_numbers(name: Any, column: Any) -> Array:
             f"Column {name!r} expected finite numbers or missing values, got infinity."
         )
     return numbers
+
+
+def _dates_refused(name: Any, column: Any) -> str:
+    """Message of the error for a column of dates, times or durations."""
+    conversion = "to days, counted from the first date"
+    if hasattr(column, "iloc") and str(column.dtype).startswith("datetime64"):
+        dates = f"df[{name!r}]"
+        conversion = f"by {dates} = ({dates} - {dates}.min()) / pd.Timedelta(days=1)"
+    return (
+        f"Column {name!r} has dates or times ({column.dtype}), which TabularRBM does not accept as "
+        f"numbers. Convert them, for example {conversion}, and set kinds={{{name!r}: 'numeric'}}. "
+        f"Dates with few different values may be 'categorical'."
+    )
 
 
 def are_numbers(categories: Any) -> bool:
