@@ -17,6 +17,7 @@ from skrbm.estimators.input.validation import (
     COUNT,
     FLOATS,
     RANDOM_STATE,
+    estimator_with,
     generators,
     restored_on_error,
     warn_user,
@@ -112,7 +113,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [BaseRBM],
+        "estimator": [estimator_with("fit", "impute")],
         "missing_values": [MissingValues(numeric_only=True)],
         "n_gibbs_steps": COUNT,
         "n_chains": COUNT,

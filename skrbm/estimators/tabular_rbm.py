@@ -11,6 +11,7 @@ from skrbm.core.units import Composite
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.docstrings import inherit_docstring
 from skrbm.estimators.gaussian_rbm import NOISE_VARIANCE
+from skrbm.estimators.input.validation import Described
 from skrbm.estimators.parameters import with_constructor
 from skrbm.estimators.tables.conditionals import ConditionalMixin
 from skrbm.estimators.tables.table_rows import TableRows, table_of
@@ -159,7 +160,10 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseRBM._parameter_constraints,
-        "kinds": [StrOptions({"auto"}), dict],
+        "kinds": [
+            StrOptions({"auto"}),
+            Described(["items"], "a dict such as {'age': 'numeric', 'port': 'categorical'}"),
+        ],
         "numeric_scale": [StrOptions({"normal", "mixture", "standard"})],
         "handle_unknown": [StrOptions({"missing", "nearest", "error"})],
     }

@@ -18,6 +18,7 @@ from estimators.instances import (
     random_machine,
 )
 from scipy.special import expit
+from sklearn import neural_network
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import Binarizer, MaxAbsScaler
 
@@ -25,6 +26,8 @@ from skrbm import (
     BernoulliRBM,
     DomainWarning,
     GaussianBernoulliRBM,
+    RBMClassifier,
+    RBMImputer,
     RBMOutlierDetector,
     SpinRBM,
     TabularRBM,
@@ -330,6 +333,19 @@ def test_bad_parameters_are_named_with_their_value(estimator, name, value):
             with pytest.raises(ValueError, match=rule):
                 call(rbm, X)
             assert bits(rbm) == before
+
+
+@pytest.mark.parametrize("outer", [RBMClassifier, RBMImputer, RBMOutlierDetector])
+def test_estimators_of_other_packages_are_told_apart(outer):
+    """Slip: "must be ... Got BernoulliRBM() instead" for scikit-learn's class of this name."""
+    with pytest.raises(ValueError, match=r"from skrbm import BernoulliRBM.*Got BernoulliRBM"):
+        outer(neural_network.BernoulliRBM()).fit(X, np.arange(len(X)) % 2)
+
+
+def test_kinds_that_are_no_dictionary_are_shown_one():
+    """Slip: "an instance of 'dict'" of which neither keys nor values were named."""
+    with pytest.raises(ValueError, match=r"dict such as \{'age': 'numeric'.*Got \['numeric'\]"):
+        TabularRBM(2, kinds=["numeric"]).fit(X)
 
 
 @pytest.mark.parametrize("method", LEARNERS)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import HasMethods, Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight, check_array
 
 from skrbm.core.interrupts import deferred_interrupts
@@ -54,6 +54,26 @@ def checked_arguments(**constraints: Any) -> Callable[[Function], Function]:
     """
     decorator: Any = validate_params(constraints, prefer_skip_nested_validation=True)
     return decorator
+
+
+class Described(HasMethods):
+    """Constraint that a parameter has some methods, with a description for error messages."""
+
+    def __init__(self, methods: list[str], description: str) -> None:
+        super().__init__(methods)
+        self.description = description
+
+    def __str__(self) -> str:
+        return self.description
+
+
+def estimator_with(*methods: str) -> Described:
+    """Constraint of a parameter that is an estimator of this package, or has these methods."""
+    description = (
+        f"{HasMethods(list(methods))}, such as the estimators of skrbm ('from skrbm "
+        f"import BernoulliRBM', not from sklearn.neural_network)"
+    )
+    return Described(list(methods), description)
 
 
 class DomainWarning(UserWarning):
