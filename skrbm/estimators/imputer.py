@@ -18,6 +18,7 @@ from skrbm.estimators.input.validation import (
     FLOATS,
     RANDOM_STATE,
     estimator_with,
+    explain_other_types,
     generators,
     restored_on_error,
     warn_user,
@@ -262,5 +263,6 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self._takes_tables:
             return checked_table(self, X, reset=reset)
         finite = "allow-nan" if self._marks_nan else True
-        X = validate_data(self, X, reset=reset, dtype=FLOATS, ensure_all_finite=finite)
+        with explain_other_types(X):
+            X = validate_data(self, X, reset=reset, dtype=FLOATS, ensure_all_finite=finite)
         return X if self._marks_nan else np.where(self.missing_values == X, np.nan, X)

@@ -16,7 +16,8 @@ from skrbm.estimators.input.validation import (
     check_domain,
     check_width,
     compared_domain,
-    explain_input_errors,
+    explain_missing_values,
+    explain_other_types,
     parameter_shape,
 )
 
@@ -181,7 +182,7 @@ class ArrayRows(RowFormat):
         is_mapped = isinstance(X, np.memmap)
         if not reset:
             check_is_fitted(rbm)
-        with explain_input_errors(rbm):
+        with explain_missing_values(rbm), explain_other_types(X):
             if reset or self.is_known_to(rbm):
                 X = validate_data(rbm, X, reset=reset, **options)
             else:  # arrays assigned by hand

@@ -242,7 +242,7 @@ def is_time_type(dtype: Any) -> bool:
     """True for the data types of dates, times and durations of NumPy, pandas and polars."""
     if hasattr(dtype, "is_temporal"):  # of polars
         return bool(dtype.is_temporal())
-    return getattr(dtype, "kind", None) in ("M", "m") or str(dtype).startswith("period[")
+    return getattr(dtype, "kind", None) in ("M", "m") or type(dtype).__name__ == "PeriodDtype"
 
 
 def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:
@@ -431,8 +431,8 @@ def explain_core_errors() -> Iterator[None]:
 
 
 @contextmanager
-def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
-    """Context manager that adds advice to scikit-learn's errors about text and missing values.
+def explain_missing_values(estimator: BaseEstimator) -> Iterator[None]:
+    """Context manager that adds advice to scikit-learn's errors about missing values.
 
     Parameters
     ----------
@@ -449,24 +449,65 @@ def explain_input_errors(estimator: BaseEstimator) -> Iterator[None]:
         yield
     except ValueError as error:
         message = str(error)
-        if "contains NaN" in message:
-            advice = "Impute them with impute or skrbm.RBMImputer"
-            if getattr(estimator, "missing", None) != "marginalize":
-                advice += (
-                    ", or set missing='marginalize' for fit, transform, score_samples and "
-                    "log_likelihood"
-                )
-            raise ValueError(
-                f"{message.splitlines()[0]}\n{name} does not accept missing values encoded as NaN "
-                f"here: free_energy, draws, RBMClassifier and sparse X need complete rows. "
-                f"{advice}."
-            ) from None
+        if "contains NaN" not in message:
+            raise
+        advice = "Put skrbm.RBMImputer before the estimator in a Pipeline, or use impute."
+        if getattr(estimator, "missing", None) != "marginalize":
+            advice += (
+                f" fit, transform, score_samples and log_likelihood of {name} accept missing "
+                f"values if missing='marginalize'."
+            )
+        raise ValueError(
+            f"{message.splitlines()[0]}\n{name} does not accept missing values encoded as NaN "
+            f"here: free_energy, draws, RBMClassifier and sparse X need complete rows. {advice}"
+        ) from None
+
+
+@contextmanager
+def explain_other_types(X: Any) -> Iterator[None]:
+    """Context manager that refuses dates, and adds advice to errors about text and dates.
+
+    Parameters
+    ----------
+    X : object
+        Rows that the body converts to numbers.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Raises
+    ------
+    TypeError
+        If the rows have dates, times or other objects that are no numbers.
+    ValueError
+        If the rows have text.
+    """
+    expected = "X expected numbers in every column, got"
+    advice = "Convert dates to numbers, for example to days, counted from the first date."
+    if hasattr(X, "columns") and hasattr(
+        X, "dtypes"
+    ):  # polars would convert dates to large numbers
+        columns = zip(X.columns, X.dtypes, strict=True)
+        dates = [name for name, dtype in columns if is_time_type(dtype)]
+        if dates:
+            raise TypeError(f"{expected} dates or times in columns {dates[:10]}. {advice}")
+    elif is_time_type(getattr(X, "dtype", None)):
+        raise TypeError(f"{expected} {X.dtype}. {advice}")
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = str(error)
         if "could not convert" in message or "bytes/strings" in message:
+            text = message.partition("float: ")[2].removeprefix("np.str_(").removesuffix(")")
             raise ValueError(
-                f"X expected numbers in every column, got text: {message} Use skrbm.TabularRBM, "
-                f"which accepts tables with categories, or encode them, for example with "
+                f"{expected} text{text and ', '}{text}. Use skrbm.TabularRBM, which accepts tables "
+                f"with categories, or encode them, for example with "
                 f"sklearn.preprocessing.OneHotEncoder."
             ) from None
+        if "argument must be a string or a real number" in message:
+            raise TypeError(f"{expected} dates or other objects: {message}. {advice}") from None
         raise
 
 
