@@ -146,10 +146,12 @@ def _new(
 ) -> Origin:
     """New machine initialized with statistics of the data, and the initial state of training."""
     model, rbm = problem.model, problem.model.rbm
+    # A table has already warned of columns without observed values.
+    is_reported = np.isnan(statistics[1]) & rbm._row_format.has_tables
     statistics = model.fill_unobserved_means(statistics)
     n_samples, mean, variance = statistics
     is_varying = (variance > 0) | (n_samples == 1)
-    constant = rbm._row_format.constant_features(rbm, is_varying)
+    constant = rbm._row_format.constant_features(rbm, is_varying | is_reported)
     if constant:
         warn_user(
             f"Features {constant[:10]} of X are constant; their "
