@@ -398,7 +398,8 @@ class RBMClassifier(
                 f"classes expected to be those of the first call, {labels}, got {new_labels}."
             )
         numbers = np.full(len(y), NO_LABEL)
-        numbers[is_labelled] = label_numbers(given, labels)
+        advice = " To learn further classes, pass all labels as classes in the first partial_fit."
+        numbers[is_labelled] = label_numbers(given, labels, advice)
         if self.class_weight is not None and len(given):
             factors = np.ones(len(y))
             if isinstance(self.class_weight, dict):  # these rows may lack some of its classes

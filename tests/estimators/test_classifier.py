@@ -608,9 +608,11 @@ def test_text_is_no_label_of_a_number(n_classes):
     X = rng.choice([0.0, 1.0], (200, 3))
     classifier = RBMClassifier(BernoulliRBM(2, n_iter=1, random_state=0)).fit(X, y)
     for label in ("1", "2", "10"):
-        with pytest.raises(ValueError, match="y expected labels among the classes"):
+        with pytest.raises(ValueError, match=r"(?s)y expected labels among the classes .*\]\.$"):
             classifier.sample(1, label)
-        with pytest.raises(ValueError, match="y expected labels among the classes"):
+        with pytest.raises(
+            ValueError, match=r"(?s)y expected labels among the classes .*partial_fit"
+        ):
             classifier.partial_fit(X[:1], [label])
     numbers = [2.0, np.int8(2), 2]
     assert [classifier.sample(1, y, n_gibbs_steps=1)[1][0] for y in numbers] == [2, 2, 2]

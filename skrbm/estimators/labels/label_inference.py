@@ -189,7 +189,7 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         return np.asarray(model.map_rows(answer, checked))
 
 
-def label_numbers(y: Array, classes: Array) -> Array:
+def label_numbers(y: Array, classes: Array, advice: str = "") -> Array:
     """Encode labels as indices of their classes.
 
     Parameters
@@ -198,6 +198,8 @@ def label_numbers(y: Array, classes: Array) -> Array:
         Labels.
     classes : ndarray of shape (n_classes,)
         All classes, sorted.
+    advice : str, default=""
+        Advice for the error.
 
     Returns
     -------
@@ -214,7 +216,6 @@ def label_numbers(y: Array, classes: Array) -> Array:
     is_unseen = found < 0
     if is_unseen.any():
         raise ValueError(
-            f"y expected labels among the classes {classes}, got {np.unique(y[is_unseen])}. To learn "
-            f"further classes, pass all labels as classes in the first call to partial_fit."
+            f"y expected labels among the classes {classes}, got {np.unique(y[is_unseen])}.{advice}"
         )
     return found
