@@ -768,7 +768,7 @@ def test_numbers_of_rows_warn(has_missing):
     numbers = 1000 + rng.permutation(800)[:400]
     column = pd.Series(numbers, dtype="Int64").mask(rng.random(400) < 0.2 * has_missing)
     rbm = TabularRBM(2, n_iter=0, missing="marginalize")
-    message = r"'id' expected .* different ones between 1\d\d\d and 1\d\d\d.*'id': 'numeric'"
+    message = r"'id' looks like .* different integers between 1\d\d\d and 1\d\d\d.*'id': 'numeric'"
     with pytest.warns(UserWarning, match=message):
         rbm.fit(X.assign(id=column))
     clone(rbm).set_params(kinds={"id": "numeric"}).fit(X.assign(id=column))

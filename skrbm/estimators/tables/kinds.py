@@ -252,10 +252,10 @@ def _warn_if_numbered(name: Any, numbers: Array) -> None:
     expected_ties = n_rows * (n_rows - 1) / 2 / n_values
     if expected_ties >= MIN_EXPECTED_TIES and len(np.unique(observed)) == n_rows:
         warn_user(
-            f"Column {name!r} expected to have integers that describe the rows, got {n_rows} "
-            f"different ones between {observed.min():.0f} and {observed.max():.0f}, like row "
-            f"numbers and identifiers. They carry no information about new rows, and samples "
-            f"resemble them. Drop the column, or set kinds={{{name!r}: 'numeric'}}.",
+            f"Column {name!r} looks like row numbers or identifiers: {n_rows} different integers "
+            f"between {observed.min():.0f} and {observed.max():.0f}. Identifiers carry no "
+            f"information about new rows, and samples resemble them. Drop the column or, if its "
+            f"numbers describe the rows, set kinds={{{name!r}: 'numeric'}}.",
             UserWarning,
         )
 
