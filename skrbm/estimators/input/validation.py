@@ -486,9 +486,8 @@ def explain_other_types(X: Any) -> Iterator[None]:
     """
     expected = "X expected numbers in every column, got"
     advice = "Convert dates to numbers, for example to days, counted from the first date."
-    if hasattr(X, "columns") and hasattr(
-        X, "dtypes"
-    ):  # polars would convert dates to large numbers
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        # Dates of polars would be converted to large numbers.
         columns = zip(X.columns, X.dtypes, strict=True)
         dates = [name for name, dtype in columns if is_time_type(dtype)]
         if dates:
