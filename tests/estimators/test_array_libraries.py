@@ -19,6 +19,8 @@ from skrbm import (
 from skrbm.core.numerics import to_host
 
 ESTIMATORS = [BernoulliRBM, SpinRBM, GaussianBernoulliRBM]
+HIDDEN = [(kind, "binary") for kind in ESTIMATORS]
+HIDDEN += [(BernoulliRBM, hidden) for hidden in ("gaussian", "relu", "drelu")]
 PUBLIC = ("components_", "intercept_hidden_", "intercept_visible_", "h_samples_")
 dispatched = partial(config_context, array_api_dispatch=True)
 
@@ -45,6 +47,13 @@ def rows_for(kind, n_samples=60):
     return {SpinRBM: 2 * bits - 1, GaussianBernoulliRBM: bits + rng.normal(0, 0.5, bits.shape)}.get(
         kind, bits
     )
+
+
+def without_draws(kind, **options):
+    """Estimator whose training draws nothing, so that its numbers are those of any library."""
+    options = {"n_iter": 3, "algorithm": "exact", "shuffle": False, "random_state": 0} | options
+    options |= {} if kind is GaussianBernoulliRBM else {"draw_states": False}
+    return kind(3, **options)
 
 
 def same_results(estimator, X, like):
@@ -103,13 +112,10 @@ def test_draws_are_in_the_library_of_the_fitted_arrays(strict, kind):
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_exact_fit_on_a_device_is_that_on_the_host(kind):
-    # Without draws in training, whatever the library, the numbers agree.
     X = rows_for(kind)
-    options = {"algorithm": "exact", "shuffle": False, "random_state": 0, "n_iter": 3}
-    options |= {} if kind is GaussianBernoulliRBM else {"draw_states": False}
-    expected = kind(3, **options).fit(X)
+    expected = without_draws(kind).fit(X)
     with dispatched():
-        rbm = kind(3, **options).fit(to_device(X))
+        rbm = without_draws(kind).fit(to_device(X))
         for name in PUBLIC:
             array = getattr(rbm, name)
             assert isinstance(array, DeviceArray), name
@@ -119,6 +125,20 @@ def test_exact_fit_on_a_device_is_that_on_the_host(kind):
         array = results[name]
         assert isinstance(array, DeviceArray) or array.ndim == 0, name
         np.testing.assert_allclose(to_host(array), numbers, atol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize(("kind", "hidden"), HIDDEN)
+def test_early_stopping_on_a_device_keeps_the_epoch_that_it_keeps_on_the_host(kind, hidden):
+    """Slip: the best machine, which is on the host, in place of the one on the device."""
+    X = rows_for(kind)
+    options = {"hidden_units": hidden, "early_stopping": True, "learning_rate": 0.02}
+    expected = without_draws(kind, **options).fit(X)
+    with dispatched():
+        rbm = without_draws(kind, **options).fit(to_device(X))
+    for name in rbm._public_names:
+        assert isinstance(getattr(rbm, name), DeviceArray), name
+        numbers = getattr(expected, name)
+        np.testing.assert_allclose(to_host(getattr(rbm, name)), numbers, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("algorithm", ["pcd", "cd", "pt"])
@@ -187,11 +207,9 @@ def test_tensors_on_a_gpu_are_computed_there_and_stay_there(kind):
     if not torch.cuda.is_available():
         pytest.skip("No GPU here.")
     X = rows_for(kind)
-    options = {"algorithm": "exact", "shuffle": False, "random_state": 0, "n_iter": 3}
-    options |= {} if kind is GaussianBernoulliRBM else {"draw_states": False}
-    expected = kind(3, **options).fit(X)
+    expected = without_draws(kind).fit(X)
     with dispatched():
-        rbm = kind(3, **options).fit(torch.asarray(X, device="cuda"))
+        rbm = without_draws(kind).fit(torch.asarray(X, device="cuda"))
         results = same_results(rbm, X, partial(torch.asarray, device="cuda"))
         results |= {name: getattr(rbm, name) for name in PUBLIC}
         drawn = rbm.sample(4, n_gibbs_steps=3)

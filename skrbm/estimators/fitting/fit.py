@@ -199,7 +199,8 @@ class Fit:
         except DivergenceError as divergence:
             self.error = divergence
         if self.stopping is not None and self.stopping.best is not None:
-            self.machine, self.state.memory, self.latest = self.stopping.best, {}, None
+            best = self.stopping.best.map_arrays(partial(like, array=self.machine.weights))
+            self.machine, self.state.memory, self.latest = best, {}, None
             self.state.parts.pop("average", None)
         return self.attributes()
 
