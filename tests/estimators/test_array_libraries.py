@@ -1,5 +1,6 @@
 """Arrays of other libraries under array API dispatch: results follow X, wherever it is."""
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -139,6 +140,23 @@ def test_early_stopping_on_a_device_keeps_the_epoch_that_it_keeps_on_the_host(ki
         assert isinstance(getattr(rbm, name), DeviceArray), name
         numbers = getattr(expected, name)
         np.testing.assert_allclose(to_host(getattr(rbm, name)), numbers, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("algorithm", ["exact", "pcd"])
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_training_continues_on_the_host_once_the_public_arrays_are_there(kind, algorithm):
+    """Slip: a state of training that is still on the device."""
+    X = rows_for(kind)
+    expected = without_draws(kind, algorithm=algorithm).fit(X).partial_fit(X)
+    with dispatched():
+        rbm = without_draws(kind, algorithm=algorithm).fit(to_device(X))
+    for name in (*rbm._public_names, "h_samples_"):
+        setattr(rbm, name, to_host(getattr(rbm, name)))
+    assert DeviceArray.__module__.partition(".")[0].encode() not in pickle.dumps(rbm)
+    rbm.partial_fit(X)
+    if algorithm == "exact":
+        for name in rbm._public_names:
+            np.testing.assert_allclose(getattr(rbm, name), getattr(expected, name), atol=1e-9)
 
 
 @pytest.mark.parametrize("algorithm", ["pcd", "cd", "pt"])

@@ -310,16 +310,15 @@ class Fit:
         n_particles = len(self._particles)
         particles = to_host(state.particles).astype(start.dtype)
         is_hidden = "average" in state.parts or checkpoint is not None
-        training_state = mapped(vars(state), to_host) | {
+        parts = without_data(self.trainer.parts, state) if checkpoint is None else state.parts
+        training_state = mapped(vars(state) | {"parts": parts}, to_host) | {
             "parameters": mapped(self.machine.parameters, to_host) if is_hidden else None,
             "fixed": mapped(self._fixed, to_host) if is_hidden else {},
             "fingerprint": fingerprint(arrays),
             "n_components": model.rbm.n_components,
         }
         del training_state["particles"]
-        if checkpoint is None:
-            training_state["parts"] = without_data(self.trainer.parts, state)
-        else:
+        if checkpoint is not None:
             training_state["checkpoint"] = checkpoint
         fitted = arrays | {
             "h_samples_": particles[:n_particles],
