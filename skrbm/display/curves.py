@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skrbm.core.numerics import Array, histogram_range
 from skrbm.display.axes import Display
 from skrbm.estimators.inference.model import model_of
+from skrbm.estimators.input.array_libraries import computed_by_numpy
 from skrbm.estimators.input.validation import checked_arguments
 
 MAX_BINS = 200  # for a histogram a few hundred pixels wide
@@ -180,6 +181,7 @@ class FreeEnergyDisplay(Display):
         self.threshold = threshold
 
     @classmethod
+    @computed_by_numpy
     def from_estimator(cls, estimator: Any, X: Any, X_held_out: Any, *, ax: Any = None) -> Self:
         """Plot the free energies of training rows and held-out rows.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.display.axes import Display
 from skrbm.estimators.inference.model import model_of
+from skrbm.estimators.input.array_libraries import computed_by_numpy, to_numpy
 from skrbm.estimators.input.validation import COUNT, RANDOM_STATE, checked_arguments
 
 GAP_COLOR = "lightsteelblue"  # of missing pixels and of lines between images
@@ -98,7 +99,7 @@ class ComponentsDisplay(Display):
         if not hasattr(estimator, "components_"):
             model_of(estimator)
         _check_pixels(estimator, image_shape)
-        components = np.asarray(estimator.components_)
+        components = np.asarray(to_numpy(estimator.components_))
         order = np.argsort(-np.linalg.norm(components, axis=1), kind="stable")
         images = _images(components[order[:n_images]], image_shape)
         return cls(images, n_columns=n_columns).plot(ax)
@@ -139,6 +140,7 @@ class SamplesDisplay(Display):
         self.rows = rows
 
     @classmethod
+    @computed_by_numpy
     @checked_arguments(
         n_images=COUNT,
         n_gibbs_steps=[Interval(Integral, 0, None, closed="left")],

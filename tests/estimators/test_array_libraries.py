@@ -1,6 +1,7 @@
 """Arrays of other libraries under array API dispatch: results follow X, wherever it is."""
 
 import pickle
+from copy import copy
 from functools import partial
 
 import numpy as np
@@ -11,10 +12,16 @@ from sklearn.base import clone
 
 from skrbm import (
     BernoulliRBM,
+    ComponentsDisplay,
+    FreeEnergyDisplay,
     GaussianBernoulliRBM,
+    HiddenUnitDisplay,
+    SamplesDisplay,
     SpinRBM,
     TabularRBM,
+    chain_diagnostics,
     effective_couplings,
+    hidden_unit_report,
     log_likelihood_scorer,
 )
 from skrbm.core.numerics import to_host
@@ -174,6 +181,45 @@ def test_fits_and_draws_run_on_a_device_to_their_end(kind, algorithm):
             rbm.log_partition(method=method, n_chains=10, n_temperatures=40, random_state=0)
     if kind is not GaussianBernoulliRBM:
         assert np.isfinite(effective_couplings(rbm).pairs).all()  # computed on the host
+
+
+IMAGES = {"image_shape": (2, 3), "n_gibbs_steps": 2, "random_state": 0}
+REPORTS = {
+    "report": lambda rbm, X: hidden_unit_report(rbm, X, n_samples=5, random_state=0).importance,
+    "chains": lambda rbm, X: chain_diagnostics(
+        rbm, n_steps=8, init=X[:4, :], random_state=0
+    ).traces["free_energy"],
+    "free energy": lambda rbm, X: (
+        FreeEnergyDisplay.from_estimator(rbm, X[:30, :], X[30:, :]).held_out
+    ),
+    "hidden unit": lambda rbm, X: HiddenUnitDisplay.from_estimator(rbm, X, 0).counts,
+    "components": lambda rbm, X: ComponentsDisplay.from_estimator(rbm, image_shape=(2, 3)).images,
+    "samples": lambda rbm, X: np.stack(
+        list(SamplesDisplay.from_estimator(rbm, X, mask=X[0, :] > 0, **IMAGES).rows.values())
+    ),
+}
+
+
+@pytest.mark.parametrize("library", ["strict", "device"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_reports_and_plots_take_rows_of_numpy_and_of_the_library_of_the_model(
+    name, library, request
+):
+    """Slip: methods that refuse rows of a library other than that of the public arrays."""
+    pytest.importorskip("matplotlib").use("Agg")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X = rows_for(BernoulliRBM)
+    like = to_device if library == "device" else request.getfixturevalue("strict").asarray
+    expected = BernoulliRBM(3, n_iter=2, random_state=0).fit(X)
+    rbm = copy(expected)
+    for array in PUBLIC:
+        setattr(rbm, array, like(getattr(expected, array)))
+    for rows in (X, like(X)):
+        with dispatched():
+            numbers = REPORTS[name](rbm, rows)
+        assert type(numbers) is np.ndarray
+        np.testing.assert_array_equal(numbers, REPORTS[name](expected, X))
+    pyplot.close("all")
 
 
 @stand_in_only

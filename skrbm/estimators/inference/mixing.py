@@ -15,6 +15,7 @@ from skrbm.core.diagnostics import LAG, ChainDiagnostics, chain_memory, trace_ch
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, like
 from skrbm.estimators.inference.model import ArrayModel, model_of
+from skrbm.estimators.input.array_libraries import computed_by_numpy
 from skrbm.estimators.input.validation import RANDOM_STATE, checked_arguments, warn_user
 
 MIN_TRACE_STEPS = 4  # steps, so that both halves of a chain have a variance
@@ -22,6 +23,7 @@ MIN_MEMORY_CHAINS = 20  # smallest number of chains for a correlation with their
 MAX_MEMORY = 0.5  # correlation with initial states above which chains do not mix: test_mixing.py
 
 
+@computed_by_numpy
 @checked_arguments(
     n_chains=[Interval(Integral, 2, None, closed="left"), None],
     n_steps=[Interval(Integral, MIN_TRACE_STEPS, None, closed="left")],

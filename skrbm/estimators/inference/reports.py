@@ -10,9 +10,11 @@ from skrbm.core.hidden_unit_reports import HiddenUnitReport, histograms, importa
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.estimators.inference.model import model_of
+from skrbm.estimators.input.array_libraries import computed_by_numpy
 from skrbm.estimators.input.validation import COUNT, RANDOM_STATE, checked_arguments
 
 
+@computed_by_numpy
 @checked_arguments(
     X=["array-like", "sparse matrix"],
     n_samples=COUNT,
@@ -102,6 +104,7 @@ def hidden_unit_report(
     )
 
 
+@computed_by_numpy
 def inputs_and_weights(rbm: Any, X: Any) -> tuple[Array, Array, Array]:
     """Inputs of the hidden units, their weights, and the names of the columns.
 

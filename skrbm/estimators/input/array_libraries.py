@@ -16,7 +16,7 @@ from sklearn.utils._array_api import get_namespace
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import like
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Array on the device on which the running method computes, or None for the host.
 _DEVICE: ContextVar[Any] = ContextVar("device", default=None)
@@ -104,7 +104,37 @@ def on_current_device(machine: Machine) -> Machine:
     return machine if device is None else machine.map_arrays(partial(like, array=device))
 
 
-def follows_input(method: Method) -> Method:
+def computed_by_numpy(function: Function) -> Function:
+    """Let a function accept arrays of other libraries, and compute with NumPy arrays.
+
+    Without array API dispatch, nothing changes.
+
+    Parameters
+    ----------
+    function : callable
+        Function whose arguments may be arrays and estimators.
+
+    Returns
+    -------
+    function : callable
+        Function that converts its arguments to NumPy arrays, and switches array API dispatch off,
+        so that the methods of estimators return NumPy arrays.
+    """
+
+    @wraps(function)
+    def converting(*args: Any, **kwargs: Any) -> Any:
+        if not get_config()["array_api_dispatch"]:
+            return function(*args, **kwargs)
+        with config_context(array_api_dispatch=False):
+            return function(
+                *map(to_numpy, args), **{name: to_numpy(value) for name, value in kwargs.items()}
+            )
+
+    decorated: Any = converting
+    return decorated
+
+
+def follows_input(method: Function) -> Function:
     """Let a method accept arrays of other libraries, and return arrays of the library of the model.
 
     The arguments are converted to NumPy arrays before the decorated method is called. Without array
@@ -122,6 +152,7 @@ def follows_input(method: Method) -> Method:
         the public arrays of the estimator. The first positional argument and the keyword arguments
         `X`, `v` and `init` are checked.
     """
+    computing = computed_by_numpy(method)
 
     @wraps(method)
     def following(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -131,12 +162,9 @@ def follows_input(method: Method) -> Method:
         for given in (*args[:1], *(kwargs.get(name) for name in ("X", "v", "init"))):
             if not (given is None or np.isscalar(given)) and hasattr(self, "components_"):
                 _check_same(place, place_of(given), self, method.__name__)
-        args = tuple(map(to_numpy, args))
-        kwargs = {name: to_numpy(value) for name, value in kwargs.items()}
         token = _DEVICE.set(None if place is None else place.example)
         try:
-            with config_context(array_api_dispatch=False):
-                result = method(self, *args, **kwargs)
+            result = computing(self, *args, **kwargs)
         finally:
             _DEVICE.reset(token)
         return result if place is None else place.back(result)
