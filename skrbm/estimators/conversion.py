@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from skrbm.core.numerics import Array
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
+from skrbm.estimators.input.array_libraries import place_of, to_numpy
 from skrbm.estimators.spin_rbm import SpinRBM
 
 RBM = TypeVar("RBM", bound=BaseRBM)
@@ -33,7 +36,7 @@ def to_bernoulli(rbm: SpinRBM) -> BernoulliRBM:
     -------
     twin : BernoulliRBM
         Machine with the same distribution, converted chains and equivalent constructor parameters
-        (see Notes).
+        (see Notes). Its public arrays are of the same library as those of `rbm`.
 
     Raises
     ------
@@ -137,10 +140,12 @@ def _assign(
     params = rbm.get_params(deep=False)
     params |= {name: params[name] * by for name, by in factors.items() if params[name] is not None}
     twin.set_params(**{name: params[name] for name in twin.get_params(deep=False)})
-    twin.components_, twin.intercept_visible_, twin.intercept_hidden_ = arrays
+    place = place_of(rbm.components_)
+    back = place.back if place is not None else np.asarray
+    twin.components_, twin.intercept_visible_, twin.intercept_hidden_ = map(back, arrays)
+    if hasattr(rbm, "h_samples_"):
+        twin.h_samples_ = back(map_hidden(to_numpy(rbm.h_samples_)))
     for name in ("n_features_in_", "feature_names_in_"):
         if hasattr(rbm, name):
             setattr(twin, name, getattr(rbm, name))
-    if hasattr(rbm, "h_samples_"):
-        twin.h_samples_ = map_hidden(rbm.h_samples_)
     return twin

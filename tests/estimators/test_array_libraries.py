@@ -23,6 +23,7 @@ from skrbm import (
     effective_couplings,
     hidden_unit_report,
     log_likelihood_scorer,
+    to_spin,
 )
 from skrbm.core.numerics import to_host
 
@@ -220,6 +221,16 @@ def test_reports_and_plots_take_rows_of_numpy_and_of_the_library_of_the_model(
         assert type(numbers) is np.ndarray
         np.testing.assert_array_equal(numbers, REPORTS[name](expected, X))
     pyplot.close("all")
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_arrays_of_twins_are_all_in_the_library_of_the_model(strict, is_strict):
+    """Slip: chains on the device beside parameters on the host."""
+    X, library = rows_for(BernoulliRBM), strict.asarray if is_strict else to_device
+    with dispatched():
+        twin = to_spin(BernoulliRBM(3, n_iter=1, random_state=0).fit(library(X)))
+        assert {type(getattr(twin, name)) for name in PUBLIC} == {type(library(X))}
+        assert isinstance(twin.transform(library(2 * X - 1)), type(library(X)))
 
 
 @stand_in_only
