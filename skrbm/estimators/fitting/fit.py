@@ -316,6 +316,7 @@ class Fit:
             "fixed": mapped(self._fixed, to_host) if is_hidden else {},
             "fingerprint": fingerprint(arrays),
             "n_components": model.rbm.n_components,
+            "hidden_units": model.rbm.hidden_units,
         }
         del training_state["particles"]
         if checkpoint is not None:

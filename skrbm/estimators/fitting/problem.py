@@ -258,6 +258,15 @@ class Problem(ABC):
         """
 
 
+def changed_hidden_units(rbm: Any) -> ValueError:
+    """Error for training that continues with hidden units of another type."""
+    return ValueError(
+        f"hidden_units={rbm.hidden_units!r} was changed since fit, but the fitted arrays are those of "
+        f"other units. Set it back to continue training, or set warm_start=False and call fit to "
+        f"train a new model."
+    )
+
+
 @final
 @dataclass(frozen=True)
 class RowProblem(Problem):
@@ -281,11 +290,7 @@ class RowProblem(Problem):
         resumes = continues and rbm.__sklearn_is_fitted__()
         absent = [name for name in rbm._public_names if not hasattr(rbm, name)]
         if continues and absent and set(absent) <= hidden_arrays(rbm._hidden_layer_type).keys():
-            raise ValueError(
-                f"hidden_units={rbm.hidden_units!r} was changed since fit, but these units need "
-                f"other fitted arrays. Set it back to continue training, or set warm_start=False and "
-                f"call fit to train a new model."
-            )
+            raise changed_hidden_units(rbm)
         place, given, sample_weight = place_of(X), X, to_numpy(sample_weight)
         X = X if place is None else to_numpy(X)
         X, weight = present_rows(X, check_weights(sample_weight, X))
