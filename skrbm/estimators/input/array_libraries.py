@@ -43,6 +43,9 @@ class Place:
     device: Any
     example: Any = field(default=None, compare=False, repr=False)
 
+    def __str__(self) -> str:
+        return f"{getattr(self.library, '__name__', self.library)} on {self.device}"
+
     def back(self, values: Any) -> Any:
         """Convert NumPy arrays, also in a tuple, to the user's library and device.
 
@@ -177,7 +180,7 @@ def _check_same(fitted: Place | None, given: Place | None, estimator: Any, name:
     """Raise a ValueError unless both places are equal."""
     if fitted == given:
         return
-    words = ["NumPy" if p is None else f"{p.library} on {p.device}" for p in (fitted, given)]
+    words = ["NumPy" if place is None else str(place) for place in (fitted, given)]
     raise ValueError(
         f"{type(estimator).__name__}.{name}() must use the same namespace and device as the fitted "
         f"arrays, which are in {words[0]}, got {words[1]}. Convert the rows or fit again."
