@@ -28,7 +28,7 @@ from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
-from skrbm.estimators.input.array_libraries import to_numpy
+from skrbm.estimators.input.array_libraries import check_library, to_numpy
 from skrbm.estimators.input.validation import (
     check_weights,
     estimator_with,
@@ -334,6 +334,7 @@ class RBMClassifier(
             If no row has a label.
         """
         check_is_fitted(self)
+        check_library(self, X)
         y = self._labels(y)
         check_consistent_length(X, y, sample_weight)
         is_labelled = self._is_labelled(y)
@@ -372,6 +373,7 @@ class RBMClassifier(
         self, rbm: Any, X: Any, y: Any, sample_weight: Any, *, is_planned: bool, classes: Any = None
     ) -> LabelProblem:
         """Validate the input, and describe the fit of `rbm`, which resumes if it is fitted."""
+        check_library(self, X)
         resumes = rbm.__sklearn_is_fitted__()
         classifier, y = copy(self), self._labels(y, warn=True)
         validate_data(classifier, X, reset=not resumes, skip_check_array=True)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.base_rbm import BaseRBM
+from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
     COUNT,
     FLOATS,
@@ -260,6 +261,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
         """Validated table, or validated floating-point rows with NaN for missing values."""
+        check_library(self, X)
         if self._takes_tables:
             return checked_table(self, X, reset=reset)
         finite = "allow-nan" if self._marks_nan else True

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.inference.missing_values import observed_free_energy
+from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
     check_weights,
     estimator_with,
@@ -140,6 +141,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
             If the type of `X` or of its values is not supported, such as a sparse matrix for
             real-valued features; the detector is then unchanged.
         """
+        check_library(self, X)
         with restored_on_error(self):
             validate_data(self, X, skip_check_array=True)
             X, weights = present_rows(X, check_weights(sample_weight, X))
@@ -169,6 +171,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
             Negative free energy or log pseudo-likelihood, in nats.
         """
         check_is_fitted(self)
+        check_library(self, X)
         scores = self._scores(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return scores

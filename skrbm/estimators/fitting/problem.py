@@ -31,7 +31,7 @@ from skrbm.estimators.inference.model import (
     hidden_arrays,
     open_streams,
 )
-from skrbm.estimators.input.array_libraries import Place, place_of, to_numpy
+from skrbm.estimators.input.array_libraries import Place, check_library, place_of, to_numpy
 from skrbm.estimators.input.formats import observed_units
 from skrbm.estimators.input.validation import (
     check_weights,
@@ -291,6 +291,7 @@ class RowProblem(Problem):
         absent = [name for name in rbm._public_names if not hasattr(rbm, name)]
         if continues and absent and set(absent) <= hidden_arrays(rbm._hidden_layer_type).keys():
             raise changed_hidden_units(rbm)
+        check_library(rbm, X)
         place, given, sample_weight = place_of(X), X, to_numpy(sample_weight)
         X = X if place is None else to_numpy(X)
         X, weight = present_rows(X, check_weights(sample_weight, X))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 from sklearn import config_context, get_config
+from sklearn.utils import get_tags
 from sklearn.utils._array_api import device as device_of
 from sklearn.utils._array_api import get_namespace
 
@@ -75,13 +76,11 @@ def place_of(array: Any) -> Place | None:
         array API dispatch, it is None for all objects, because scikit-learn then converts arrays to
         NumPy arrays.
     """
-    if not get_config()["array_api_dispatch"] or isinstance(array, np.ndarray):
+    if not _is_of_other_library(array):
         return None
-    if hasattr(array, "__array_function__") and hasattr(array, "get"):
+    if _follows_protocols(array):
         library = type(array).__module__.partition(".")[0]
         return Place(library, getattr(array, "device", None), array)
-    if not hasattr(array, "__dlpack__"):
-        return None
     return Place(get_namespace(array)[0], device_of(array), _cuda_rows(array))
 
 
@@ -89,13 +88,28 @@ def to_numpy(array: Any) -> Any:
     """Convert an array of another library to a NumPy array; other objects are unchanged."""
     if isinstance(array, np.ndarray):
         return array
-    if hasattr(array, "__array_function__") and hasattr(array, "get"):
+    if _follows_protocols(array):
         return array.get()
     if not hasattr(array, "__dlpack__"):
         return array
     if hasattr(array, "detach"):  # tensor of PyTorch, perhaps on a GPU or with a gradient
         return array.detach().cpu().numpy()
     return np.from_dlpack(array)
+
+
+def check_library(estimator: Any, X: Any) -> None:
+    """Raise a TypeError if rows are in another library and the estimator needs NumPy arrays.
+
+    The tag `array_api_support` of the estimator decides. Without array API dispatch, nothing is
+    checked, because scikit-learn then converts arrays to NumPy arrays.
+    """
+    if _is_of_other_library(X) and not get_tags(estimator).array_api_support:
+        library, kind = type(X).__module__.partition(".")[0], type(X).__name__
+        raise TypeError(
+            f"X expected NumPy arrays, data frames or sparse matrices, got {library}.{kind}: "
+            f"{type(estimator).__name__} does not compute with arrays of other libraries. Convert "
+            f"the rows to a NumPy array."
+        )
 
 
 def on_current_device(machine: Machine) -> Machine:
@@ -152,8 +166,8 @@ def follows_input(method: Function) -> Function:
     -------
     method : callable
         Method that raises a ValueError if an array is in another library or on another device than
-        the public arrays of the estimator. The first positional argument and the keyword arguments
-        `X`, `v` and `init` are checked.
+        the public arrays of the estimator, and the TypeError of `check_library`. The first
+        positional argument and the keyword arguments `X`, `v` and `init` are checked.
     """
     computing = computed_by_numpy(method)
 
@@ -163,6 +177,7 @@ def follows_input(method: Function) -> Function:
             return method(self, *args, **kwargs)
         place = place_of(getattr(self, "components_", None))
         for given in (*args[:1], *(kwargs.get(name) for name in ("X", "v", "init"))):
+            check_library(self, given)
             if not (given is None or np.isscalar(given)) and hasattr(self, "components_"):
                 _check_same(place, place_of(given), self, method.__name__)
         token = _DEVICE.set(None if place is None else place.example)
@@ -174,6 +189,18 @@ def follows_input(method: Function) -> Function:
 
     decorated: Any = following
     return decorated
+
+
+def _is_of_other_library(array: Any) -> bool:
+    """True for an array of a library other than NumPy, under array API dispatch."""
+    if not get_config()["array_api_dispatch"] or isinstance(array, np.ndarray):
+        return False
+    return _follows_protocols(array) or hasattr(array, "__dlpack__")
+
+
+def _follows_protocols(array: Any) -> bool:
+    """True for an array of a library that follows NumPy's protocols, as CuPy does."""
+    return hasattr(array, "__array_function__") and hasattr(array, "get")
 
 
 def _check_same(fitted: Place | None, given: Place | None, estimator: Any, name: str) -> None:

@@ -16,6 +16,7 @@ from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.estimators.inference.mixing import initial_states
+from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
     COUNT,
     RANDOM_STATE,
@@ -178,6 +179,7 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
     def _answer(self, question: Any, X: Any) -> Array:
         """Evaluate a function of a `Labels` object and the hidden fields for the rows of `X`."""
         check_is_fitted(self)
+        check_library(self, X)
         model = self.estimator_._model
         checked = model.check_X(X)
         validate_data(self, X, reset=False, skip_check_array=True)

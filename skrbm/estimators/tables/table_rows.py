@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
+from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.formats import RowFormat, checked_mask
 from skrbm.estimators.input.validation import DomainWarning, warn_user, write_attributes
 from skrbm.estimators.tables.codec import Table
@@ -35,6 +36,7 @@ class TableRows(RowFormat):
     def read(
         self, rbm: Any, X: Any, *, reset: bool, finite: bool, missing: bool, sample_weight: Any
     ) -> EncodedTable:
+        check_library(rbm, X)
         if not reset:
             check_is_fitted(rbm)
         X = checked_table(rbm, X, reset=reset)
