@@ -351,8 +351,7 @@ class RBMClassifier(
     def _new_estimator(self) -> Any:
         """Estimator to train: an unfitted clone or, for a warm start, a copy of the fitted one.
 
-        A warm start needs a fitted estimator of the same class, which has the arrays of the present
-        hidden units.
+        A warm start needs a fitted estimator of the same class, with the same type of hidden units.
         """
         estimator = default_estimator() if self.estimator is None else self.estimator
         rbm = clone(estimator)
@@ -366,8 +365,9 @@ class RBMClassifier(
         before: Any = self.estimator_ if self.__sklearn_is_fitted__() else None
         if not rbm.warm_start or type(before) is not type(rbm):
             return rbm
-        fitted = copy(before).set_params(**rbm.get_params(deep=False))
-        return fitted if fitted.__sklearn_is_fitted__() else rbm
+        if before.hidden_units != rbm.hidden_units:
+            return rbm
+        return copy(before).set_params(**rbm.get_params(deep=False))
 
     def _problem(
         self, rbm: Any, X: Any, y: Any, sample_weight: Any, *, is_planned: bool, classes: Any = None

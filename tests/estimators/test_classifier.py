@@ -727,15 +727,23 @@ def test_features_are_in_the_container_that_is_set():
 
 
 def test_warm_start_needs_a_model_of_the_same_kind():
-    """Slips: parameters of another class in the old model; arrays that the old one does not have."""
+    """Slips: parameters of another class in the old model; arrays that the old one does not have;
+    weights of the old one for other hidden units.
+    """
     X, y, options = np.eye(4), [0, 1, 0, 1], FAST | {"warm_start": True}
     classifier = RBMClassifier(new("bernoulli", **options)).fit(X, y)
     classifier.set_params(estimator=new("spin", **options)).fit(2 * X - 1, y)
     anew = RBMClassifier(new("spin", **options)).fit(2 * X - 1, y)
     assert type(classifier.estimator_) is type(anew.estimator_)
     np.testing.assert_array_equal(classifier.label_components_, anew.label_components_)
-    classifier.set_params(estimator__hidden_units="drelu").fit(2 * X - 1, y)
+    for hidden in ("gaussian", "drelu"):
+        classifier.set_params(estimator__hidden_units=hidden).fit(2 * X - 1, y)
+        anew = RBMClassifier(new("spin", hidden_units=hidden, **options)).fit(2 * X - 1, y)
+        np.testing.assert_array_equal(classifier.label_components_, anew.label_components_)
     assert (
         classifier.estimator_.threshold_hidden_.shape
         == classifier.estimator_.intercept_hidden_.shape
     )
+    classifier.estimator_.set_params(hidden_units="relu")
+    with pytest.raises(ValueError, match="hidden_units='relu' was changed since fit"):
+        classifier.partial_fit(2 * X - 1, y)
