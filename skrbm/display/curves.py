@@ -147,8 +147,8 @@ class FreeEnergyDisplay(Display):
     The free energy of a row is its negative log-likelihood, up to a constant that is common to all
     rows. If the model overfits, the free energy of held-out rows increases relative to that of
     training rows [1]_. The plotted range is computed without outliers, which would compress the
-    histograms; if most energies are equal, there are no outliers. Rows outside the range are counted in the outermost bins, and their number is given
-    in the legend.
+    histograms; if most energies are equal, there are no outliers. Rows outside the range are
+    counted in the outermost bins, and their number is given in the legend.
 
     Parameters
     ----------

@@ -230,8 +230,8 @@ def observed_free_energy(
 
     The sum is exact if the hidden units, or the missing values of the row, have at most
     `MAX_SUMMED_STATES` joint states. The integral over a single missing number is computed by
-    quadrature. Otherwise, the sum is estimated by annealing. A row without observed
-    values is not annealed, because its likelihood is one: its result is then 0.
+    quadrature. Otherwise, the sum is estimated by annealing. A row without observed values is not
+    annealed, because its likelihood is one: its result is then 0.
 
     Parameters
     ----------

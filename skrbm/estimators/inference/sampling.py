@@ -101,9 +101,9 @@ class SamplingMixin(ModelMixin):
             persistent chains or, without them, from states drawn without input from the hidden
             units. If the algorithm has no persistent chains, each call first looks for the modes by
             parallel tempering, which takes one to two seconds for 784 features and 500 hidden
-            units. Parallel tempering starts from independent features with the means and variances of the
-            training data. If the arrays were assigned by hand without a fit, a sample of the model
-            replaces the training data.
+            units. With several temperatures, all chains start from independent features with the
+            means and variances of the training data. If the arrays were assigned by hand without a
+            fit, a sample of the model replaces the training data.
         n_temperatures : int, default=1
             Number of temperatures of parallel tempering. At the lowest temperature, the
             distribution is the sampled one (see `temperature`); at the highest, the features are
@@ -136,10 +136,11 @@ class SamplingMixin(ModelMixin):
         -----
         ConvergenceWarning
             If `init` is None, `n_temperatures` is 1, the frequencies of the modes cannot be
-            computed, and Gibbs chains do not mix between modes. To check this, Gibbs chains take 50 steps from the states of at most 100 persistent chains;
-            without at least 20 of these, nothing is checked. The warning is issued if a lower bound
-            of the correlation with the initial states exceeds 0.5. This bound is extrapolated to
-            `n_gibbs_steps` steps or, if this number is below 50, computed for 50 steps.
+            computed, and Gibbs chains do not mix between modes. To check this, Gibbs chains take 50
+            steps from the states of at most 100 persistent chains; without at least 20 of these,
+            nothing is checked. The warning is issued if a lower bound of the correlation with the
+            initial states exceeds 0.5. This bound is extrapolated to `n_gibbs_steps` steps or, if
+            this number is below 50, computed for 50 steps.
 
         References
         ----------
