@@ -75,17 +75,17 @@ class ChainDiagnostics:
     @property
     def verdict(self) -> str:
         """Summary of the diagnostics, with advice if the chains mix slowly or not at all."""
+        if not np.isfinite([*self.traces.values()]).all():
+            return (
+                "The chains cannot be judged: free energies or activations are not finite. The "
+                "parameters of the model are too large."
+            )
         n_chains, n_steps = self.free_energy.shape
         numbers = (
             f"R-hat is {self.r_hat:.3f}, the autocorrelation time {self.autocorrelation_time:.1f} "
             f"of {n_steps} steps, the effective sample size {self.effective_sample_size:.0f} of "
             f"{n_chains} chains"
         )
-        if not np.isfinite([*self.traces.values()]).all():
-            return (
-                "The chains cannot be judged: free energies or activations are not finite. The "
-                "parameters of the model are too large."
-            )
         if self.r_hat > MIN_UNMIXED_R_HAT or WINDOW * self.autocorrelation_time > n_steps:
             return f"The chains do not mix: {numbers}. Sample by parallel tempering."
         if self.r_hat > MAX_MIXED_R_HAT or self.effective_sample_size < MIN_EFFECTIVE_SAMPLES:

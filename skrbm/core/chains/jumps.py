@@ -223,8 +223,7 @@ def draw_from_modes(
     """
     n_proposals = min(max(MIN_JOINT_PROPOSALS, n_draws), MAX_JOINT_PROPOSALS)
     h, log_weights = propose(machine, anchors, n_proposals, rng)
-    weights = np.exp(log_weights - log_weights.max())
-    effective = weights.sum() ** 2 / (weights**2).sum()
+    effective = _effective_number(np.exp(log_weights - log_weights.max()))
     if not effective >= MIN_EFFECTIVE_SHARE * n_proposals:  # also if energies overflow
         return None
     (chosen,) = _resample(log_weights[None], 0, n_draws, rng)
@@ -373,7 +372,7 @@ def _resample(
     log_weights -= log_weights.max(axis=1, keepdims=True)
     for _ in range(MAX_TEMPERINGS):
         weights = np.exp(log_weights)
-        few = weights.sum(axis=1) ** 2 < min_effective * (weights**2).sum(axis=1)
+        few = _effective_number(weights) < min_effective
         if not few.any():
             break
         log_weights[few] *= TEMPERING_FACTOR
@@ -384,6 +383,12 @@ def _resample(
     ends = row + cumulated / cumulated[:, -1:]
     found = np.searchsorted(ends.ravel(), (row + targets / n_draws).ravel(), side="right")
     return np.minimum(found.reshape(n_rows, n_draws) - row * n_states, n_states - 1)
+
+
+def _effective_number(weights: Array) -> Array:
+    """Number of equal weights that is equivalent to the weights along the last axis."""
+    number: Array = weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
+    return number
 
 
 def _log_observed(machine: Machine, v: Array, is_observed: Array, field: Array) -> Array:
