@@ -20,7 +20,7 @@ from sklearn.utils import (
     compute_class_weight,
     compute_sample_weight,
 )
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -31,7 +31,7 @@ from skrbm.estimators.fitting.fit import fit_estimator
 from skrbm.estimators.input.array_libraries import check_library, to_numpy
 from skrbm.estimators.input.validation import (
     check_weights,
-    estimator_with,
+    estimator_of,
     present_rows,
     warn_user,
     write_attributes,
@@ -175,7 +175,7 @@ class RBMClassifier(
     class_weight: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [estimator_with("partial_fit", "free_energy"), None],
+        "estimator": [estimator_of(HasMethods(["partial_fit", "free_energy"])), None],
         "discriminative_weight": [Interval(Real, 0, None, closed="left")],
         "generative_weight": [Interval(Real, 0, None, closed="left")],
         "unlabeled": "no_validation",

@@ -18,7 +18,7 @@ from skrbm.estimators.input.validation import (
     COUNT,
     FLOATS,
     RANDOM_STATE,
-    estimator_with,
+    estimator_of,
     explain_other_types,
     generators,
     restored_on_error,
@@ -115,7 +115,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     random_state: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [estimator_with("fit", "impute")],
+        "estimator": [estimator_of(BaseRBM)],
         "missing_values": [MissingValues(numeric_only=True)],
         "n_gibbs_steps": COUNT,
         "n_chains": COUNT,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OutlierMixin, _fit_context, clone
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
@@ -18,7 +18,7 @@ from skrbm.estimators.inference.missing_values import observed_free_energy
 from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
     check_weights,
-    estimator_with,
+    estimator_of,
     number_of_rows,
     present_rows,
     restored_on_error,
@@ -108,7 +108,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     criterion: str = "free_energy"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [estimator_with("fit", "free_energy", "score_samples"), None],
+        "estimator": [estimator_of(HasMethods(["fit", "free_energy", "score_samples"])), None],
         "contamination": [Interval(Real, 0, 0.5, closed="right")],
         "criterion": [StrOptions({"free_energy", "pseudo_likelihood"})],
     }

@@ -162,7 +162,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         **BaseRBM._parameter_constraints,
         "kinds": [
             StrOptions({"auto"}),
-            Described(["items"], "a dict such as {'age': 'numeric', 'port': 'categorical'}"),
+            Described(dict, "a dict such as {'age': 'numeric', 'port': 'categorical'}"),
         ],
         "numeric_scale": [StrOptions({"normal", "mixture", "standard"})],
         "handle_unknown": [StrOptions({"missing", "nearest", "error"})],

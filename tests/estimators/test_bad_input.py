@@ -2,9 +2,11 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from estimators.instances import (
@@ -360,6 +362,15 @@ def test_kinds_that_are_no_dictionary_are_shown_one():
     """Slip: "an instance of 'dict'" of which neither keys nor values were named."""
     with pytest.raises(ValueError, match=r"dict such as \{'age': 'numeric'.*Got \['numeric'\]"):
         TabularRBM(2, kinds=["numeric"]).fit(X)
+
+
+def test_constraints_with_a_description_are_as_strict_as_without():
+    """Slip: any object with the methods of a dictionary, or of an RBM."""
+    with pytest.raises(ValueError, match="The 'kinds' parameter of TabularRBM must be"):
+        TabularRBM(2, kinds=pd.Series({0: "numeric"})).fit(X)
+    alike = SimpleNamespace(fit=print, impute=print, get_params=dict)
+    with pytest.raises(ValueError, match="The 'estimator' parameter of RBMImputer must be"):
+        RBMImputer(alike).fit(X)
 
 
 @pytest.mark.parametrize("method", LEARNERS)

@@ -16,7 +16,12 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, validate_params
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    make_constraint,
+    validate_params,
+)
 from sklearn.utils.validation import _check_sample_weight, check_array
 
 from skrbm.core.interrupts import deferred_interrupts
@@ -57,23 +62,26 @@ def checked_arguments(**constraints: Any) -> Callable[[Function], Function]:
 
 
 class Described(HasMethods):
-    """Constraint that a parameter has some methods, with a description for error messages."""
+    """Another constraint of scikit-learn, with a description for error messages."""
 
-    def __init__(self, methods: list[str], description: str) -> None:
-        super().__init__(methods)
-        self.description = description
+    def __init__(self, constraint: Any, description: str) -> None:
+        super(HasMethods, self).__init__()  # scikit-learn takes no other class of constraints
+        self.constraint, self.description = make_constraint(constraint), description
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return bool(self.constraint.is_satisfied_by(val))
 
     def __str__(self) -> str:
         return self.description
 
 
-def estimator_with(*methods: str) -> Described:
-    """Constraint of a parameter that is an estimator of this package, or has these methods."""
+def estimator_of(constraint: Any) -> Described:
+    """Constraint of a parameter that may be an estimator of this package."""
     description = (
-        f"{HasMethods(list(methods))}, such as the estimators of skrbm ('from skrbm "
-        f"import BernoulliRBM', not from sklearn.neural_network)"
+        f"{make_constraint(constraint)}, such as the estimators of skrbm ('from skrbm import "
+        f"BernoulliRBM', not from sklearn.neural_network)"
     )
-    return Described(list(methods), description)
+    return Described(constraint, description)
 
 
 class DomainWarning(UserWarning):
