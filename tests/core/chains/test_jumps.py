@@ -20,7 +20,14 @@ from core.models import (
 from scipy import sparse
 
 from skrbm.core.chains import jumps
-from skrbm.core.chains.jumps import EXTRAPOLATIONS, extrapolated_rows, jump, mixed_rows, propose
+from skrbm.core.chains.jumps import (
+    EXTRAPOLATIONS,
+    draw_from_modes,
+    extrapolated_rows,
+    jump,
+    mixed_rows,
+    propose,
+)
 from skrbm.core.machine import Machine
 from skrbm.core.units import Bernoulli, Gaussian, StandardGaussian
 
@@ -156,3 +163,16 @@ def test_searches_take_little_memory_beside_the_hidden_states(rng):
     np.testing.assert_array_equal(other[:3], distances.argmax(axis=1))
     assert peak < 4 * h.nbytes
     assert [len(rows) for rows in jumps._distant_pairs(h, 0, rng)] == [0, 0]
+
+
+def test_draws_from_modes_have_the_law_of_the_machine_in_random_order(rng):
+    """Slips: copies of a proposal beside each other; proposals that are not weighted."""
+    bias = np.full(6, -20.0)
+    machine = Machine(Bernoulli(bias), Bernoulli(np.array([-120.5])), np.full((6, 1), 40.0))
+    anchors = np.repeat([[0.0], [1.0]], 6, axis=1)
+    v = draw_from_modes(machine, anchors, 2 * jumps.MAX_JOINT_PROPOSALS, rng)
+    is_high = v[:, 0] > 0.5
+    share = np.exp(-0.5) / (1 + np.exp(-0.5))  # of the hidden unit: both visible states are certain
+    assert is_high.mean() == pytest.approx(share, abs=0.02)
+    agree = (is_high[1:] == is_high[:-1]).mean()
+    assert agree == pytest.approx(share**2 + (1 - share) ** 2, abs=0.02)
